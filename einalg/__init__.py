@@ -1,0 +1,45 @@
+"""einalg: tensor programs rewritten as mathematics, proven equal, and run fast (after EinNet, OSDI'23).
+
+Everything is imported on first use, so that `import einalg` costs nothing:
+
+>>> import einalg as ea
+>>> conv = ea.parse("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1,8,8,4), K=(3,3,5,4))
+>>> conv.shape
+(1, 8, 8, 5)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "einalg.notation": "L Max Min Prod Sum einsum indices tensor",
+    "einalg.text": "parse",
+    "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",
+    "einalg.program": "Program",
+    "einalg.scope": "Scope",
+    "einalg.reference": "evaluate",
+    "einalg.api": "Derivation Proof Session derive optimize prove rule",
+}
+_NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+_MODULES = ("ops", "testing")
+
+__all__ = [*_NAMES, *_MODULES]  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"einalg.{name}")
+    else:
+        raise AttributeError(f"module 'einalg' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

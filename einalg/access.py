@@ -1,0 +1,283 @@
+"""Tensors, their padded views, and accesses to them (design §2, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Union
+
+import sympy
+from sympy import Basic, Expr, Integer, Tuple
+from sympy.core.symbol import Str
+from sympy.printing.precedence import PRECEDENCE
+
+from einalg.affine import Affine, affine
+from einalg.dtypes import dtype_name
+from einalg.errors import NotationError, ShapeError, UseError
+
+if TYPE_CHECKING:
+    from einalg.scope import Scope
+
+Box = tuple[tuple[int, int], ...]
+Readable = Union["Tensor", "Scope", "Padded"]
+ROLES = ("input", "weight", "intermediate")
+
+
+def lift(value: Any) -> Basic:
+    """A field of a node as a SymPy argument."""
+    if isinstance(value, str):
+        return Str(value)
+    if isinstance(value, (tuple, list)):
+        return Tuple(*(lift(v) for v in value))
+    return sympy.sympify(value)
+
+
+class Node:
+    """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)` rebuilds the node."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+
+    @classmethod
+    def _build(cls, *values: Any) -> Any:
+        node = Basic.__new__(cls)
+        for name, value in zip(cls._fields, values):
+            setattr(node, name, value)
+        return node
+
+    @property
+    def args(self) -> tuple[Basic, ...]:
+        if not self._args:  # pyright: ignore
+            self._args = tuple(lift(getattr(self, name)) for name in self._fields)
+        return self._args
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.args
+
+
+class Indexable:
+    """What can be subscripted and padded: a tensor, a scope, a padded view. It is not a number, a list or a truth value."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+    box: Box
+    rank: int
+
+    def __getitem__(self, subscripts: Any) -> Access:
+        return Access(self, subscripts if isinstance(subscripts, tuple) else (subscripts,))
+
+    def pad(self, *amounts: Any, fill: Any = 0) -> Padded:
+        """A view that may be read outside its box, where it holds `fill`.
+
+        One entry an axis: a number (both sides) or `(before, after)`. Amounts are elements, not bytes.
+        """
+        return Padded(self, amounts, fill)
+
+    def _misuse(self, what: str, remedy: str) -> UseError:
+        return UseError(f"{what} of a tensor expression has no meaning\n  {remedy}")
+
+    def __bool__(self) -> bool:
+        raise self._misuse("the truth value", "compare with ea.prove(a, b), or with `==` for the same structure")
+
+    def __len__(self) -> int:
+        raise self._misuse("len()", "use .shape[0]")
+
+    def __iter__(self) -> Any:
+        raise self._misuse("iteration", "index it: T[i, j] with i, j = ea.indices('i j')")
+
+    def __contains__(self, _: Any) -> bool:
+        raise self._misuse("`in`", "evaluate it first: ea.evaluate(expr, ...)")
+
+    def _compare(self, _: Any) -> Any:
+        raise self._misuse("an ordering", "compare elements inside a body: T[i] < 0")
+
+    def _arithmetic(self, _: Any) -> Any:
+        raise self._misuse("arithmetic", "write it per element: ea.L[i](A[i] + B[i])")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __matmul__ = _arithmetic
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of each axis in elements, padding not counted."""
+        return tuple(high - low for low, high in self.box)
+
+
+class Tensor(Node, Indexable, Basic):
+    """A named array with static shape.
+
+    `axes` is a size or a half-open `(low, high)` for each axis; `role` is `input`, `weight` (known before run time) or
+    `intermediate` (the value of a statement of a program).
+
+    >>> Tensor("A", (8, 224)).shape
+    (8, 224)
+    """
+
+    __slots__ = ("name", "axes", "dtype", "role")
+    _fields = ("name", "axes", "dtype", "role")
+
+    def __new__(cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", role: Any = "input") -> Tensor:
+        name, role = str(name), str(role)
+        if not name.isidentifier():
+            raise NotationError(f"{name!r} is not a name for a tensor\n  use a word: 'A', 'weight_1'")
+        if role not in ROLES:
+            raise NotationError(f"{name}: role {role!r} is unknown\n  use one of: {', '.join(ROLES)}")
+        return cls._build(name, tuple(_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))), dtype_name(dtype), role)
+
+    @property
+    def box(self) -> Box:
+        """Half-open interval of every axis."""
+        return self.axes
+
+    @property
+    def rank(self) -> int:
+        return len(self.axes)
+
+    def _sympystr(self, printer: Any) -> str:
+        return self.name
+
+
+def _axes(name: str, axes: Any) -> tuple[Any, ...]:
+    if isinstance(axes, str) or not hasattr(axes, "__iter__"):
+        raise ShapeError(f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  for one axis write ({axes},)")
+    return tuple(axes)
+
+
+def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
+    low, high = axis if isinstance(axis, (tuple, list, Tuple)) and len(axis) == 2 else (0, axis)
+    if not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in (low, high)):
+        raise ShapeError(f"{name}: size of axis {position} must be an integer, not {axis!r}")
+    if int(high) < int(low):
+        raise ShapeError(f"{name}: size of axis {position} is negative: {int(high) - int(low)}")
+    return int(low), int(high)
+
+
+class Padded(Node, Indexable, Basic):
+    """A view of a tensor or scope that holds `fill` outside its box, up to `amounts` elements away."""
+
+    __slots__ = ("base", "amounts", "fill")
+    _fields = ("base", "amounts", "fill")
+
+    def __new__(cls, base: Any, amounts: Iterable[Any], fill: Any = 0) -> Padded:
+        if not isinstance(base, Indexable):
+            raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
+        given = tuple(amounts)
+        if len(given) != base.rank:
+            raise ShapeError(f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries\n  give one entry an axis; 0 for an axis without padding")
+        pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
+        fill = sympy.sympify(fill)
+        if fill.free_symbols or not fill.is_extended_real:
+            raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}")
+        if isinstance(base, Padded) and base.fill == fill:
+            pads = tuple((a + c, b + d) for (a, b), (c, d) in zip(base.amounts, pads))
+            base = base.base
+        return cls._build(base, pads, fill)
+
+    @property
+    def box(self) -> Box:
+        return self.base.box
+
+    @property
+    def rank(self) -> int:
+        return self.base.rank
+
+    @property
+    def dtype(self) -> str:
+        return self.base.dtype
+
+    def _sympystr(self, printer: Any) -> str:
+        base = printer._print(self.base) if isinstance(self.base, (Tensor, Padded)) else f"({printer._print(self.base)})"
+        entries = [str(a) if a == b else f"({a}, {b})" for a, b in self.amounts]
+        fill = [f"fill={number_text(self.fill)}"] if self.fill != 0 else []
+        return f"{base}.pad({', '.join(entries + fill)})"
+
+
+def number_text(value: Any) -> str:
+    """A constant as both doors read it."""
+    if value in (sympy.oo, -sympy.oo):
+        return "inf" if value == sympy.oo else "-inf"
+    return repr(float(value)) if value.is_Float else str(value)
+
+
+def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
+    pair = tuple(entry) if isinstance(entry, (tuple, list, Tuple)) else (entry, entry)
+    if len(pair) != 2 or not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in pair):
+        raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}")
+    before, after = int(pair[0]), int(pair[1])
+    if before < 0 or after < 0:
+        raise ShapeError(f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead")
+    return before, after
+
+
+def padded_box(base: Readable) -> Box:
+    """The half-open interval of every axis that may be read, padding included."""
+    if isinstance(base, Padded):
+        return tuple((low - a, high + b) for (low, high), (a, b) in zip(padded_box(base.base), base.amounts))
+    return base.box
+
+
+def unpadded(base: Readable) -> Any:
+    """The tensor or scope under all views."""
+    while isinstance(base, Padded):
+        base = base.base
+    return base
+
+
+def describe(base: Any) -> str:
+    """How an error names a readable: its name, or 'the inner scope'."""
+    base = unpadded(base)
+    return base.name if isinstance(base, Tensor) else "the inner scope"
+
+
+class Access(Node, Expr):
+    """`base[subscripts]`: one quasi-affine subscript for each axis of a tensor, a scope or a padded view."""
+
+    __slots__ = ("base", "subscripts")
+    __array_ufunc__ = None
+    _fields = ("base", "subscripts")
+    is_commutative = True
+    is_extended_real = True
+
+    def __new__(cls, base: Any, subscripts: Iterable[Any]) -> Access:
+        given = tuple(subscripts)
+        if not isinstance(base, Indexable):
+            raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
+        if len(given) != base.rank:
+            raise ShapeError(f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: [{', '.join(map(str, given))}]")
+        return cls.of(base, tuple(affine(s) for s in given))
+
+    @classmethod
+    def of(cls, base: Readable, subscripts: tuple[Affine, ...]) -> Access:
+        """Build without checks, for subscripts that are already in normal form."""
+        return cls._build(base, subscripts)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return set().union(*(s.indices for s in self.subscripts)) if self.subscripts else set()
+
+    @property
+    def tensor(self) -> Any:
+        """The tensor or scope that is read, without its padding."""
+        return unpadded(self.base)
+
+    @property
+    def relation(self) -> Any:
+        """The `islpy.Map` from the indices that occur (by name, sorted) to the element that is read."""
+        from einalg.polyhedra import access_relation
+
+        return access_relation(self)
+
+    @property
+    def precedence(self) -> int:
+        return PRECEDENCE["Atom"]
+
+    def _sympystr(self, printer: Any) -> str:
+        base = printer._print(self.base)
+        if not isinstance(self.base, (Tensor, Padded)):
+            base = f"({base})"
+        return f"{base}[{', '.join(map(str, self.subscripts))}]"
+
+    def __iter__(self) -> Any:
+        raise UseError(f"iteration over {self} has no meaning\n  it is one element")
+
+    def __bool__(self) -> bool:
+        raise UseError(f"the truth value of {self} is unknown until it is evaluated\n  use Piecewise((a, condition), (b, True)) inside a body")

@@ -1,0 +1,69 @@
+"""Element types by their short names, and their promotion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from einalg.errors import ShapeError
+
+NUMPY = {
+    "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+    "bf16": np.float32,  # NumPy has no bfloat16: held as f32
+}  # fmt: skip
+_FROM_NUMPY = {np.dtype(v).name: k for k, v in NUMPY.items() if k != "bf16"}
+_FLOATS = ("bf16", "f16", "f32", "f64")
+
+
+def dtype_name(dtype: Any) -> str:
+    """The short name of a dtype given as `'f32'`, `'float32'`, a NumPy dtype or type.
+
+    >>> dtype_name("float32"), dtype_name(np.int8)
+    ('f32', 'i8')
+    """
+    text = str(dtype)
+    if text in NUMPY:
+        return text
+    if text in ("bfloat16", "torch.bfloat16"):
+        return "bf16"
+    try:
+        name = np.dtype(dtype if not hasattr(dtype, "name") else dtype.name).name
+    except TypeError:
+        name = text.removeprefix("torch.")
+    if name not in _FROM_NUMPY:
+        raise ShapeError(f"dtype {text!r} is unknown\n  use one of: {', '.join(NUMPY)}")
+    return _FROM_NUMPY[name]
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in _FLOATS
+
+
+def promote(*dtypes: str) -> str:
+    """The smallest type that holds all of them (NumPy's rules; bf16 with f16 gives f32).
+
+    >>> promote("i8", "f32"), promote("bf16", "bf16"), promote("bool", "i32")
+    ('f32', 'bf16', 'i32')
+    """
+    kinds = set(dtypes)
+    if not kinds:
+        return "f32"
+    if len(kinds) == 1:
+        return kinds.pop()
+    if "bf16" in kinds:
+        others = kinds - {"bf16"}
+        if all(k == "bool" or k[0] in "iu" for k in others):
+            return "bf16"
+        return promote("f32", *others)
+    floats = [k for k in kinds if k in _FLOATS]
+    if floats:
+        return max(floats, key=_FLOATS.index)
+    return _FROM_NUMPY[np.result_type(*(NUMPY[k] for k in kinds)).name]
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy dtype that holds elements of `dtype`."""
+    return np.dtype(NUMPY[dtype])

@@ -1,0 +1,168 @@
+"""Programs: ordered named statements (design §2). Nested scopes and named statements are two spellings of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sympy import Basic
+
+from einalg.errors import NotationError
+from einalg.scope import Scope
+from einalg.access import Node, Tensor
+from einalg.traverse import all_scopes, map_accesses, rebased
+
+
+class Program(Node, Basic):
+    """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the results.
+
+    >>> import einalg as ea
+    >>> p = ea.parse("T[i] = A[i] + 1\\nO[i] = T[i]*T[i]", A=(4,))
+    >>> p.outputs, p["T"].shape
+    (('O',), (4,))
+    """
+
+    __slots__ = ("statements", "outputs", "_tensors")
+    _fields = ("statements", "outputs")
+
+    def __new__(cls, statements: Iterable[Any], outputs: Iterable[Any] = ()) -> Program:
+        pairs = tuple((str(name), scope) for name, scope in statements)
+        names = [name for name, _ in pairs]
+        if not pairs:
+            raise NotationError("a program needs at least one statement")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
+        node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
+        node._tensors = None
+        missing = [o for o in node.outputs if o not in names]
+        if missing:
+            raise NotationError(f"output {missing[0]} is not a statement; the statements are {', '.join(names)}")
+        _check_order(node)
+        return node
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.statements)
+
+    def __getitem__(self, name: str) -> Scope:
+        for key, scope in self.statements:
+            if key == name:
+                return scope
+        raise NotationError(f"the program has no statement {name!r}; it has {', '.join(self.names)}")
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The inputs and weights that are read, by name, in order of first use."""
+        if self._tensors is None:
+            found: dict[str, Tensor] = {}
+            for _, scope in self.statements:
+                found.update((k, t) for k, t in scope.tensors.items() if t.role != "intermediate" and k not in found)
+            self._tensors = found
+        return self._tensors
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return set()
+
+    @property
+    def result(self) -> Scope:
+        """The scope of the only output."""
+        if len(self.outputs) != 1:
+            raise NotationError(f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n  name one: program['{self.outputs[0]}']")
+        return self[self.outputs[0]]
+
+    def replaced(self, name: str, scope: Scope) -> Program:
+        """The program with one statement's scope replaced."""
+        return Program(((k, scope if k == name else s) for k, s in self.statements), self.outputs)
+
+    def _sympystr(self, printer: Any) -> str:
+        from einalg.scope import where_text
+
+        lines = []
+        for name, scope in self.statements:
+            if scope.where:
+                lines.append(f"{name} = {printer._print(scope)}")
+            else:
+                ranges = ", ".join(map(str, scope.iterators)) or "()"
+                lines.append(f"{name}[{ranges}] = {printer._print(scope.body)}{where_text((), printer)}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        from einalg.printing import text
+
+        return text(self)
+
+    __repr__ = __str__
+
+    def __iter__(self) -> Any:
+        return iter(self.statements)
+
+    def _repr_latex_(self) -> str:
+        from einalg.printing import latex
+
+        rows = (rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}" for name, scope in self.statements)
+        return rf"$\displaystyle \begin{{aligned}}{(chr(92) * 2).join(rows)}\end{{aligned}}$"
+
+    def tree(self) -> str:
+        """Every statement as an indented tree."""
+        return "\n".join(f"{name} =\n{scope.tree()}" for name, scope in self.statements)
+
+
+def statement_tensor(name: str, scope: Scope) -> Tensor:
+    """The tensor that later statements read."""
+    return Tensor(name, scope.box, scope.dtype, "intermediate")
+
+
+def as_program(expression: Any, name: str = "O") -> Program:
+    """A scope as a program of one statement; a program as it is."""
+    if isinstance(expression, Program):
+        return expression
+    if isinstance(expression, Scope):
+        taken = expression.tensors
+        while name in taken:
+            name += "_"
+        return Program([(name, expression)])
+    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}")
+
+
+def inlined(program: Program, output: str | None = None) -> Scope:
+    """One statement as a single nested scope: every read of a named statement reads its scope instead."""
+    known: dict[str, Scope] = {}
+    for name, scope in program.statements:
+        known[name] = substitute_tensors(scope, known)
+    return known[output or program.outputs[0]] if output or len(program.outputs) == 1 else program.result
+
+
+def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
+    """Replace tensors by name, at any depth, by other readables of the same box."""
+    if not values:
+        return scope
+    memo: dict[int, Scope] = {}
+    for node in all_scopes(scope):
+
+        def change(access: Any) -> Any:
+            base = access.tensor
+            value = memo.get(id(base), base) if isinstance(base, Scope) else values.get(base.name, base)
+            return access if value is base else rebased(access, value)
+
+        body = map_accesses(node.body, change)
+        memo[id(node)] = node if body is node.body else Scope(node.iterators, node.where, body)
+    return memo[id(scope)]
+
+
+def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
+    read = {t for _, scope in pairs for t, tensor in scope.tensors.items() if tensor.role == "intermediate"}
+    return tuple(name for name, _ in pairs if name not in read)
+
+
+def _check_order(program: Program) -> None:
+    known: dict[str, Tensor] = {}
+    for name, scope in program.statements:
+        for used, tensor in scope.tensors.items():
+            if tensor.role == "intermediate" and known.get(used) != tensor:
+                why = "before it is assigned" if used not in known else "with another shape or dtype than it has"
+                raise NotationError(f"statement {name} reads {used} {why}")
+            if tensor.role != "intermediate" and used in program.names:
+                raise NotationError(f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them")
+        known[name] = statement_tensor(name, scope)

@@ -1,0 +1,154 @@
+"""The reference evaluator: the meaning of an expression, point by point, exact on integers and fractions (design §2).
+
+It is deliberately naive and shares no code with rules, search or code generation: it is what they are tested against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy
+
+from einalg.affine import IndexArithmetic, affine
+from einalg.errors import NotationError, RangeError, ShapeError
+from einalg.program import as_program
+from einalg.scope import Reduce, Scope
+from einalg.access import Access, Padded, Tensor
+
+Values = dict[tuple[int, ...], Any]
+FUNCTIONS: dict[type, Callable[..., Any]] = {
+    sympy.exp: math.exp, sympy.log: math.log, sympy.tanh: math.tanh, sympy.erf: math.erf, sympy.erfc: math.erfc, sympy.sin: math.sin,
+    sympy.cos: math.cos, sympy.tan: math.tan, sympy.sinh: math.sinh, sympy.cosh: math.cosh, sympy.asin: math.asin, sympy.acos: math.acos,
+    sympy.atan: math.atan, sympy.atan2: math.atan2, sympy.asinh: math.asinh, sympy.acosh: math.acosh, sympy.atanh: math.atanh,
+    sympy.gamma: math.gamma, sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0),
+    sympy.Max: max, sympy.Min: min, sympy.floor: math.floor, sympy.ceiling: math.ceil, sympy.Mod: lambda a, b: a % b,
+    sympy.StrictLessThan: lambda a, b: a < b, sympy.LessThan: lambda a, b: a <= b, sympy.Eq: lambda a, b: a == b, sympy.Ne: lambda a, b: a != b,
+    sympy.StrictGreaterThan: lambda a, b: a > b, sympy.GreaterThan: lambda a, b: a >= b, sympy.Not: lambda a: not a,
+    sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
+}  # fmt: skip
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": lambda a, b: a + b, "Prod": lambda a, b: a * b, "Max": max, "Min": min}
+
+
+def evaluate(expr: Any, **arrays: Any) -> Any:
+    """The value of an expression on arrays given by name: an ndarray, or a dict of them for a program of several outputs.
+
+    Integers and `Fraction`s are computed exactly (the result is of dtype object where it holds fractions); anything else in
+    float64. Shapes are those of the tensors, in elements. Raises `ShapeError` for a missing, surplus or misshapen array.
+    This is the slow, exact reference (§9); use a compiled candidate for real sizes.
+
+    >>> import einalg as ea
+    >>> evaluate(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
+    array([ 6, 15])
+    """
+    program = as_program(expr)
+    known = {name: _load(tensor, arrays) for name, tensor in program.tensors.items()}
+    surplus = sorted(set(arrays) - set(known))
+    if surplus:
+        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}")
+    exact = not any(isinstance(v, float) for values in known.values() for v in values.values())
+    for name, scope in program.statements:
+        known[name] = _Evaluation(known, exact).scope(scope)
+    results = {name: _array(known[name], program[name]) for name in program.outputs}
+    return results if len(results) > 1 else results[program.outputs[0]]
+
+
+def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
+    if tensor.name not in arrays:
+        raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
+    array = np.asarray(arrays[tensor.name])
+    if array.shape != tensor.shape:
+        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+    lows = [low for low, _ in tensor.axes]
+    return {tuple(p + low for p, low in zip(point, lows)): array[point] if array.dtype == object else array[point].item() for point in np.ndindex(array.shape)}
+
+
+def _array(values: Values, scope: Scope) -> np.ndarray[Any, Any]:
+    kinds = {type(v) for v in values.values()}
+    small = all(abs(v) < 2**63 for v in values.values() if isinstance(v, int))
+    dtype = bool if kinds == {bool} else object if Fraction in kinds and float not in kinds or not small else float if float in kinds else np.int64
+    out = np.zeros(scope.shape, dtype)
+    for point, value in values.items():
+        out[tuple(p - low for p, (low, _) in zip(point, scope.box))] = value
+    return out
+
+
+class _Evaluation:
+    """Values of inner scopes are kept as dictionaries from point to value: a point that is absent has no value."""
+
+    def __init__(self, known: dict[str, Values], exact: bool):
+        self.known, self.exact = known, exact
+        self.inner: dict[Scope, Values] = {}
+
+    def scope(self, scope: Scope) -> Values:
+        return {point: self.value(scope.body, env) for point, env in _points(scope.iterators, scope.where, {})}
+
+    def values(self, base: Any) -> Values:
+        if isinstance(base, Tensor):
+            return self.known[base.name]
+        if base not in self.inner:
+            self.inner[base] = self.scope(base)
+        return self.inner[base]
+
+    def read(self, base: Any, point: tuple[int, ...]) -> Any:
+        """The element at `point`; `None` where the base has none."""
+        if not isinstance(base, Padded):
+            return self.values(base).get(point)
+        value = self.read(base.base, point)
+        if value is not None:
+            return value
+        reach = all(low - a <= p < high + b for p, (low, high), (a, b) in zip(point, base.box, base.amounts))
+        return self.number(base.fill) if reach or isinstance(base.base, Padded) else None
+
+    def value(self, body: Any, env: dict[Any, int]) -> Any:
+        if isinstance(body, Access):
+            point = tuple(s.evaluate(env) for s in body.subscripts)
+            value = self.read(body.base, point)
+            if value is None:
+                raise RangeError(f"{body} reads {point}, where there is no value")
+            return value
+        if isinstance(body, Reduce):
+            total = self.number(body.identity)
+            for _, inner in _points(body.iterators, body.where, env):
+                total = COMBINE[body.op](total, self.value(body.body, inner))
+            return total
+        if isinstance(body, IndexArithmetic):
+            return affine(body).evaluate(env)
+        if isinstance(body, sympy.Piecewise):
+            return next((self.value(v, env) for v, condition in body.args if self.value(condition, env)), math.nan)
+        if not body.args:
+            return self.number(body)
+        return self.apply(body, [self.value(a, env) for a in body.args])
+
+    def apply(self, body: Any, values: list[Any]) -> Any:
+        if isinstance(body, sympy.Add):
+            return sum(values[1:], values[0])
+        if isinstance(body, sympy.Mul):
+            return math.prod(values)
+        if isinstance(body, sympy.Pow):
+            base, exponent = values
+            whole = isinstance(exponent, int) and not isinstance(base, float)
+            return Fraction(base) ** exponent if whole and exponent < 0 else base**exponent
+        function = FUNCTIONS.get(type(body))
+        if function is None:
+            raise NotationError(f"the reference evaluator has no value for {type(body).__name__}")
+        return function(*values)
+
+    def number(self, value: Any) -> Any:
+        if value is sympy.true or value is sympy.false:
+            return bool(value)
+        if value.is_Rational and (self.exact or value.is_Integer):
+            return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
+        return Fraction(float(value)) if value.is_Float and self.exact else float(value)
+
+
+def _points(iterators: Any, where: Any, env: dict[Any, int]) -> Any:
+    """Every point of a domain with the environment in which a body is evaluated there."""
+    for point in product(*(range(it.low, it.high) for it in iterators)):
+        inner = {**env, **{it.index: p for it, p in zip(iterators, point)}}
+        if all(condition.holds(inner) for condition in where):
+            yield point, inner

@@ -1,0 +1,271 @@
+"""Scopes, reductions and constraints: the mathematics of a tensor expression (design §2, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator as PyIterator
+from math import gcd
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import And, Basic, Expr
+from sympy.core.relational import Relational
+from sympy.printing.precedence import PRECEDENCE
+
+from einalg.affine import Affine, Index, affine
+from einalg.errors import NotationError
+from einalg.access import Box, Indexable, Node
+
+REDUCTIONS = ("Sum", "Max", "Min", "Prod")
+IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": sympy.oo}
+
+
+class Iterator(NamedTuple):
+    """An index with its half-open range `[low, high)`; both None while the range is still to be inferred."""
+
+    index: Index
+    low: Any
+    high: Any
+
+    @property
+    def extent(self) -> int:
+        return self.high - self.low
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return str(self.index)
+        return f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
+
+
+def iterator(index: Index, low: Any = None, high: Any = None) -> Iterator:
+    return Iterator(index, None if low is None else int(low), None if high is None else int(high))
+
+
+def _iterators(entries: Iterable[Any]) -> tuple[Iterator, ...]:
+    return tuple(e if isinstance(e, Iterator) else iterator(*e) for e in entries)
+
+
+class Constraint(Node, Basic):
+    """`form >= 0` or `form == 0`, an integer condition that cuts a domain.
+
+    >>> i, j = Index("i"), Index("j")
+    >>> Constraint(i - j, ">=")
+    i >= j
+    """
+
+    __slots__ = ("form", "relation")
+    _fields = ("form", "relation")
+
+    def __new__(cls, form: Any, relation: Any) -> Constraint:
+        form, relation = affine(form), str(relation)
+        common = gcd(*(c for _, c in form.terms)) if form.terms else 1
+        if common > 1 and (relation == ">=" or form.const % common == 0):
+            form = Affine._make(tuple((a, c // common) for a, c in form.terms), form.const // common)
+        if relation == "==" and form.terms and form.terms[0][1] < 0:
+            form = form.scaled(-1)
+        return cls._build(form, relation)
+
+    @property
+    def indices(self) -> frozenset[Index]:
+        return self.form.indices
+
+    @property
+    def truth(self) -> bool | None:
+        """True or False where the condition is constant, else None."""
+        if self.form.terms:
+            return None
+        return self.form.const >= 0 if self.relation == ">=" else self.form.const == 0
+
+    def holds(self, env: Any) -> Any:
+        value = self.form.evaluate(env)
+        return value >= 0 if self.relation == ">=" else value == 0
+
+    def substitute(self, mapping: Any) -> Constraint:
+        form = self.form.substitute(mapping)
+        return self if form is self.form else Constraint(form, self.relation)
+
+    def sides(self) -> tuple[Affine, Affine]:
+        """The condition with every coefficient positive: `left relation right`."""
+        form = self.form
+        left = Affine._make(tuple(t for t in form.terms if t[1] > 0), max(form.const, 0))
+        return left, left._plus(form, -1)
+
+    def _sympystr(self, printer: Any) -> str:
+        left, right = self.sides()
+        return f"Eq({left}, {right})" if self.relation == "==" else f"{left} >= {right}"
+
+    def _latex(self, printer: Any) -> str:
+        left, right = self.sides()
+        return f"{printer._print(left)} {'=' if self.relation == '==' else chr(92) + 'ge'} {printer._print(right)}"
+
+
+def constraints(condition: Any) -> tuple[Constraint, ...]:
+    """Read `where=`: a comparison of indices, several joined by `&`, or a tuple of them."""
+    found: dict[Constraint, None] = {}
+    for part in _conjuncts(condition):
+        for constraint in _from_relational(part):
+            if constraint.truth is not True:
+                found[constraint] = None
+    return tuple(sorted(found, key=lambda c: (c.form.sort_tuple, c.relation)))
+
+
+def _conjuncts(condition: Any) -> PyIterator[Any]:
+    if condition is None or condition is True or condition is sympy.true:
+        return
+    if isinstance(condition, (tuple, list, sympy.Tuple)):
+        for part in condition:
+            yield from _conjuncts(part)
+    elif isinstance(condition, And):
+        for part in condition.args:
+            yield from _conjuncts(part)
+    else:
+        yield condition
+
+
+def _from_relational(part: Any) -> list[Constraint]:
+    if isinstance(part, Constraint):
+        return [part]
+    if part is False or part is sympy.false:
+        return [Constraint(-1, ">=")]
+    if isinstance(part, Relational):
+        left, right = affine(part.lhs), affine(part.rhs)
+        if isinstance(part, sympy.Eq):
+            return [Constraint(left - right, "==")]
+        if isinstance(part, (sympy.GreaterThan, sympy.StrictGreaterThan)):
+            left, right = right, left
+        if not isinstance(part, sympy.Ne):
+            strict = isinstance(part, (sympy.StrictLessThan, sympy.StrictGreaterThan))
+            return [Constraint(right - left - (1 if strict else 0), ">=")]
+    raise NotationError(
+        f"where= takes comparisons of indices joined by &, not {part}\n"
+        "  for a union of domains, write a sum of two padded scopes; for `!=`, split into `<` and `>`"
+    )
+
+
+class Reduce(Node, Expr):
+    """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`; part of a scope's body."""
+
+    __slots__ = ("op", "iterators", "where", "body")
+    __array_ufunc__ = None
+    _fields = ("op", "iterators", "where", "body")
+    is_commutative = True
+    is_extended_real = True
+    precedence = PRECEDENCE["Atom"]
+
+    def __new__(cls, op: Any, iterators: Iterable[Any], where: Any, body: Any) -> Reduce:
+        if str(op) not in REDUCTIONS:
+            raise NotationError(f"{op} is not a reduction\n  use one of: {', '.join(REDUCTIONS)}")
+        return cls._build(str(op), _iterators(iterators), constraints(where), sympy.sympify(body))
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        return tuple(it.index for it in self.iterators)
+
+    @property
+    def identity(self) -> Expr:
+        return IDENTITY[self.op]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        inner = set(self.body.free_symbols).union(*(c.indices for c in self.where))
+        return inner - set(self.indices)
+
+    def _sympystr(self, printer: Any) -> str:
+        ranges = ", ".join(map(str, self.iterators)) or "()"
+        return f"{self.op}[{ranges}]({printer._print(self.body)}{where_text(self.where, printer)})"
+
+
+def where_text(where: tuple[Constraint, ...], printer: Any) -> str:
+    if not where:
+        return ""
+    parts = [printer._print(c) for c in where]
+    return f", where={parts[0]}" if len(parts) == 1 else f", where=({', '.join(parts)})"
+
+
+class Scope(Node, Indexable, Basic):
+    """`L[x…](body)`: the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
+
+    The names of its indices are not semantic: scopes that differ in names only are equal. Points of the box outside
+    `where` hold nothing and may be read through `.pad` only; as an output they are 0.
+    """
+
+    __slots__ = ("iterators", "where", "body", "_alpha", "_domain", "_dtype")
+    _fields = ("iterators", "where", "body")
+
+    def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
+        node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body))
+        node._alpha = node._domain = node._dtype = None
+        return node
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        return tuple(it.index for it in self.iterators)
+
+    @property
+    def box(self) -> Box:
+        return tuple((it.low, it.high) for it in self.iterators)
+
+    @property
+    def rank(self) -> int:
+        return len(self.iterators)
+
+    @property
+    def ranges(self) -> dict[Index, tuple[int, int]]:
+        return {it.index: (it.low, it.high) for it in self.iterators}
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return set()
+
+    @property
+    def domain(self) -> Any:
+        """The `islpy.Set` of the points at which the scope has a value."""
+        if self._domain is None:
+            from einalg.polyhedra import domain_set
+
+            self._domain = domain_set(self.iterators, self.where)
+        return self._domain
+
+    @property
+    def dtype(self) -> str:
+        """Short name of the element type of the result."""
+        if self._dtype is None:
+            from einalg.traverse import result_dtype
+
+            self._dtype = result_dtype(self.body)
+        return self._dtype
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """Every tensor that is read, also by inner scopes, by name."""
+        from einalg.traverse import tensors
+
+        return tensors(self)
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        if self._alpha is None:
+            from einalg.traverse import with_positional_names
+
+            self._alpha = with_positional_names(self)
+        return self._alpha
+
+    def _sympystr(self, printer: Any) -> str:
+        ranges = ", ".join(map(str, self.iterators)) or "()"
+        return f"L[{ranges}]({printer._print(self.body)}{where_text(self.where, printer)})"
+
+    def __str__(self) -> str:
+        from einalg.printing import text
+
+        return text(self)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        from einalg.printing import latex
+
+        return rf"$\displaystyle {latex(self)}$"
+
+    def tree(self) -> str:
+        """The expression as an indented tree, one node a line."""
+        from einalg.printing import tree
+
+        return tree(self)

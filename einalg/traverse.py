@@ -1,0 +1,211 @@
+"""Walking and rebuilding bodies. A traversal returns the same object where nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sympy
+from sympy import Expr, Integer
+
+from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.dtypes import is_float, promote
+from einalg.scope import Constraint, Iterator as Range, Reduce, Scope
+from einalg.access import Access, Padded, Tensor, unpadded
+
+Leaf = Callable[[Any], Any]
+
+
+def rebuild(body: Any, leaf: Leaf) -> Any:
+    """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions: `leaf` decides that)."""
+    if isinstance(body, (Access, IndexArithmetic, Reduce)):
+        return leaf(body)
+    if not body.args:
+        return body
+    changed = tuple(rebuild(a, leaf) for a in body.args)
+    return body if all(a is b for a, b in zip(changed, body.args)) else body.func(*changed)
+
+
+def as_number(form: Affine) -> Any:
+    """An affine form in the place of a number in a body."""
+    if not form.terms:
+        return Integer(form.const)
+    return form.as_index() or form
+
+
+def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
+    """Replace free indices by affine forms everywhere in a body; bound indices are renamed where they would capture."""
+    mapping = {i: affine(v) for i, v in mapping.items()}
+
+    def leaf(node: Any) -> Any:
+        if isinstance(node, Access):
+            subscripts = tuple(s.substitute(mapping) for s in node.subscripts)
+            return node if all(a is b for a, b in zip(subscripts, node.subscripts)) else Access.of(node.base, subscripts)
+        if isinstance(node, Reduce):
+            return _substitute_reduce(node, mapping)
+        form = affine(node)
+        changed = form.substitute(mapping)
+        return node if changed is form else as_number(changed)
+
+    return rebuild(body, leaf)
+
+
+def _substitute_reduce(node: Reduce, mapping: Mapping[Index, Affine]) -> Reduce:
+    inner: dict[Index, Affine] = {i: v for i, v in mapping.items() if i not in node.indices}
+    incoming = {i for v in inner.values() for i in v.indices}
+    iterators = node.iterators
+    if incoming & set(node.indices):
+        taken = incoming | {i for i in node.body.free_symbols if isinstance(i, Index)} | set(node.indices)
+        renamed = []
+        for it in iterators:
+            fresh = fresh_index(it.index.name, taken) if it.index in incoming else it.index
+            taken.add(fresh)
+            if fresh is not it.index:
+                inner[it.index] = affine(fresh)
+            renamed.append(Range(fresh, it.low, it.high))
+        iterators = tuple(renamed)
+    body = substitute(node.body, inner)
+    where = tuple(c.substitute(inner) for c in node.where)
+    if body is node.body and iterators is node.iterators and all(a is b for a, b in zip(where, node.where)):
+        return node
+    return Reduce(node.op, iterators, where, body)
+
+
+def fresh_index(name: str, taken: Any) -> Index:
+    """An index named like `name` that is not in `taken`: `h`, then `h1`, `h2`, …"""
+    candidate, stem, count = Index(name), name.rstrip("0123456789"), 0
+    while candidate in taken:
+        count += 1
+        candidate = Index(f"{stem}{count}")
+    return candidate
+
+
+def accesses(body: Any) -> Iterator[Access]:
+    """Every access of a body, also inside reductions, not inside inner scopes."""
+    if isinstance(body, Access):
+        yield body
+    elif isinstance(body, Reduce):
+        yield from accesses(body.body)
+    elif not isinstance(body, IndexArithmetic):
+        for argument in getattr(body, "args", ()):
+            yield from accesses(argument)
+
+
+def reductions(body: Any) -> Iterator[Reduce]:
+    """Every reduction of a body, outer before inner."""
+    if isinstance(body, Reduce):
+        yield body
+        yield from reductions(body.body)
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for argument in getattr(body, "args", ()):
+            yield from reductions(argument)
+
+
+def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
+    """Replace every access of a body, also inside reductions."""
+
+    def leaf(node: Any) -> Any:
+        if isinstance(node, Access):
+            return change(node)
+        if isinstance(node, Reduce):
+            inner = rebuild(node.body, leaf)
+            return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+        return node
+
+    return rebuild(body, leaf)
+
+
+def rebased(access: Access, base: Any) -> Access:
+    """The same access to another tensor or scope, under the same padding."""
+    return Access.of(_repad(access.base, base), access.subscripts)
+
+
+def _repad(view: Any, base: Any) -> Any:
+    return Padded(_repad(view.base, base), view.amounts, view.fill) if isinstance(view, Padded) else base
+
+
+def inner_scopes(scope: Scope) -> list[Scope]:
+    """The distinct scopes that a body reads directly, in order of their first occurrence."""
+    found: dict[Scope, None] = {}
+    for access in accesses(scope.body):
+        base = unpadded(access.base)
+        if isinstance(base, Scope):
+            found.setdefault(base)
+    return list(found)
+
+
+def all_scopes(scope: Scope) -> Iterator[Scope]:
+    """The scope and every distinct scope below it, inner ones first."""
+    seen: set[int] = set()
+
+    def visit(node: Scope) -> Iterator[Scope]:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        for child in inner_scopes(node):
+            yield from visit(child)
+        yield node
+
+    yield from visit(scope)
+
+
+def tensors(scope: Scope) -> dict[str, Tensor]:
+    """Every tensor that a scope or the scopes below it read, by name, in order of first use."""
+    found: dict[str, Tensor] = {}
+    for node in all_scopes(scope):
+        for access in accesses(node.body):
+            base = unpadded(access.base)
+            if isinstance(base, Tensor):
+                found.setdefault(base.name, base)
+    return found
+
+
+def result_dtype(body: Any) -> str:
+    """Element type of a body: the promotion of what it reads; comparisons give bool, inexact functions a float."""
+    if isinstance(body, Access):
+        return unpadded(body.base).dtype
+    if isinstance(body, Reduce):
+        inner = result_dtype(body.body)
+        return "i64" if inner == "bool" and body.op in ("Sum", "Prod") else inner
+    if isinstance(body, (IndexArithmetic, Integer)):
+        return "bool" if isinstance(body, Integer) else "i64"
+    if isinstance(body, sympy.Piecewise):
+        return promote(*(result_dtype(value) for value, _ in body.args))
+    if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
+        return "bool"
+    if not body.args:
+        return "f32" if body in (sympy.oo, -sympy.oo) or not body.is_Integer else "bool"
+    inner = promote(*(result_dtype(a) for a in body.args))
+    return inner if is_float(inner) or _keeps_integers(body) else "f32"
+
+
+def _keeps_integers(body: Expr) -> bool:
+    if isinstance(body, sympy.Pow):
+        return bool(body.exp.is_Integer and body.exp >= 0)
+    if isinstance(body, sympy.Mul):
+        return not any(a.is_Pow and a.exp.is_negative or a.is_Rational and not a.is_Integer for a in body.args)
+    return isinstance(body, (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign))
+
+
+def with_positional_names(scope: Scope) -> tuple[Any, ...]:
+    """Ranges, conditions and body with indices named by position, so that it is equal exactly up to names."""
+    names: dict[Index, Any] = {it.index: Index(f"_{k}") for k, it in enumerate(scope.iterators)}
+    body = _positional(substitute(scope.body, names), len(scope.iterators))
+    where = sympy.Tuple(*sorted((c.substitute({k: affine(v) for k, v in names.items()}) for c in scope.where), key=_constraint_order))
+    return sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators)), where, body
+
+
+def _constraint_order(constraint: Constraint) -> tuple[Any, ...]:
+    return constraint.form.sort_tuple, constraint.relation
+
+
+def _positional(body: Any, depth: int) -> Any:
+    def leaf(node: Any) -> Any:
+        if not isinstance(node, Reduce):
+            return node
+        names = {it.index: affine(Index(f"_{depth + k}")) for k, it in enumerate(node.iterators)}
+        inner = _positional(substitute(node.body, names), depth + len(names))
+        iterators = tuple(Range(names[it.index].as_index(), it.low, it.high) for it in node.iterators)
+        return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inner)
+
+    return rebuild(body, leaf)

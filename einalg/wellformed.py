@@ -1,0 +1,120 @@
+"""What every expression must fulfil: indices bound once, every read inside its padded box (design §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+from einalg.affine import Affine, Index, affine
+from einalg.errors import NotationError, RangeError
+from einalg.polyhedra import Space, bounded, domain_set
+from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.access import Access, Padded, describe, padded_box, unpadded
+from einalg.traverse import IndexArithmetic, all_scopes
+
+
+def check(expression: Any) -> None:
+    """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not well-formed."""
+    statements = [expression] if isinstance(expression, Scope) else [scope for _, scope in expression.statements]
+    for scope in statements:
+        for node in all_scopes(scope):
+            check_scope(node)
+
+
+def check_scope(scope: Scope) -> None:
+    """Check one scope, not the scopes that it reads."""
+    _bind({}, scope.iterators)
+    for condition in scope.where:
+        _all_bound(condition.indices, scope.ranges, condition)
+    _visit(scope.body, scope.iterators, scope.where)
+
+
+def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...]) -> dict[Index, tuple[int, int]]:
+    ranges = dict(ranges)
+    for it in iterators:
+        if it.index in ranges:
+            raise NotationError(f"index {it.index} is bound twice\n  rename one of the two")
+        if it.high < it.low:
+            raise RangeError(f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start")
+        ranges[it.index] = (it.low, it.high)
+    return ranges
+
+
+def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
+    loose = sorted(i.name for i in indices if i not in ranges)
+    if loose:
+        raise NotationError(f"index {loose[0]} in {where} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)")
+
+
+def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> None:
+    ranges = {it.index: (it.low, it.high) for it in iterators}
+    if isinstance(body, Access):
+        _check_access(body, iterators, where, ranges)
+    elif isinstance(body, Reduce):
+        _bind(ranges, body.iterators)
+        inner = (*iterators, *body.iterators)
+        known = {it.index for it in inner}
+        for condition in body.where:
+            _all_bound(condition.indices, known, condition)
+        _visit(body.body, inner, (*where, *body.where))
+    elif isinstance(body, IndexArithmetic):
+        _all_bound(affine(body).indices, ranges, body)
+    elif body.is_Symbol:
+        raise NotationError(f"{body} is neither an index, a tensor nor a number\n  make it an index with ea.indices({str(body)!r}) or a tensor with ea.tensor")
+    else:
+        for argument in body.args:
+            _visit(argument, iterators, where)
+
+
+def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], ranges: Any) -> None:
+    for subscript in access.subscripts:
+        _all_bound(subscript.indices, ranges, access)
+    box = padded_box(access.base)
+    if any(it.extent <= 0 for it in iterators):
+        return
+    for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, box)):
+        first, last = subscript.interval(ranges)
+        if first < low or last >= high:
+            exact = _exact_interval(subscript, iterators, where)
+            if exact is not None and (exact[0] < low or exact[1] >= high):
+                raise RangeError(outside(access, axis, subscript, *exact))
+    if isinstance(access.base, Scope) and access.base.where:
+        _check_inside_domain(access, iterators, where)
+
+
+def outside(access: Access, axis: int, subscript: Affine, first: int, last: int) -> str:
+    """The message for a read outside the padded box, with the padding that would make it right."""
+    low, high = padded_box(access.base)[axis]
+    low0, high0 = unpadded(access.base).box[axis]
+    return (
+        f"{subscript} reads [{first},{last + 1}) of {describe(access.base)} axis {axis}, which holds [{low},{high})\n"
+        f"  pad that axis by ({max(0, low0 - first)}, {max(0, last + 1 - high0)}), or narrow an index"
+    )
+
+
+def _exact_interval(form: Affine, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> tuple[int, int] | None:
+    """Smallest and largest value on the domain; None where the domain is empty."""
+    space = Space([it.index for it in iterators])
+    points = space.set(iterators, where)
+    aff = space.aff(form)
+    try:
+        with bounded():
+            if points.is_empty():
+                return None
+            return int(points.min_val(aff).to_python()), int(points.max_val(aff).to_python())
+    except isl.Error:
+        return form.interval({it.index: (it.low, it.high) for it in iterators})
+
+
+def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> None:
+    inner = access.base
+    assert isinstance(inner, Scope) and not isinstance(inner, Padded)
+    space = Space([it.index for it in iterators])
+    read = space.map(access.subscripts).intersect_domain(space.set(iterators, where)).range()
+    target = domain_set(inner.iterators, inner.where)
+    for k in range(inner.rank):
+        read = read.set_dim_name(isl.dim_type.set, k, inner.indices[k].name)
+    if not read.is_subset(target):
+        conditions = " and ".join(map(str, inner.where))
+        raise RangeError(f"{access} reads points of the inner scope at which it has no value (it has where {conditions})\n  pad it: .pad({', '.join('0' * inner.rank)})")
