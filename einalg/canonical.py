@@ -1,0 +1,156 @@
+"""The exact canonical key (design §3).
+
+Two expressions have equal keys if and only if they are equal up to index names, order of reduction indices, order of
+commutative operands, unused unit indices, shifts of origin, and the amounts of padding that a view offers. Named statements
+and nested scopes, two spellings of one thing, have the same key. A key is a nested tuple of ints and names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from einalg.access import Access, Padded, Tensor
+from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.program import Program
+from einalg.scope import Constraint, Iterator, Reduce, Scope
+
+Names = Mapping[Index, Affine]
+_COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
+
+
+class Key(tuple[Any, ...]):
+    """A nested tuple that is stored once, so that comparing and hashing shared parts costs nothing."""
+
+    def __hash__(self) -> int:
+        cached = self.__dict__.get("hash")
+        if cached is None:
+            cached = self.__dict__["hash"] = tuple.__hash__(self)
+        return cached
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or tuple.__eq__(self, other) is True  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+_STORED: dict[Key, Key] = {}
+_MOST_STORED = 1_000_000  # beyond it sharing starts anew; keys stay equal, comparing them costs more
+
+
+def _stored(*parts: Any) -> Key:
+    if len(_STORED) > _MOST_STORED:
+        _STORED.clear()
+    made = Key(parts)
+    return _STORED.setdefault(made, made)
+
+
+def key(expression: Scope | Program) -> Key:
+    """The canonical key of a scope or a program.
+
+    >>> import einalg as ea
+    >>> one = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 6))
+    >>> two = ea.parse("O[x,y] += B[z,y]*A[x,z]", A=(4, 5), B=(5, 6))
+    >>> key(one) == key(two)
+    True
+    """
+    if isinstance(expression, Scope):
+        return _Keys({}).scope(expression, keep_units=True)
+    keys = _Keys({name: scope for name, scope in expression.statements})
+    return _stored("program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs))
+
+
+class _Keys:
+    def __init__(self, statements: Mapping[str, Scope]):
+        self.statements = statements
+        self.known: dict[tuple[int, bool], Key] = {}
+
+    def scope(self, scope: Scope, keep_units: bool = False) -> Key:
+        """`keep_units` keeps the unit axes of an output; in an inner scope nothing can tell them."""
+        memo = self.known.get((id(scope), keep_units))
+        if memo is None:
+            kept = [it for it in scope.iterators if keep_units or it.extent != 1]
+            names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
+            extents = tuple(it.extent for it in kept)
+            memo = _stored("L", extents, _conditions(scope.where, names), self.body(scope.body, names, len(scope.iterators)))
+            self.known[id(scope), keep_units] = memo
+        return memo
+
+    def body(self, body: Any, names: Names, depth: int) -> Key:
+        if isinstance(body, Access):
+            return self.access(body, names)
+        if isinstance(body, Reduce):
+            return self.reduction(body, names, depth)
+        if isinstance(body, IndexArithmetic):
+            return _stored("index", affine(body).substitute(names).sort_tuple)
+        if not body.args:
+            return _constant(body)
+        parts = [self.body(a, names, depth) for a in body.args]
+        return _stored(type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts))
+
+    def access(self, access: Access, names: Names) -> Key:
+        subscripts = [s.substitute(names) for s in access.subscripts]
+        base, fills = access.base, []
+        padded = [False] * len(subscripts)
+        while isinstance(base, Padded):
+            fills.append(_constant(base.fill))
+            padded = [p or any(amount) for p, amount in zip(padded, base.amounts)]
+            base = base.base
+        if isinstance(base, Tensor) and base.name in self.statements:
+            base = self.statements[base.name]
+        if isinstance(base, Tensor):
+            return _stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts))
+        keep_units = any(p and it.extent == 1 for p, it in zip(padded, base.iterators))
+        read = [s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1]
+        return _stored("scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read))
+
+    def reduction(self, node: Reduce, names: Names, depth: int) -> Key:
+        """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
+        free = [it for it in node.iterators if it.extent != 1]
+        units = _named([it for it in node.iterators if it.extent == 1], [], depth)
+        return self._ordered(node, {**names, **units}, depth, [], free)
+
+    def _ordered(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]) -> Key:
+        if not rest:
+            own = {**names, **_named(placed, placed, depth)}
+            inner = self.body(node.body, own, depth + len(placed))
+            if not placed and not _conditions(node.where, own):
+                return inner
+            return _stored(node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner)
+        if len(rest) == 1:
+            return self._ordered(node, names, depth, [*placed, *rest], [])
+        marks = [(self._mark(node, names, depth, placed, rest, it), k) for k, it in enumerate(rest)]
+        first = min(mark for mark, _ in marks)
+        choices = [k for mark, k in marks if mark == first][: 1 if first[0] == "unused" else None]
+        return min(self._ordered(node, names, depth, [*placed, rest[k]], rest[:k] + rest[k + 1 :]) for k in choices)
+
+    def _mark(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator], it: Iterator) -> Key:
+        """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
+        if all(it.index not in part.free_symbols for part in (node.body,)) and all(it.index not in c.indices for c in node.where):
+            return _stored("unused", it.extent)
+        own = {**names, **_named([*placed, it], [*placed, it], depth)}
+        for other in rest:
+            if other is not it:
+                own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
+        return _stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
+
+
+def _named(bound: Any, kept: list[Iterator], depth: int) -> dict[Index, Affine]:
+    """Positional names from origin 0 for `kept`; the others, of extent 1, are their constant value."""
+    names: dict[Index, Affine] = {it.index: affine(it.low) for it in bound if it not in kept}
+    names.update({it.index: affine(Index(f"_{depth + k}")) + it.low for k, it in enumerate(kept)})
+    return names
+
+
+def _conditions(where: tuple[Constraint, ...], names: Names) -> tuple[Any, ...]:
+    placed = [c.substitute(names) for c in where]
+    return tuple(sorted((c.relation, c.form.sort_tuple) for c in placed if c.truth is not True))
+
+
+def _constant(value: Any) -> Key:
+    if value.is_Rational:
+        return _stored("number", int(value.p), int(value.q))
+    return _stored("constant", repr(float(value)) if value.is_Float else str(value))
