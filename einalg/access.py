@@ -278,6 +278,3 @@ class Access(Node, Expr):
 
     def __iter__(self) -> Any:
         raise UseError(f"iteration over {self} has no meaning\n  it is one element")
-
-    def __bool__(self) -> bool:
-        raise UseError(f"the truth value of {self} is unknown until it is evaluated\n  use Piecewise((a, condition), (b, True)) inside a body")
