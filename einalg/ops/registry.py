@@ -1,0 +1,46 @@
+"""The table of library operators: each is a function from tensors and parameters to an expression (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from einalg.errors import EinalgError, ShapeError
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+
+
+def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Register a public function as the operator of that name; its errors begin with the name of the operator.
+
+    An operator that calls another one is the one that its errors name. Every einalg error becomes a `ShapeError`, because
+    what is wrong is an argument. A second function of the same name raises `ValueError`.
+
+    >>> from einalg.ops import matmul
+    >>> OPERATORS["matmul"] is matmul
+    True
+    """
+    name = function.__name__  # pyright: ignore
+    if name in OPERATORS:
+        raise ValueError(f"operator {name} is defined twice")
+
+    @wraps(function)
+    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except EinalgError as error:
+            raise _named(name, error) from None
+
+    OPERATORS[name] = checked
+    return checked
+
+
+def _named(name: str, error: EinalgError) -> ShapeError:
+    problem = getattr(error, "problem", str(error))
+    named = ShapeError(f"{name}: {problem}")
+    named.problem = problem  # pyright: ignore
+    return named
