@@ -275,6 +275,3 @@ class Access(Node, Expr):
         if not isinstance(self.base, (Tensor, Padded)):
             base = f"({base})"
         return f"{base}[{', '.join(map(str, self.subscripts))}]"
-
-    def __iter__(self) -> Any:
-        raise UseError(f"iteration over {self} has no meaning\n  it is one element")

@@ -175,8 +175,11 @@ def result_dtype(body: Any) -> str:
         return "bool"
     if not body.args:
         return "f32" if body in (sympy.oo, -sympy.oo) or not body.is_Integer else "bool"
-    inner = promote(*(result_dtype(a) for a in body.args))
-    return inner if is_float(inner) or _keeps_integers(body) else "f32"
+    constants = [a for a in body.args if a.is_number]
+    inner = promote(*(result_dtype(a) for a in body.args if not a.is_number))
+    if is_float(inner):
+        return inner  # a constant never widens an f16
+    return inner if _keeps_integers(body) and all(c.is_integer for c in constants) else "f32"
 
 
 def _keeps_integers(body: Expr) -> bool:
