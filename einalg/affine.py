@@ -2,72 +2,25 @@
 
 A subscript is `Σ coefficient·atom + constant`, where an atom is an `Index`, a `FloorDiv` or a `Modulo` of such a form by a
 positive constant. Floor semantics throughout, as in Python and isl. Every operation returns the normal form, which needs no
-ranges; what ranges allow besides is in `einalg.facts`.
+ranges; what ranges allow besides is in `einalg.facts`. The operators are in `einalg.index_arithmetic`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import gcd
 from typing import Any, Union
 
-import sympy
 from sympy import Expr, Integer, Symbol, Tuple
-from sympy.core.sympify import sympify
 from sympy.printing.precedence import PRECEDENCE
 
+from einalg.affine_text import form_latex, form_precedence, form_text, quotient_latex, quotient_text
+from einalg.affine_values import form_interval, form_value
 from einalg.errors import NotationError
+from einalg.index_arithmetic import IndexArithmetic
 
-IndexLike = Union[int, "Index", "Affine", "FloorDiv", "Modulo", Expr]
-
-
-class IndexArithmetic:
-    """Arithmetic and comparison shared by everything that can stand in a subscript."""
-
-    __slots__ = ()
-    __array_ufunc__ = None
-    is_commutative = True
-    is_integer = True
-
-    def __add__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, lambda a, b: a._plus(b, 1), Expr.__add__)
-
-    def __radd__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, lambda a, b: b._plus(a, 1), Expr.__radd__)
-
-    def __sub__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, lambda a, b: a._plus(b, -1), Expr.__sub__)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, lambda a, b: b._plus(a, -1), Expr.__rsub__)
-
-    def __mul__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, _times, Expr.__mul__)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _affine_or_body(self, other, _times, Expr.__rmul__)
-
-    def __neg__(self) -> Affine:
-        return affine(self).scaled(-1)
-
-    def __floordiv__(self, other: Any) -> Affine:
-        return floordiv(affine(self), _divisor(other, "//"))
-
-    def __mod__(self, other: Any) -> Affine:
-        return modulo(affine(self), _divisor(other, "%"))
-
-    def __lt__(self, other: Any) -> Any:
-        return sympy.StrictLessThan(self, sympify(other), evaluate=False)
-
-    def __le__(self, other: Any) -> Any:
-        return sympy.LessThan(self, sympify(other), evaluate=False)
-
-    def __gt__(self, other: Any) -> Any:
-        return sympy.StrictGreaterThan(self, sympify(other), evaluate=False)
-
-    def __ge__(self, other: Any) -> Any:
-        return sympy.GreaterThan(self, sympify(other), evaluate=False)
+IndexLike = Union[int, "Index", "Affine", "Quotient", Expr]
 
 
 @lru_cache(maxsize=4096)
@@ -109,16 +62,23 @@ class Index(IndexArithmetic, Symbol):
     def sort_tuple(self) -> tuple[Any, ...]:
         return (0, self.name)
 
+    def as_affine(self) -> Affine:
+        return Affine._make(((self, 1),), 0)
 
-class _Quotient(IndexArithmetic, Expr):
+
+class Quotient(IndexArithmetic, Expr):
     """Common part of `FloorDiv` and `Modulo`: an affine form and a positive divisor."""
 
     __slots__ = ("argument", "divisor", "sort_tuple")
-    _rank = 1
+    argument: Affine
+    divisor: int
+    sign: str
+    _rank: int
     precedence = PRECEDENCE["Mul"]
+    divide: Callable[[Affine, int], Affine]
 
     def __new__(cls, argument: IndexLike, divisor: int) -> Any:
-        return cls._normal(affine(argument), int(divisor))
+        return cls.divide(affine(argument), int(divisor))
 
     @classmethod
     def _make(cls, argument: Affine, divisor: int) -> Any:
@@ -131,46 +91,44 @@ class _Quotient(IndexArithmetic, Expr):
     def args(self) -> tuple[Any, ...]:
         return (self.argument, Integer(self.divisor))
 
+    def as_affine(self) -> Affine:
+        return Affine._make(((self, 1),), 0)
+
     def _hashable_content(self) -> tuple[Any, ...]:
         return (self.sort_tuple,)
 
+    def _sympystr(self, printer: Any) -> str:
+        return quotient_text(self)
 
-class FloorDiv(_Quotient):
+    def _latex(self, printer: Any) -> str:
+        return quotient_latex(self, printer)
+
+
+class FloorDiv(Quotient):
     """`argument // divisor`, an atom of a quasi-affine form."""
 
     __slots__ = ()
     _rank = 1
+    sign = "//"
 
-    @classmethod
-    def _normal(cls, argument: Affine, divisor: int) -> Affine:
+    @staticmethod
+    def divide(argument: Affine, divisor: int) -> Affine:
         return floordiv(argument, divisor)
 
-    def _sympystr(self, printer: Any) -> str:
-        return f"{_operand(self.argument)}//{self.divisor}"
 
-    def _latex(self, printer: Any) -> str:
-        return rf"\lfloor {printer._print(self.argument)} / {self.divisor} \rfloor"
-
-
-class Modulo(_Quotient):
+class Modulo(Quotient):
     """`argument % divisor`, an atom of a quasi-affine form."""
 
     __slots__ = ()
     _rank = 2
+    sign = "%"
 
-    @classmethod
-    def _normal(cls, argument: Affine, divisor: int) -> Affine:
+    @staticmethod
+    def divide(argument: Affine, divisor: int) -> Affine:
         return modulo(argument, divisor)
 
-    def _sympystr(self, printer: Any) -> str:
-        return f"{_operand(self.argument)}%{self.divisor}"
 
-    def _latex(self, printer: Any) -> str:
-        operand = printer._print(self.argument)
-        return rf"{operand if self.argument.as_atom() else f'({operand})'} \bmod {self.divisor}"
-
-
-Atom = Union[Index, FloorDiv, Modulo]
+Atom = Index | Quotient
 Terms = tuple[tuple[Atom, int], ...]
 
 
@@ -184,7 +142,9 @@ class Affine(IndexArithmetic, Expr):
     i
     """
 
-    __slots__ = ("terms", "const", "_sort_tuple", "_indices")
+    __slots__ = ("_indices", "_sort_tuple", "const", "terms")
+    terms: Terms
+    const: int
 
     def __new__(cls, const: Any = 0, *pairs: Any) -> Affine:
         total = affine(const)
@@ -215,7 +175,8 @@ class Affine(IndexArithmetic, Expr):
 
     def __hash__(self) -> int:
         if self._mhash is None:
-            self._mhash = hash(self.as_atom() or self.const) if len(self.terms) <= 1 and self._is_simple() else hash((self.terms, self.const))
+            simple = self.const if not self.terms else self.as_atom()  # equal to an int or an atom, so hashed like one
+            self._mhash = hash((self.terms, self.const) if simple is None else simple)
         return self._mhash
 
     def __eq__(self, other: object) -> bool:
@@ -226,9 +187,6 @@ class Affine(IndexArithmetic, Expr):
         if isinstance(other, (int, Integer)):
             return not self.terms and self.const == other
         return isinstance(other, IndexArithmetic) and self.as_atom() == other
-
-    def _is_simple(self) -> bool:
-        return not self.terms or self.as_atom() is not None
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -263,6 +221,19 @@ class Affine(IndexArithmetic, Expr):
     def coefficient(self, atom: Atom) -> int:
         return next((c for a, c in self.terms if a == atom), 0)
 
+    def as_affine(self) -> Affine:
+        return self
+
+    @staticmethod
+    def constant(value: int) -> Affine:
+        return Affine._make((), value)
+
+    def quotient(self, divisor: int) -> Affine:
+        return floordiv(self, divisor)
+
+    def remainder(self, divisor: int) -> Affine:
+        return modulo(self, divisor)
+
     def scaled(self, factor: int) -> Affine:
         if factor == 1:
             return self
@@ -283,7 +254,7 @@ class Affine(IndexArithmetic, Expr):
         row: dict[Atom, int] = {}
         const = self.const
         for atom, coefficient in self.terms:
-            value = mapping.get(atom) if type(atom) is Index else _substitute_quotient(atom, mapping)
+            value = mapping.get(atom) if isinstance(atom, Index) else atom.divide(atom.argument.substitute(mapping), atom.divisor)
             if value is None:
                 row[atom] = row.get(atom, 0) + coefficient
                 continue
@@ -294,62 +265,27 @@ class Affine(IndexArithmetic, Expr):
 
     def evaluate(self, env: Mapping[Index, Any]) -> Any:
         """The value where every index has the value `env[index]`: an int, or a NumPy integer array."""
-        total: Any = self.const
-        for atom, coefficient in self.terms:
-            if isinstance(atom, Index):
-                value = env[atom]
-            elif isinstance(atom, FloorDiv):
-                value = atom.argument.evaluate(env) // atom.divisor
-            else:
-                value = atom.argument.evaluate(env) % atom.divisor
-            total = total + coefficient * value
-        return total
+        return form_value(self, env)
 
     def interval(self, ranges: Mapping[Index, tuple[int, int]]) -> tuple[int, int]:
         """Closed bounds `[low, high]` over half-open index ranges; exact for affine forms over a box, else an enclosure."""
-        low = high = self.const
-        for atom, coefficient in self.terms:
-            a, b = _atom_interval(atom, ranges)
-            if coefficient < 0:
-                a, b = b, a
-            low, high = low + coefficient * a, high + coefficient * b
-        return low, high
+        return form_interval(self, ranges)
 
     def as_sympy(self) -> Expr:
         """The same value as an ordinary SymPy expression (`floor`, `Mod`)."""
-        return sympy.Add(self.const, *(sympy.Mul(c, _atom_as_sympy(a)) for a, c in self.terms))
+        from einalg.affine_sympy import to_sympy
+
+        return to_sympy(self)
 
     @property
     def precedence(self) -> int:
-        if len(self.terms) + bool(self.const) > 1 or self.const < 0:
-            return PRECEDENCE["Add"]
-        return PRECEDENCE["Atom"] if self.as_index() is not None or not self.terms else PRECEDENCE["Mul"]
+        return form_precedence(self)
 
     def _sympystr(self, printer: Any) -> str:
-        ordered = sorted(self.terms, key=lambda t: t[1] < 0)
-        parts = [_term_text(a, abs(c)) for a, c in ordered] + ([str(abs(self.const))] if self.const or not ordered else [])
-        signs = [c < 0 for _, c in ordered] + [self.const < 0]
-        first = f"-{parts[0]}" if signs[0] else parts[0]
-        return first + "".join((" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:]))
+        return form_text(self)
 
     def _latex(self, printer: Any) -> str:
-        ordered = sorted(self.terms, key=lambda t: t[1] < 0)
-        text = ""
-        for atom, c in ordered:
-            text += ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + printer._print(atom)
-        if self.const or not text:
-            text += f"{self.const:+d}" if text else str(self.const)
-        return text
-
-
-def _term_text(atom: Atom, coefficient: int) -> str:
-    if coefficient == 1:
-        return str(atom)
-    return f"{coefficient}*{atom}" if isinstance(atom, Index) else f"{coefficient}*({atom})"
-
-
-def _operand(form: Affine) -> str:
-    return str(form) if form.as_index() is not None else f"({form})"
+        return form_latex(self, printer)
 
 
 def affine(value: IndexLike) -> Affine:
@@ -360,16 +296,18 @@ def affine(value: IndexLike) -> Affine:
     """
     if type(value) is Affine:
         return value
-    if isinstance(value, (Index, FloorDiv, Modulo)):
-        return Affine._make(((value, 1),), 0)
+    if isinstance(value, IndexArithmetic):
+        return value.as_affine()
     if isinstance(value, bool):
         raise NotationError(f"{value} is not an integer subscript")
-    if isinstance(value, int):
-        return Affine._make((), value)
+    if isinstance(value, (int, Integer)):
+        return Affine._make((), int(value))
     if hasattr(value, "__index__") and not isinstance(value, Expr):
         return Affine._make((), value.__index__())
     if isinstance(value, Expr):
-        return _from_sympy(value)
+        from einalg.affine_sympy import from_sympy
+
+        return from_sympy(value)
     raise NotationError(f"{value!r} cannot stand in a subscript\n  a subscript is made of indices and integers with + - * // %")
 
 
@@ -388,7 +326,7 @@ def _from_row(row: dict[Atom, int], const: int) -> Affine:
 
 def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, int]], int]:
     """`c·k·(e//k) + c·(e%k)` is `c·e`."""
-    for atom in [a for a in row if type(a) is Modulo]:
+    for atom in [a for a in row if isinstance(a, Modulo)]:
         quotient = floordiv(atom.argument, atom.divisor).as_atom()
         coefficient = row.get(atom, 0)
         if quotient is not None and coefficient and row.get(quotient) == coefficient * atom.divisor:
@@ -426,109 +364,13 @@ def modulo(form: Affine, divisor: int) -> Affine:
     rest = _split_multiples(form, divisor)[1]
     if not rest.terms:
         return affine(rest.const)
-    if any(isinstance(a, Modulo) and (c * a.divisor) % divisor == 0 for a, c in rest.terms):
-        opened = affine(rest.const)
-        for a, c in rest.terms:
-            drop = isinstance(a, Modulo) and (c * a.divisor) % divisor == 0
-            opened = opened._plus(a.argument if drop else affine(a), c)
-        return modulo(opened, divisor)
+    redundant = [(a, c) for a, c in rest.terms if isinstance(a, Modulo) and (c * a.divisor) % divisor == 0]
+    if redundant:
+        for a, c in redundant:
+            rest = rest._plus(affine(a), -c)._plus(a.argument, c)
+        return modulo(rest, divisor)
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
         reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
         return modulo(reduced, divisor // common).scaled(common)._plus(affine(rest.const % common), 1)
     return affine(Modulo._make(rest, divisor))
-
-
-def _substitute_quotient(atom: FloorDiv | Modulo, mapping: Mapping[Index, Affine]) -> Affine:
-    argument = atom.argument.substitute(mapping)
-    return floordiv(argument, atom.divisor) if isinstance(atom, FloorDiv) else modulo(argument, atom.divisor)
-
-
-def _atom_interval(atom: Atom, ranges: Mapping[Index, tuple[int, int]]) -> tuple[int, int]:
-    if isinstance(atom, Index):
-        low, high = ranges[atom]
-        return low, max(low, high - 1)
-    low, high = atom.argument.interval(ranges)
-    k = atom.divisor
-    if isinstance(atom, FloorDiv):
-        return low // k, high // k
-    return (low % k, high % k) if low // k == high // k else (0, k - 1)
-
-
-def _atom_as_sympy(atom: Atom) -> Expr:
-    if isinstance(atom, Index):
-        return atom
-    inner = atom.argument.as_sympy()
-    if isinstance(atom, FloorDiv):
-        return sympy.floor(sympy.Mul(inner, sympy.Rational(1, atom.divisor)), evaluate=False)
-    return sympy.Mod(inner, atom.divisor, evaluate=False)
-
-
-def _from_sympy(value: Expr) -> Affine:
-    """Read an ordinary SymPy expression made of integers, indices, `floor` and `Mod`."""
-    if value.is_Integer:
-        return affine(int(value))
-    if isinstance(value, sympy.Add):
-        return _sum(affine(a) for a in value.args)
-    if isinstance(value, sympy.Mul):
-        coefficient, rest = value.as_coeff_Mul()
-        if coefficient.is_Integer:
-            return affine(rest).scaled(int(coefficient))
-    if isinstance(value, sympy.floor):
-        inner, divisor = _over_common_denominator(value.args[0])
-        return floordiv(inner, divisor)
-    if isinstance(value, sympy.Mod):
-        inner, divisor = value.args
-        if divisor.is_Integer and int(divisor) > 0:
-            return modulo(affine(inner), int(divisor))
-    raise NotationError(
-        f"{value} is not quasi-affine, so it cannot stand in a subscript\n"
-        "  a subscript is made of indices and integers with +, -, multiplication by integers, and // and % by positive integers"
-    )
-
-
-def _over_common_denominator(value: Any) -> tuple[Affine, int]:
-    terms = sympy.Add.make_args(sympy.expand(value))
-    divisor = 1
-    for term in terms:
-        coefficient = term.as_coeff_Mul()[0]
-        if not coefficient.is_Rational:
-            raise NotationError(f"floor({value}) is not quasi-affine")
-        divisor = sympy.ilcm(divisor, coefficient.q)
-    return _sum(affine(term * divisor) for term in terms), int(divisor)
-
-
-def _sum(forms: Iterable[Affine]) -> Affine:
-    total = affine(0)
-    for form in forms:
-        total = total._plus(form, 1)
-    return total
-
-
-def _is_index_like(value: Any) -> bool:
-    if isinstance(value, (int, Integer, IndexArithmetic)):
-        return not isinstance(value, bool)
-    return hasattr(value, "__index__") and not isinstance(value, Expr)
-
-
-def _affine_or_body(self: Any, other: Any, on_rows: Callable[[Affine, Affine], Affine | None], on_body: Callable[[Any, Any], Any]) -> Any:
-    """Index arithmetic where both sides are integers; ordinary SymPy arithmetic (an index as a number) elsewhere."""
-    if _is_index_like(other):
-        result = on_rows(affine(self), affine(other if not isinstance(other, Integer) else int(other)))
-        if result is not None:
-            return result
-    return on_body(self, other)
-
-
-def _times(a: Affine, b: Affine) -> Affine | None:
-    if not b.terms:
-        return a.scaled(b.const)
-    return b.scaled(a.const) if not a.terms else None
-
-
-def _divisor(value: Any, sign: str) -> int:
-    if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
-        raise NotationError(f"an index can be divided ({sign}) by a positive integer constant only, not by {value}")
-    if int(value) <= 0:
-        raise NotationError(f"an index can be divided ({sign}) by a positive integer only, not by {value}")
-    return int(value)

@@ -1,0 +1,52 @@
+"""How index arithmetic is written: as text that both doors of the notation read, and as LaTeX (design §4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sympy.printing.precedence import PRECEDENCE
+
+if TYPE_CHECKING:
+    from einalg.affine import Affine, Atom, Quotient
+
+
+def form_precedence(form: Affine) -> int:
+    if len(form.terms) + bool(form.const) > 1 or form.const < 0:
+        return PRECEDENCE["Add"]
+    return PRECEDENCE["Atom"] if form.as_index() is not None or not form.terms else PRECEDENCE["Mul"]
+
+
+def form_text(form: Affine) -> str:
+    """Positive terms first: `r - h`, not `-h + r`."""
+    ordered = sorted(form.terms, key=lambda term: term[1] < 0)
+    parts = [_term_text(a, abs(c)) for a, c in ordered] + ([str(abs(form.const))] if form.const or not ordered else [])
+    signs = [c < 0 for _, c in ordered] + [form.const < 0]
+    first = f"-{parts[0]}" if signs[0] else parts[0]
+    return first + "".join((" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:]))
+
+
+def form_latex(form: Affine, printer: Any) -> str:
+    text = ""
+    for atom, c in sorted(form.terms, key=lambda term: term[1] < 0):
+        text += ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + printer._print(atom)
+    if form.const or not text:
+        text += f"{form.const:+d}" if text else str(form.const)
+    return text
+
+
+def quotient_text(node: Quotient) -> str:
+    operand = str(node.argument) if node.argument.as_index() is not None else f"({node.argument})"
+    return f"{operand}{node.sign}{node.divisor}"
+
+
+def quotient_latex(node: Quotient, printer: Any) -> str:
+    operand = printer._print(node.argument)
+    if node.sign == "//":
+        return rf"\lfloor {operand} / {node.divisor} \rfloor"
+    return rf"{operand if node.argument.as_atom() else f'({operand})'} \bmod {node.divisor}"
+
+
+def _term_text(atom: Atom, coefficient: int) -> str:
+    if coefficient == 1:
+        return str(atom)
+    return f"{coefficient}*{atom}" if atom.is_Symbol else f"{coefficient}*({atom})"

@@ -1,0 +1,107 @@
+"""The operators of everything that can stand in a subscript (design §2).
+
+Where both sides are integers the result is a row in normal form; elsewhere an index is a number in a body, and the arithmetic
+is SymPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from sympy import Expr, Integer
+from sympy.core.sympify import sympify
+
+from einalg.errors import NotationError
+
+if TYPE_CHECKING:
+    from einalg.affine import Affine
+
+
+class IndexArithmetic:
+    """Arithmetic and comparison shared by indices, quotients and affine forms; each of them has `as_affine()`."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+    is_commutative = True
+    is_integer = True
+
+    if TYPE_CHECKING:
+        as_affine: Callable[[], Affine]
+
+    def __add__(self, other: Any) -> Any:
+        left, right = _both_forms(self, other)
+        return Expr.__add__(self, other) if right is None else left._plus(right, 1)  # pyright: ignore
+
+    def __radd__(self, other: Any) -> Any:
+        right, left = _both_forms(self, other)
+        return Expr.__radd__(self, other) if left is None else left._plus(right, 1)  # pyright: ignore
+
+    def __sub__(self, other: Any) -> Any:
+        left, right = _both_forms(self, other)
+        return Expr.__sub__(self, other) if right is None else left._plus(right, -1)  # pyright: ignore
+
+    def __rsub__(self, other: Any) -> Any:
+        right, left = _both_forms(self, other)
+        return Expr.__rsub__(self, other) if left is None else left._plus(right, -1)  # pyright: ignore
+
+    def __mul__(self, other: Any) -> Any:
+        product = _product(*_both_forms(self, other))
+        return Expr.__mul__(self, other) if product is None else product  # pyright: ignore
+
+    def __rmul__(self, other: Any) -> Any:
+        product = _product(*_both_forms(self, other))
+        return Expr.__rmul__(self, other) if product is None else product  # pyright: ignore
+
+    def __neg__(self) -> Affine:
+        return self.as_affine().scaled(-1)
+
+    def __floordiv__(self, other: Any) -> Affine:
+        return self.as_affine().quotient(_divisor(other, "//"))
+
+    def __mod__(self, other: Any) -> Affine:
+        return self.as_affine().remainder(_divisor(other, "%"))
+
+    def __lt__(self, other: Any) -> Any:
+        return sympy.StrictLessThan(self, sympify(other), evaluate=False)
+
+    def __le__(self, other: Any) -> Any:
+        return sympy.LessThan(self, sympify(other), evaluate=False)
+
+    def __gt__(self, other: Any) -> Any:
+        return sympy.StrictGreaterThan(self, sympify(other), evaluate=False)
+
+    def __ge__(self, other: Any) -> Any:
+        return sympy.GreaterThan(self, sympify(other), evaluate=False)
+
+
+def _both_forms(own: IndexArithmetic, other: Any) -> tuple[Affine, Affine | None]:
+    """Both operands as affine forms; the second is None where it is not an integer."""
+    form = own.as_affine()
+    if isinstance(other, IndexArithmetic):
+        return form, other.as_affine()
+    if isinstance(other, bool):
+        return form, None
+    if isinstance(other, (int, Integer)):
+        return form, form.constant(int(other))
+    if hasattr(other, "__index__") and not isinstance(other, Expr):
+        return form, form.constant(other.__index__())
+    return form, None
+
+
+def _product(left: Affine, right: Affine | None) -> Affine | None:
+    """The product where one side is a constant."""
+    if right is None:
+        return None
+    if not right.terms:
+        return left.scaled(right.const)
+    return right.scaled(left.const) if not left.terms else None
+
+
+def _divisor(value: Any, sign: str) -> int:
+    if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
+        raise NotationError(f"an index can be divided ({sign}) by a positive integer constant only, not by {value}")
+    if int(value) <= 0:
+        raise NotationError(f"an index can be divided ({sign}) by a positive integer only, not by {value}")
+    return int(value)
