@@ -20,7 +20,7 @@ from einalg.affine_values import form_interval, form_value
 from einalg.errors import NotationError
 from einalg.index_arithmetic import IndexArithmetic
 
-IndexLike = Union[int, "Index", "Affine", "Quotient", Expr]
+IndexLike = int | IndexArithmetic | Expr
 
 
 @lru_cache(maxsize=4096)

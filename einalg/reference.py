@@ -6,6 +6,7 @@ It is deliberately naive and shares no code with rules, search or code generatio
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -14,24 +15,22 @@ from typing import Any
 import numpy as np
 import sympy
 
+from einalg.access import Access, Padded, Tensor
 from einalg.affine import IndexArithmetic, affine
 from einalg.errors import NotationError, RangeError, ShapeError
 from einalg.program import as_program
 from einalg.scope import Reduce, Scope
-from einalg.access import Access, Padded, Tensor
 
 Values = dict[tuple[int, ...], Any]
-FUNCTIONS: dict[type, Callable[..., Any]] = {
-    sympy.exp: math.exp, sympy.log: math.log, sympy.tanh: math.tanh, sympy.erf: math.erf, sympy.erfc: math.erfc, sympy.sin: math.sin,
-    sympy.cos: math.cos, sympy.tan: math.tan, sympy.sinh: math.sinh, sympy.cosh: math.cosh, sympy.asin: math.asin, sympy.acos: math.acos,
-    sympy.atan: math.atan, sympy.atan2: math.atan2, sympy.asinh: math.asinh, sympy.acosh: math.acosh, sympy.atanh: math.atanh,
-    sympy.gamma: math.gamma, sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0),
-    sympy.Max: max, sympy.Min: min, sympy.floor: math.floor, sympy.ceiling: math.ceil, sympy.Mod: lambda a, b: a % b,
-    sympy.StrictLessThan: lambda a, b: a < b, sympy.LessThan: lambda a, b: a <= b, sympy.Eq: lambda a, b: a == b, sympy.Ne: lambda a, b: a != b,
-    sympy.StrictGreaterThan: lambda a, b: a > b, sympy.GreaterThan: lambda a, b: a >= b, sympy.Not: lambda a: not a,
-    sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
+SAME_NAME = "exp log tanh erf erfc sin cos tan sinh cosh asin acos atan atan2 asinh acosh atanh gamma"
+FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math, name) for name in SAME_NAME.split()} | {
+    sympy.Add: lambda *v: sum(v), sympy.Mul: lambda *v: math.prod(v),
+    sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0), sympy.Max: max, sympy.Min: min,
+    sympy.floor: math.floor, sympy.ceiling: math.ceil, sympy.Mod: operator.mod, sympy.Eq: operator.eq, sympy.Ne: operator.ne,
+    sympy.StrictLessThan: operator.lt, sympy.LessThan: operator.le, sympy.StrictGreaterThan: operator.gt, sympy.GreaterThan: operator.ge,
+    sympy.Not: operator.not_, sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
 }  # fmt: skip
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": lambda a, b: a + b, "Prod": lambda a, b: a * b, "Max": max, "Min": min}
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": operator.add, "Prod": operator.mul, "Max": max, "Min": min}
 
 
 def evaluate(expr: Any, **arrays: Any) -> Any:
@@ -63,8 +62,7 @@ def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
     array = np.asarray(arrays[tensor.name])
     if array.shape != tensor.shape:
         raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
-    lows = [low for low, _ in tensor.axes]
-    return {tuple(p + low for p, low in zip(point, lows)): array[point] if array.dtype == object else array[point].item() for point in np.ndindex(array.shape)}
+    return dict(zip(product(*(range(low, high) for low, high in tensor.axes)), array.ravel().tolist(), strict=True))
 
 
 def _array(values: Values, scope: Scope) -> np.ndarray[Any, Any]:
@@ -125,10 +123,6 @@ class _Evaluation:
         return self.apply(body, [self.value(a, env) for a in body.args])
 
     def apply(self, body: Any, values: list[Any]) -> Any:
-        if isinstance(body, sympy.Add):
-            return sum(values[1:], values[0])
-        if isinstance(body, sympy.Mul):
-            return math.prod(values)
         if isinstance(body, sympy.Pow):
             base, exponent = values
             whole = isinstance(exponent, int) and not isinstance(base, float)
