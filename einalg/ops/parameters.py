@@ -13,6 +13,7 @@ from einalg.access import Access, Box, Indexable, padded_box
 from einalg.affine import Index
 from einalg.dtypes import is_float
 from einalg.errors import ShapeError
+from einalg.scope import Scope
 
 Pair = tuple[int, int]
 
@@ -54,6 +55,8 @@ def operand(value: Any, name: str, rank: int | None = None, least: int = 0, dtyp
     if not isinstance(value, Indexable):
         raise ShapeError(f"{name} must be a tensor or a scope, not {type(value).__name__}\n  make one: ea.tensor({name!r}, shape)")
     view: Any = value
+    if isinstance(value, Scope) and value.where:
+        view = value.pad(*(0,) * value.rank)  # outside `where` it reads as 0, its value as an output
     found = Operand(view, name, padded_box(view))
     wanted = f"{rank}" if rank is not None else f"at least {least}"
     if found.rank != rank if rank is not None else found.rank < least:
