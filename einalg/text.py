@@ -60,6 +60,18 @@ def parse(text: str, **tensors: Any) -> Any:
         raise NotationError("the expression is nested too deeply to be read") from None
 
 
+def parse_value(text: str) -> Any:
+    """An index form or a condition from text; every name is an index.
+
+    >>> parse_value("2*h + r - 1")
+    2*h + r - 1
+    """
+    (statement,) = _syntax(text).body
+    called = {id(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    names = {node.id: Index(node.id) for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in called}
+    return _Reader(text, names).value(statement.value)  # pyright: ignore
+
+
 def _as_tensor(name: str, value: Any) -> Any:
     if isinstance(value, Indexable):
         return value

@@ -113,8 +113,6 @@ def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where:
     space = Space([it.index for it in iterators])
     read = space.map(access.subscripts).intersect_domain(space.set(iterators, where)).range()
     target = domain_set(inner.iterators, inner.where)
-    for k in range(inner.rank):
-        read = read.set_dim_name(isl.dim_type.set, k, inner.indices[k].name)
     if not read.is_subset(target):
         conditions = " and ".join(map(str, inner.where))
         raise RangeError(f"{access} reads points of the inner scope at which it has no value (it has where {conditions})\n  pad it: .pad({', '.join('0' * inner.rank)})")

@@ -1,0 +1,31 @@
+"""The eight rules of EinNet (design §6), each a card in a file of its own, and the two spellings of a program."""
+
+from __future__ import annotations
+
+from derive.rules import (
+    boundary_relaxing,
+    boundary_tightening,
+    expression_fusion,
+    expression_merging,
+    expression_splitting,
+    spelling,
+    summation_splitting,
+    traversal_merging,
+    variable_substitution,
+)
+
+RULES = {
+    rule.name: rule
+    for rule in (
+        summation_splitting.RULE,
+        variable_substitution.RULE,
+        traversal_merging.RULE,
+        boundary_relaxing.RULE,
+        boundary_tightening.RULE,
+        expression_splitting.RULE,
+        expression_merging.RULE,
+        expression_fusion.RULE,
+    )
+}
+SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING)}
+ALL = {**RULES, **SPELLINGS}

@@ -1,0 +1,93 @@
+"""Two spellings of one thing: an inner scope as a named statement, and a statement as an inner scope (design §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from derive.moves import Rule
+from derive.places import Path, places, scope_at
+from derive.rules.bodies import reads
+from einalg.access import Padded
+from einalg.errors import RuleError
+from einalg.program import Program, statement_tensor, substitute_tensors
+from einalg.scope import Scope
+from einalg.traverse import all_scopes, map_accesses, rebased
+
+
+def find_liftable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path, scope in places(program):
+        if len(path) > 1 and _liftable(program, scope):
+            yield path, {"name": fresh_statement(program)}
+
+
+def lift(program: Program, path: Path, name: str) -> Program:
+    """Make the inner scope at `path` a statement called `name`; every read of it, anywhere, reads the statement."""
+    target = scope_at(program, path)
+    if len(path) < 2:
+        raise RuleError(f"{path[0]} is a statement already")
+    if name in program.names or name in program.tensors or not name.isidentifier():
+        raise RuleError(f"{name!r} is not a free name for a statement")
+    if not _liftable(program, target):
+        raise RuleError("an inner scope with conditions that is read through padding with another fill than 0 cannot be a statement")
+    tensor = statement_tensor(name, target)
+    first = next(k for k, (_, scope) in enumerate(program.statements) if any(node == target for node in all_scopes(scope)))
+    rest = [(n, _with_reads(scope, target, tensor)) for n, scope in program.statements]
+    return Program([*rest[:first], (name, target), *rest[first:]], program.outputs)
+
+
+def lifted(program: Program) -> Program:
+    """The program with every inner scope as a statement."""
+    while True:
+        move = next(find_liftable(program), None)
+        if move is None:
+            return program
+        deepest = max((p for p, _ in find_liftable(program)), key=len)
+        program = lift(program, deepest, fresh_statement(program))
+
+
+def fresh_statement(program: Program) -> str:
+    """`T1`, `T2`, …: the first name that is free."""
+    count = 1
+    while f"T{count}" in program.names or f"T{count}" in program.tensors:
+        count += 1
+    return f"T{count}"
+
+
+def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
+    memo: dict[int, Any] = {}
+    for node in all_scopes(scope):
+        if node == target:
+            memo[id(node)] = tensor
+            continue
+        body = map_accesses(node.body, lambda a: rebased(a, memo[id(a.tensor)]) if memo.get(id(a.tensor), a.tensor) is not a.tensor else a)
+        memo[id(node)] = node if body is node.body else Scope(node.iterators, node.where, body)
+    return memo[id(scope)]
+
+
+def _liftable(program: Program, target: Scope) -> bool:
+    if not target.where:
+        return True
+    every = (read for _, scope in program.statements for node in all_scopes(scope) for read in reads(node) if read.access.tensor == target)
+    return all(not isinstance(r.access.base, Padded) or r.access.base.fill == 0 for r in every)
+
+
+def find_inlinable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for name, scope in program.statements:
+        for producer in scope.tensors:
+            if producer in program.names:
+                yield (name,), {"producer": producer}
+
+
+def nest(program: Program, path: Path, producer: str) -> Program:
+    """Read a statement as an inner scope; it vanishes if nothing else needs it."""
+    name = path[0]
+    if name not in program.names or producer not in program.names or producer not in program[name].tensors:
+        raise RuleError(f"statement {name} does not read a statement {producer}")
+    nested = program.replaced(name, substitute_tensors(program[name], {producer: program[producer]}))
+    still = producer in nested.outputs or any(producer in s.tensors for _, s in nested.statements)
+    return nested if still else Program([(n, s) for n, s in nested.statements if n != producer], nested.outputs)
+
+
+LIFTING = Rule("lifting", "L[x] …{L[y] f}[e]…", "T = L[y] f; L[x] …T[e]…", "", find_liftable, lift, "program", "design §2")
+NESTING = Rule("nesting", "T = L[y] f; L[x] …T[e]…", "L[x] …{L[y] f}[e]…", "", find_inlinable, nest, "program", "design §2")

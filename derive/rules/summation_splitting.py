@@ -1,0 +1,95 @@
+"""Summation splitting: part of a reduction moves into an inner scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import sympy
+
+from derive.moves import Rule
+from derive.rules.bodies import reduction_at, replace_reduction
+from einalg.access import Access
+from einalg.affine import Index, affine
+from einalg.errors import RuleError
+from einalg.facts import simplify_scope
+from einalg.scope import Reduce, Scope
+from einalg.traverse import reductions
+
+
+def find(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Every way to keep some of a reduction's indices outside and move the others inside."""
+    for position, node in enumerate(reductions(scope.body)):
+        names = [i.name for i in node.indices]
+        for size in range(0 if node is not scope.body else 1, len(names)):
+            for outer in combinations(names, size):
+                yield {"reduction": position, "outer": outer}
+
+
+def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
+    """Keep `outer` of a reduction's indices; the others are reduced by an inner scope.
+
+    Factors that do not depend on the inner indices stay outside, and the inner scope has only the indices that it uses.
+    """
+    node = reduction_at(scope, reduction)
+    kept = [it for it in node.iterators if it.index.name in outer]
+    moved = [it for it in node.iterators if it.index.name not in outer]
+    if len(kept) != len(set(outer)):
+        raise RuleError(f"the reduction has the indices {', '.join(map(str, node.indices))}, not all of {', '.join(outer)}")
+    if not moved:
+        raise RuleError("no index is left to move into the inner scope\n  leave at least one index out of `outer`")
+    factor, inner_body = _independent_factor(node, {it.index for it in moved})
+    inside = tuple(c for c in node.where if not c.indices.isdisjoint(it.index for it in moved))
+    outside = tuple(c for c in node.where if c not in inside)
+    inner = _inner_scope(scope, node, (kept, moved), (inside, outside), inner_body)
+    read = Access.of(inner, tuple(affine(i) for i in inner.indices)) * factor
+    outer_body = Reduce(node.op, kept, outside, read) if kept or outside else read
+    return simplify_scope(replace_reduction(scope, node, outer_body))
+
+
+def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
+    """The factors of a sum's body that the moved indices do not occur in, and the rest."""
+    if node.op != "Sum" or not isinstance(node.body, sympy.Mul):
+        return sympy.S.One, node.body
+    free = [a for a in node.body.args if a.free_symbols.isdisjoint(moved)]
+    return sympy.Mul(*free), sympy.Mul(*(a for a in node.body.args if a not in free))
+
+
+def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, body: Any) -> Scope:
+    kept, moved = iterators
+    inside, outside = conditions
+    enclosing = _enclosing(scope, node)
+    reduced = Reduce(node.op, moved, inside, body)
+    outer_where = (*scope.where, *(c for around in enclosing for c in around.where), *outside)
+    used = _closure(reduced.free_symbols, outer_where)
+    around = [*scope.iterators, *(it for outer in enclosing for it in outer.iterators)]
+    order = [*kept, *around]
+    where = [c for c in outer_where if c.indices <= used]
+    return Scope([it for it in order if it.index in used], where, reduced)
+
+
+def _closure(used: set[Any], where: Any) -> set[Any]:
+    """Indices that occur, with those that a condition ties to them."""
+    used = set(used)
+    grown = True
+    while grown:
+        tied = {i for c in where if not c.indices.isdisjoint(used) for i in c.indices}
+        grown = not tied <= used
+        used |= tied
+    return used
+
+
+def _enclosing(scope: Scope, node: Reduce) -> list[Reduce]:
+    """The reductions around one reduction, outermost first."""
+    return [r for r in reductions(scope.body) if r is not node and any(inner is node for inner in reductions(r.body))]
+
+
+RULE = Rule(
+    name="summation splitting",
+    before="L[x] Σ[s1,s2] f",
+    after="L[x] Σ[s1] {L[s1,x] Σ[s2] f}[s1,x]",
+    requires="",
+    find=find,
+    rewrite=split,
+)
