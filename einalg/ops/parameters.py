@@ -116,7 +116,7 @@ def pair_per_axis(value: Any, name: str, axes: Sequence[str]) -> tuple[Pair, ...
     """`(before, after)` for every axis, given as one number, or for each axis as a number or a pair."""
     if is_whole(value):
         return (_pair(value, name),) * len(axes)
-    _one_entry_an_axis(value, name, axes, f"{name}=({', '.join('(1, 0)' for _ in axes)},)")
+    _one_entry_an_axis(value, name, axes, f"{name}={((1, 0),) * len(axes)}")
     return tuple(_pair(entry, name) for entry in value)
 
 
