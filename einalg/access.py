@@ -274,4 +274,4 @@ class Access(Node, Expr):
         base = printer._print(self.base)
         if not isinstance(self.base, (Tensor, Padded)):
             base = f"({base})"
-        return f"{base}[{', '.join(map(str, self.subscripts))}]"
+        return f"{base}[{', '.join(map(str, self.subscripts)) or '()'}]"
