@@ -108,7 +108,7 @@ def _removed(iterators: Any, where: Any, kept: Any) -> isl.Set:
 
 def _tighten_inner(scope: Scope, inner: int | None, box: Box) -> Scope:
     target = child(scope, inner)
-    smaller = Scope(_shrunk(target.iterators, box), target.where, target.body)
+    smaller = simplify_scope(Scope(_shrunk(target.iterators, box), target.where, target.body))
     removed = _removed(target.iterators, target.where, smaller.iterators)
 
     def change(access: Access) -> Access:
