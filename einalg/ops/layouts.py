@@ -17,8 +17,8 @@ def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str
     text = layout.upper() if isinstance(layout, str) else ""
     allowed = set(required) | set(optional)
     if not set(required) <= set(text) <= allowed or len(set(text)) < len(text):
-        may = f", and may have {' and '.join(optional)}" if optional else ""
-        raise ShapeError(f"{name} must have each of the letters {', '.join(required)} once{may}, not {layout!r}\n  e.g. {name}={optional + required!r}")
+        letters = f"{', '.join(required)} once" + (f", and may have {', '.join(optional)}" if optional else "")
+        raise ShapeError(f"{name} must have each of the letters {letters}, not {layout!r}\n  e.g. {name}={optional + required!r}")
     return text
 
 

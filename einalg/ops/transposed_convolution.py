@@ -123,7 +123,8 @@ def _spreads(
     found: dict[str, _Spread] = {}
     for axis, size, taps, step, between, (before, after), more in zip(axes, sizes, kernel, strides, dilations, pads, extra):
         if more >= max(step, between):
-            raise ShapeError(f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {max(step, between) - 1}")
+            most = max(step, between) - 1
+            raise ShapeError(f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {most}")
         out = (size - 1) * step - before - after + (taps - 1) * between + more + 1
         if taps < 1 or out < 1:
             raise ShapeError(

@@ -50,6 +50,11 @@ class Window:
         """The element that a tap of the window at `point` reads."""
         return point * self.stride + tap * self.dilation - self.before
 
+    def elements(self, point: int) -> range:
+        """The elements that the window at `point` reads."""
+        first = point * self.stride - self.before
+        return range(first, first + self.extent, self.dilation)
+
 
 Windows = dict[str, Window]
 
