@@ -1,0 +1,61 @@
+# Every check is one target that runs the same way everywhere. A fresh machine needs Python 3.11 or newer and a C compiler.
+# EXTRAS names what is installed for the tests besides the core: make test EXTRAS=test,torch,onnx,notebook
+
+EXTRAS ?= test
+WORKERS ?= auto
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGES := einalg derive codegen
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint format types notebooks bench nightly clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed-$(EXTRAS)  ## a virtual environment in .venv with einalg and EXTRAS (default: test)
+
+demo: $(VENV)/.installed-test  ## type a convolution, derive it, prove it, compile it, run it
+	$(BIN)/python -m bench.demo
+
+test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in parallel
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev  ## put the style right where that is safe
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.installed-dev $(VENV)/.installed-$(EXTRAS)  ## the type checker
+	$(BIN)/pyright
+
+notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook
+	$(BIN)/python -m pytest -n $(WORKERS) tests/test_notebooks.py
+
+bench: $(VENV)/.installed-bench  ## the language benchmark; the others are bench/*.py, one question each
+	$(BIN)/python -m bench.language
+
+nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random examples
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "nightly or not nightly"
+
+clean:  ## remove the environment, caches and build products
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find $(PACKAGES) bench tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Once more after a failure: a registry that hiccups is not a broken project.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(PIP) --editable ".[$*]" || { sleep 5; $(PIP) --editable ".[$*]"; }
+	@touch $@
+
+$(BIN)/python:
+	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	    echo "set up $(VENV) with $$("$$candidate" --version)"; \
+	    "$$candidate" -m venv $(VENV) && exit 0; \
+	    rm -rf $(VENV); exit 1; \
+	done; echo "no Python 3.11 or newer found; name one: make PYTHON=/path/to/python3" >&2; exit 1

@@ -1,0 +1,207 @@
+"""How the packages may depend on each other, and what every file keeps to (design §5)."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("einalg", "derive", "codegen")
+ALLOWED = {"einalg": {"einalg"}, "derive": {"derive", "einalg"}, "codegen": {"codegen", "einalg"}}
+COMPOSERS = {"einalg.api"}  # the one module that joins the three packages
+MOST_LINES = 400
+MOST_LATE_IMPORTS = {"einalg": 30, "derive": 10, "codegen": 10}
+MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
+REFERENCE_LINES = 150
+DATA_MODEL = {
+    *("einalg.access", "einalg.affine", "einalg.affine_text", "einalg.affine_values", "einalg.dtypes", "einalg.errors"),
+    *("einalg.index_arithmetic", "einalg.program", "einalg.reference", "einalg.scope", "einalg.traverse"),
+}
+
+
+class Import(NamedTuple):
+    target: str
+    line: int
+    late: bool  # inside a function: it runs when that is called
+    typing_only: bool
+    star: bool
+
+
+def _files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_name(path): path for path in _files(*PACKAGES)}
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    return tuple(_imports(ast.parse(MODULES[module].read_text()), module, late=False, typing_only=False))
+
+
+def _imports(node: ast.AST, module: str, late: bool, typing_only: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            for target, star in _targets(child, module):
+                yield Import(target, child.lineno, late, typing_only, star)
+        elif isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _imports(ast.Module(child.body, []), module, late, True)
+            yield from _imports(ast.Module(child.orelse, []), module, late, typing_only)
+        else:
+            inside = late or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            yield from _imports(child, module, inside, typing_only)
+
+
+def _targets(node: ast.Import | ast.ImportFrom, module: str) -> Iterator[tuple[str, bool]]:
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, False) for alias in node.names)
+        return
+    base = node.module or ""
+    if node.level:
+        parents = module.split(".") if MODULES[module].name == "__init__.py" else module.split(".")[:-1]
+        base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+    for alias in node.names:
+        inner = f"{base}.{alias.name}"
+        yield (inner if inner in MODULES else base), alias.name == "*"
+
+
+def _package(module: str) -> str:
+    return module.split(".", maxsplit=1)[0]
+
+
+def _edges(module: str) -> set[str]:
+    """Modules of our own that importing `module` imports."""
+    return {i.target for i in imports(module) if not i.late and not i.typing_only and i.target in MODULES}
+
+
+def _reached(module: str) -> set[str]:
+    found, todo = set(), [module]
+    while todo:
+        current = todo.pop()
+        if current not in found:
+            found.add(current)
+            todo += _edges(current)
+    return found
+
+
+def test_packages_are_found() -> None:
+    assert {_package(module) for module in MODULES} == set(PACKAGES)
+    assert "einalg.ops" in MODULES and "einalg.affine" in _reached("einalg.notation")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers(package: str) -> None:
+    """`derive → einalg ← codegen`, also inside functions and for the type checker."""
+    wrong = [
+        f"{MODULES[module].relative_to(ROOT)}:{i.line} imports {i.target}"
+        for module in MODULES
+        if _package(module) == package and module not in COMPOSERS
+        for i in imports(module)
+        if _package(i.target) in PACKAGES and _package(i.target) not in ALLOWED[package]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_import_cycles(package: str) -> None:
+    cycles = [m for m in MODULES if _package(m) == package and any(m in _reached(target) for target in _edges(m))]
+    assert not cycles, f"these modules import each other in a circle: {', '.join(cycles)}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_few_imports_inside_functions(package: str) -> None:
+    late = [
+        f"{MODULES[module].relative_to(ROOT)}:{i.line} {i.target}"
+        for module in MODULES
+        if _package(module) == package
+        for i in imports(module)
+        if i.late and _package(i.target) in PACKAGES
+    ]
+    assert len(late) <= MOST_LATE_IMPORTS[package], "\n".join(late)
+
+
+def test_no_star_imports() -> None:
+    stars = [f"{MODULES[module].relative_to(ROOT)}:{i.line}" for module in MODULES for i in imports(module) if i.star]
+    assert not stars, stars
+
+
+def test_no_long_files() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES.values()}
+    long = {name: length for name, length in lengths.items() if length > MOST_LINES}
+    assert not long, f"more than {MOST_LINES} lines: {long}"
+
+
+def test_reference_evaluator_stands_alone() -> None:
+    """What everything is tested against shares the data model with what it tests, and nothing else."""
+    assert len(MODULES["einalg.reference"].read_text().splitlines()) <= REFERENCE_LINES
+    assert _reached("einalg.reference") <= DATA_MODEL
+    assert not any(i.late for i in imports("einalg.reference"))
+
+
+def test_data_model_is_below_the_rest() -> None:
+    assert set().union(*(_reached(module) for module in DATA_MODEL)) <= DATA_MODEL
+
+
+def test_no_machine_paths() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number} {line.strip()}"
+        for path in _files(*PACKAGES, "tests", "bench")
+        if path != Path(__file__).resolve()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if MACHINE_PATHS.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_packages_ship_typed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) == set(PACKAGES)
+    assert all((ROOT / package / "py.typed").is_file() for package in PACKAGES)
+
+
+SAME_FOR_EVERY_SEED = """
+import einalg as ea
+from einalg.canonical import key
+from einalg.printing import latex, tree
+from einalg.program import as_program, inlined
+
+expressions = [
+    ea.parse("O[n,f,h,w] += A.pad(0,0,1,(2,1))[n,c,h+r-1,w+s-2] * K[f,c,r,s]", A=(1, 3, 5, 7), K=(2, 3, 3, 4)),
+    ea.parse("O[i,j] += A[i,k]*B[k,j] + C[j,i//2,j%3] * exp(A[i,k])", A=(4, 5), B=(5, 6), C=(6, 2, 3)),
+    ea.parse("O = L[i:4, j:4](Max(A[i,j], A[j,i]) + B[i,j] + A[i,i], where=j<=i)", A=(4, 4), B=(4, 4)),
+    ea.parse("M[i] = Max[j](S[i,j])\\nE[i,j] = exp(S[i,j] - M[i])\\nO[i,j] = E[i,j] / Sum[k](E[i,k])", S=(3, 5)),
+    ea.einsum("abc,cd,bd->da", ea.tensor("A", (2, 3, 4)), ea.tensor("B", (4, 5)), ea.tensor("C", (3, 5))),
+]
+for expression in expressions:
+    program = as_program(expression)
+    print(expression, key(expression), latex(inlined(program)), tree(inlined(program)), list(program.tensors), sep="\\n")
+"""
+
+
+def test_same_for_every_hash_seed() -> None:
+    """Sets of strings change their order from process to process; no result may."""
+    one, two, three = (_run(SAME_FOR_EVERY_SEED, seed) for seed in ("1", "2", "12345"))
+    assert len(one) > 1000
+    assert one == two == three
+
+
+def _run(code: str, seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
