@@ -1,0 +1,48 @@
+"""Numbers among the parameters of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from einalg.errors import ShapeError
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a Python, NumPy or SymPy number; a NumPy array of no axes is one, an einalg scalar is not.
+
+    >>> import numpy as np
+    >>> is_number(np.float32(2)), is_number("2")
+    (True, False)
+    """
+    if isinstance(value, sympy.Expr):
+        return bool(value.is_number and value.is_extended_real)
+    return isinstance(value, (bool, int, float)) or getattr(value, "shape", None) == () and hasattr(value, "item")
+
+
+def number(value: Any, name: str, infinite: bool = False) -> Any:
+    """A real number as SymPy has it; NaN is refused, and so is an infinite one unless it has a meaning there."""
+    if not is_number(value):
+        raise ShapeError(f"{name} must be a number, not {value!r}\n  e.g. {name}=1")
+    plain = value if isinstance(value, sympy.Expr) else value.item() if hasattr(value, "item") else value
+    found = sympy.sympify(int(plain) if isinstance(plain, bool) else plain)
+    if found is sympy.nan or not (infinite or found.is_finite):
+        raise ShapeError(f"{name} is {value}, which is not a finite number\n  e.g. {name}=1")
+    return found
+
+
+def positive(value: Any, name: str) -> Any:
+    """A finite number above 0."""
+    found = number(value, name)
+    if not found > 0:
+        raise ShapeError(f"{name} must be above 0, not {value}\n  e.g. {name}=1")
+    return found
+
+
+def epsilon(value: Any) -> Any:
+    """The small number that a normalization adds to a variance: finite, not negative."""
+    found = number(value, "eps")
+    if found < 0:
+        raise ShapeError(f"eps must not be negative, but is {value}\n  e.g. eps=1e-05")
+    return found
