@@ -33,12 +33,13 @@ STEP = 0.1  # weight of one more move, so that short derivations come first
 
 @dataclass(frozen=True)
 class Budget:
-    """How far to search: moves deep, states expanded, seconds."""
+    """How far to search: moves deep, states expanded, seconds, candidates; `patience` is states without a cheaper candidate."""
 
     depth: int = 12
     states: int = 400
     seconds: float = 20.0
     candidates: int = 8
+    patience: int = 40
 
 
 @dataclass
@@ -111,6 +112,7 @@ class _Search:
         self.seen: set[Any] = {key(start)}
         self.kernel_lists: set[Any] = set()
         self.began = time.perf_counter()
+        self.improved, self.cheapest, self.has_operator = 0, float("inf"), False
 
     def explore(self) -> None:
         self.collect(self.start, (), keep=True)
@@ -138,6 +140,7 @@ class _Search:
             f"{self.budget.states} states were expanded": self.stats.states >= self.budget.states,
             f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
             f"{self.budget.candidates} candidates were found": self.stats.candidates >= self.budget.candidates,
+            f"no cheaper candidate in {self.budget.patience} states": self.stats.states - self.improved >= self.budget.patience and self.has_operator,
         }
         self.stats.stopped = next((why for why, reached in limits.items() if reached), "")
         return bool(self.stats.stopped)
@@ -171,7 +174,11 @@ class _Search:
             self.stats.duplicates += 1
             return
         self.kernel_lists.add(identity)
-        self.found.append(Found(flat, kernels, derivation, total(self.model, kernels)))
+        estimate = total(self.model, kernels)
+        self.found.append(Found(flat, kernels, derivation, estimate))
+        self.has_operator = self.has_operator or any(k.op != EOP for k in kernels)
+        if estimate < self.cheapest:
+            self.cheapest, self.improved = estimate, self.stats.states
         if not keep:
             self.stats.candidates += 1
             if self.stats.first_hit is None:

@@ -22,7 +22,7 @@ _HOME = {
     "einalg.program": "Program",
     "einalg.scope": "Scope",
     "einalg.reference": "evaluate",
-    "einalg.api": "Derivation Proof Session derive optimize prove rule",
+    "einalg.api": "Derivation History Move Proof Rule Session derive prove rule",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = ("ops", "testing")

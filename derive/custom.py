@@ -1,0 +1,115 @@
+"""A user's rules: made with a decorator, tested by the machinery that tests ours (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from derive.moves import Move, Rule, apply, moves
+from einalg.errors import EinalgError, RuleError
+from einalg.program import as_program
+from einalg.reference import evaluate
+from einalg.scope import Scope
+from einalg.wellformed import check
+
+
+def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
+    """Make a rule from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
+
+    `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
+    `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`.
+
+    >>> import einalg as ea
+    >>> @ea.rule("twice", before="L[x] f", after="L[x] (f + f)/2")
+    ... def twice(scope):
+    ...     yield ea.Scope(scope.iterators, scope.where, (scope.body + scope.body)/2)
+    >>> twice.name
+    'twice'
+    """
+
+    def made(function: Callable[[Scope], Iterator[Any]]) -> Rule:
+        def results(scope: Scope) -> Iterator[tuple[dict[str, Any], Scope]]:
+            for number, result in enumerate(function(scope)):
+                yield result if isinstance(result, tuple) else ({"choice": number}, result)
+
+        def find(scope: Scope) -> Iterator[dict[str, Any]]:
+            return (args for args, _ in results(scope))
+
+        def rewrite(scope: Scope, **args: Any) -> Scope:
+            wanted = Move(name, ("",), args).args
+            for found, result in results(scope):
+                if Move(name, ("",), found).args == wanted:
+                    return result
+            raise RuleError(f"{name} has no result for {args} here")
+
+        return Rule(name, before, after, requires, find, rewrite, section="user's rule")
+
+    return made
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """How much a check saw: random programs, and moves that were applied, evaluated and replayed."""
+
+    rule: str
+    programs: int
+    moves: int
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.moves} moves on {self.programs} random programs, all equal"
+
+
+def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None) -> RuleReport:
+    """Apply a rule alone to random expressions: every move that it proposes must keep every value, exactly.
+
+    `strategy` is a hypothesis strategy of scopes or programs (`einalg.testing.strategies.scopes()` by default). Raises
+    `RuleError` with the smallest expression found on which the rule fails; returns what was checked.
+    """
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as hypothesis_seed
+
+    from einalg.testing import strategies
+
+    counts = {"programs": 0, "moves": 0}
+    chosen = strategy if strategy is not None else (strategies.programs() if tested.level == "program" else strategies.scopes())
+
+    @settings(max_examples=examples, deadline=None, database=None, derandomize=seed is None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink), print_blob=False)
+    @given(chosen.flatmap(lambda e: strategies.arrays_for(e).map(lambda arrays: (e, arrays))))
+    def run(pair: Any) -> None:
+        expression, arrays = pair
+        counts["programs"] += 1
+        counts["moves"] += check_moves(tested, expression, arrays)
+
+    (run if seed is None else hypothesis_seed(seed)(run))()
+    return RuleReport(tested.name, counts["programs"], counts["moves"])
+
+
+def check_moves(tested: Rule, expression: Any, arrays: Any) -> int:
+    """Check every move that a rule proposes on one expression; the number of moves."""
+    program = as_program(expression)
+    expected = evaluate(program, **arrays)
+    count = 0
+    for move in moves(program, [tested]):
+        count += 1
+        _check_move(tested, program, move, arrays, expected)
+    return count
+
+
+def _check_move(tested: Rule, program: Any, move: Move, arrays: Any, expected: Any) -> None:
+    known = {tested.name: tested}
+    try:
+        after = apply(program, move, known)
+        check(after)
+    except EinalgError as error:
+        raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
+    if not _equal(evaluate(after, **arrays), expected):
+        raise RuleError(f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}")
+    if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
+        raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(_equal(one[k], two[k]) for k in one)
+    return one.shape == two.shape and bool((one == two).all())

@@ -1,0 +1,247 @@
+"""The answer of `einalg.derive`: candidates that were searched, proven, checked and measured (design §8, §9, §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from derive import record
+from derive.backend import Backend, Runnable
+from derive.history import indented, replay
+from derive.matching import reasons
+from derive.moves import Move, Rule
+from derive.proof import prove
+from derive.rules import ALL
+from derive.search import Budget, Found, Progress, Stats, kernels_of, search
+from derive.rules.spelling import lifted
+from einalg.dtypes import is_float, numpy_dtype
+from einalg.errors import CodegenError, MatchError, RecordError, RuleError
+from einalg.kernel import Kernel
+from einalg.program import Program, as_program
+
+KIND = "einalg derivation"
+SHORTLIST = 4  # candidates that are proven, checked and measured
+LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
+TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
+
+
+@dataclass
+class Candidate:
+    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
+
+    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
+    relative to its largest element.
+    """
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    moves: tuple[Move, ...]
+    cost: float
+    verdict: str
+    measured: bool = False
+    error: float | None = None
+    backend: Backend | None = field(default=None, repr=False)
+
+    def compile(self, target: str = "cpu") -> Runnable:
+        """A callable `run(**arrays)` for a target; raises `CodegenError` or `DeviceError` where there is none."""
+        if self.backend is None:
+            raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
+        return self.backend.compile(self.program, self.kernels, target)
+
+    def source(self, language: str = "c") -> str:
+        """The generated source of the kernels that no library has."""
+        return self.compile("cuda" if language == "cuda" else "cpu").source(language)
+
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "estimated"
+        error = "" if self.error is None else f", error {self.error:.1e}"
+        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
+        return "\n".join([head, *(f"  {kernel}" for kernel in self.kernels)])
+
+    __repr__ = __str__
+
+
+@dataclass
+class Derivation:
+    """What a search found for `expression`: `best`, all `candidates` (cheapest first), and `stats` of the search."""
+
+    expression: Program
+    candidates: list[Candidate]
+    stats: Stats
+    backend: Backend | None = field(default=None, repr=False)
+
+    @property
+    def best(self) -> Candidate:
+        """The cheapest candidate; leaving the expression as it is counts as one."""
+        return self.candidates[0]
+
+    @property
+    def original(self) -> Candidate:
+        """The expression as it was given."""
+        return next(c for c in self.candidates if not c.moves)
+
+    def __str__(self) -> str:
+        s, best = self.stats, self.best
+        cost = f"cost: {_cost(self.original)} → {_cost(best)}"
+        if best is not self.original and best.measured == self.original.measured:
+            cost += f"  ({self.original.cost / best.cost:.1f}x)"
+        ways = f"{s.states} states, {len(self.candidates)} candidates, {s.duplicates} duplicates in {s.seconds:.2f} s"
+        lines = [cost, *(f"  {k}" for k in best.kernels), f"{len(best.moves)} moves, {best.verdict}", f"{ways}; stopped: {s.stopped}"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def explain(self, candidate: Candidate | None = None) -> str:
+        """The derivation step by step in L-notation, with the rule of each step, and the kernels at its end."""
+        chosen = candidate or self.best
+        lines = ["given", indented(self.expression)]
+        for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves)), 1):
+            card = ALL[move.rule]
+            lines += [f"{number}. {move}", f"   {card.before} ⇒ {card.after}", indented(program)]
+        if str(lifted(self.expression)) != str(chosen.program):
+            lines += ["as kernels", indented(chosen.program)]
+        lines += [f"  {kernel}" for kernel in chosen.kernels]
+        return "\n".join([*lines, f"verdict: {chosen.verdict}"])
+
+    def why_not(self, operator: str) -> str:
+        """What separates the expression from an operator, in words."""
+        if operator != "matmul":
+            raise MatchError(f"there is no template {operator!r} yet\n  known: matmul")
+        lines = []
+        for name, scope in lifted(self.expression).statements:
+            found = reasons(scope)
+            lines.append(f"{name} is a matmul" if not found else f"{name} is not a matmul:")
+            lines += [f"  - {r.text}" for r in found]
+        return "\n".join(lines)
+
+    def save(self, path: Any) -> None:
+        """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""
+        rows = [
+            {"moves": [m.as_record() for m in c.moves], "cost": c.cost, "verdict": c.verdict, "measured": c.measured, "error": c.error}
+            for c in self.candidates
+        ]
+        s = self.stats
+        stats = {"states": s.states, "candidates": s.candidates, "seconds": s.seconds, "duplicates": s.duplicates, "stopped": s.stopped}
+        content = {"expression": record.program_record(self.expression), "candidates": rows, "stats": {**stats, "rejected": dict(s.rejected)}}
+        record.write(path, KIND, content)
+
+    @classmethod
+    def load(cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None) -> Derivation:
+        """Read a derivation and replay the moves of every candidate; `RecordError` where the file is broken."""
+        content = record.read(path, KIND)
+        expression = record.program_from_record(content.get("expression"))
+        try:
+            candidates = [_loaded(expression, row, rules, backend) for row in content["candidates"]]
+            kept = {k: v for k, v in content["stats"].items() if k in ("states", "candidates", "seconds", "duplicates", "stopped")}
+            stats = Stats(**kept)
+            stats.rejected.update(content["stats"].get("rejected", {}))
+        except (KeyError, TypeError, AttributeError, ValueError, RuleError) as error:
+            raise RecordError(f"{path} is damaged: {error}") from None
+        if not candidates or not any(not c.moves for c in candidates):
+            raise RecordError(f"{path} holds no candidates")
+        return cls(expression, candidates, stats, backend)
+
+    def replay(self, candidate: Candidate | None = None) -> Program:
+        """Apply the moves of a candidate (the best by default) again, and return the flat program that they give."""
+        chosen = candidate or self.best
+        programs = replay(self.expression, chosen.moves)
+        result = lifted(programs[-1] if programs else self.expression)
+        if str(result) != str(chosen.program):
+            raise RuleError("the moves give another program than the candidate's")
+        return result
+
+
+def _cost(candidate: Candidate) -> str:
+    return f"{candidate.cost * 1e3:.3f} ms{'' if candidate.measured else ' (estimated)'}"
+
+
+def _loaded(expression: Program, row: Any, rules: Mapping[str, Rule], backend: Backend | None) -> Candidate:
+    moves = tuple(Move.from_record(m) for m in row["moves"])
+    programs = replay(expression, moves, rules)
+    flat = lifted(programs[-1] if programs else expression)
+    error = None if row["error"] is None else float(row["error"])
+    return Candidate(flat, kernels_of(flat), moves, float(row["cost"]), str(row["verdict"]), bool(row["measured"]), error, backend)
+
+
+def derivation(
+    expression: Any,
+    budget: Budget,
+    rules: Iterable[Rule] | None,
+    backend: Backend | None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    measure: bool = True,
+) -> Derivation:
+    """Search, then prove, check and measure the cheapest candidates."""
+    start = as_program(expression)
+    found, stats = search(start, budget, rules, progress=progress)
+    shortlist = [*[f for f in found if f.moves][:SHORTLIST], *(f for f in found if not f.moves)]
+    kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
+    if backend is not None and measure:
+        kept = _checked(start, kept, backend, stats, seed)
+    kept.sort(key=lambda c: (not c.measured and any(k.measured for k in kept), c.cost))
+    return Derivation(start, kept, stats, backend)
+
+
+def _proven(start: Program, found: Found, backend: Backend | None, stats: Stats) -> Candidate | None:
+    verdict = "proved" if not found.moves else prove(start, found.program).verdict
+    if verdict == "different":
+        stats.rejected["not equal to the original"] += 1
+        return None
+    return Candidate(found.program, found.kernels, found.moves, found.estimate, verdict, backend=backend)
+
+
+def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int) -> list[Candidate]:
+    """Candidates whose compiled kernels give what the reference gives, with their measured seconds."""
+    if min(c.cost for c in candidates) > LONGEST:
+        return candidates
+    arrays = sample_inputs(start, seed)
+    expected = backend.reference(start, arrays)
+    kept = []
+    for candidate in candidates:
+        if candidate.cost > LONGEST:
+            kept.append(candidate)
+            continue
+        runnable = candidate.compile()
+        candidate.error = relative_error(expected, runnable(**arrays), start)
+        if not candidate.error <= tolerance(start):
+            stats.rejected[f"numerical error {candidate.error:.1e}"] += 1
+            continue
+        candidate.cost, candidate.measured = backend.seconds(runnable, arrays), True
+        kept.append(candidate)
+    if not kept:
+        raise CodegenError("no candidate, not even the expression as it is, gives the values of the reference evaluator")
+    return kept
+
+
+def tolerance(program: Program) -> float:
+    return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
+
+
+def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name, tensor in program.tensors.items():
+        values = rng.standard_normal(tensor.shape) if is_float(tensor.dtype) else rng.integers(0 if tensor.dtype[0] in "ub" else -4, 2 if tensor.dtype == "bool" else 5, tensor.shape)
+        arrays[name] = values.astype(numpy_dtype(tensor.dtype))
+    return arrays
+
+
+def relative_error(expected: Mapping[str, Any], result: Any, program: Program) -> float:
+    """The largest deviation of any output, relative to the largest element of that output."""
+    results = result if isinstance(result, dict) else {program.outputs[0]: result}
+    worst = 0.0
+    for name, reference in expected.items():
+        reference, value = np.asarray(reference, np.float64), np.asarray(results[name], np.float64)
+        same = (reference == value) | (np.isnan(reference) & np.isnan(value))
+        if reference.size and not same.all():
+            finite = np.abs(reference[np.isfinite(reference)])
+            scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+            with np.errstate(invalid="ignore"):
+                difference = np.where(same, 0.0, np.abs(reference - value))
+            worst = max(worst, float(np.nan_to_num(difference, nan=np.inf).max()) / scale)
+    return worst

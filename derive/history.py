@@ -1,0 +1,92 @@
+"""A derivation as a sequence of checked steps: what a session records, and what a record replays (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from derive import record
+from derive.moves import Move, Rule, apply
+from derive.rules import ALL
+from einalg.errors import RecordError
+from einalg.program import Program, as_program
+
+KIND = "einalg history"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One move with the program after it, and the verdict on the two being equal."""
+
+    move: Move
+    program: Program
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.move}   ({self.verdict})\n{indented(self.program)}"
+
+
+def indented(node: Any, by: str = "    ") -> str:
+    return "\n".join(by + line for line in str(node).splitlines())
+
+
+@dataclass
+class History:
+    """A program and the steps from it; saves, loads and replays."""
+
+    start: Program
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def program(self) -> Program:
+        """The program after the last step."""
+        return self.steps[-1].program if self.steps else self.start
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(step.move for step in self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        lines = ["given", indented(self.start)]
+        for number, step in enumerate(self.steps, 1):
+            lines.append(f"{number}. {step}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def save(self, path: Any) -> None:
+        """Write the start and the moves as JSON, whole or not at all."""
+        steps = [{**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)} for step in self.steps]
+        record.write(path, KIND, {"start": record.program_record(self.start), "steps": steps})
+
+    @staticmethod
+    def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:
+        """Read a history and replay it; `RecordError` where the file is broken or a step does not give what it gave."""
+        content = record.read(path, KIND)
+        steps = content.get("steps")
+        if not isinstance(steps, list):
+            raise RecordError(f"{path} has no list of steps")
+        history = History(record.program_from_record(content.get("start")))
+        for number, entry in enumerate(steps, 1):
+            move = Move.from_record(entry)
+            program = apply(history.program, move, rules)
+            if entry.get("after") not in (None, str(program)):
+                raise RecordError(f"step {number} of {path} ({move.rule}) gives another program than when it was saved")
+            history.steps.append(Step(move, program, str(entry.get("verdict", "unchecked"))))
+        return history
+
+    def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:
+        """Apply every move again from the start; the same program as the last step's."""
+        return replay(self.start, self.moves, rules)[-1] if self.steps else self.start
+
+
+def replay(start: Any, moves: Iterable[Move], rules: Mapping[str, Rule] = ALL) -> Sequence[Program]:
+    """The programs after each move."""
+    programs = [as_program(start)]
+    for move in moves:
+        programs.append(apply(programs[-1], move, rules))
+    return programs[1:]

@@ -1,0 +1,70 @@
+"""Records on disk: JSON with a schema number, written whole or not at all, never executed (design §13)."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from einalg.access import Tensor
+from einalg.errors import EinalgError, RecordError
+from einalg.program import Program
+from einalg.scope import Scope
+from einalg.text import parse
+
+SCHEMA = 1
+MOST_BYTES = 64 * 2**20
+
+
+def program_record(program: Program) -> dict[str, Any]:
+    """A program as JSON values: its text, its tensors and its outputs."""
+    tensors = {name: {"axes": [list(a) for a in t.axes], "dtype": t.dtype, "role": t.role} for name, t in program.tensors.items()}
+    return {"text": str(program), "tensors": tensors, "outputs": list(program.outputs)}
+
+
+def program_from_record(record: Any) -> Program:
+    """Read a program back; `RecordError` where the record is broken."""
+    try:
+        tensors = {name: Tensor(name, [tuple(a) for a in t["axes"]], t["dtype"], t["role"]) for name, t in record["tensors"].items()}
+        names = [line.partition("=")[0].partition("[")[0].strip() for line in record["text"].splitlines()]
+        parsed = parse(record["text"], **tensors)
+        statements = [(names[0], parsed)] if isinstance(parsed, Scope) else parsed.statements
+        return Program(statements, record["outputs"])
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, EinalgError) as error:
+        raise RecordError(f"the record holds no program: {error}") from None
+
+
+def write(path: Any, kind: str, content: dict[str, Any]) -> None:
+    """Write a record atomically: a reader sees the old file or the whole new one."""
+    from einalg import __version__
+
+    target = Path(path)
+    text = json.dumps({"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1)
+    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Any, kind: str) -> dict[str, Any]:
+    """Read a record; `RecordError` where it is missing, broken, of another kind or newer than this version."""
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise RecordError(f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg")
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise RecordError(f"{path} cannot be read as a record: {error}\n  save it again, e.g. derivation.save({str(path)!r})") from None
+    if not isinstance(record, dict) or record.get("format") != kind:
+        raise RecordError(f"{path} is not a record of the kind {kind!r}")
+    schema = record.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise RecordError(f"{path} has no schema number")
+    if schema > SCHEMA:
+        raise RecordError(f"{path} has schema {schema}, this version reads up to {SCHEMA}\n  install a newer einalg")
+    return record

@@ -1,0 +1,112 @@
+"""The public functions that need derivation and code generation: the one module that composes the three packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from derive import derivation as _derivation
+from derive import session as _session
+from derive.custom import RuleReport, check_rule, rule
+from derive.history import History
+from derive.moves import Move, Rule
+from derive.proof import Proof, prove
+from derive.search import Budget
+from einalg.dtypes import is_float
+from einalg.errors import DeviceError, NotationError
+from einalg.kernel import Kernel
+from einalg.program import Program
+
+TARGETS = ("cpu",)
+_REPEATS = 5  # at least; more until `_SECONDS` are spent
+_SECONDS = 0.1
+
+
+class _Machine:
+    """Compiles and times with `codegen`, on this machine."""
+
+    def compile(self, program: Program, kernels: Sequence[Kernel], target: str = "cpu") -> Any:
+        from codegen.compiled import compile_program
+
+        return compile_program(program, kernels, _target(target))
+
+    def seconds(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
+        """The median of several runs after a first one."""
+        from time import perf_counter
+
+        spent: list[float] = []
+        runnable(**arrays)
+        while len(spent) < _REPEATS or (sum(spent) < _SECONDS and len(spent) < 100):
+            began = perf_counter()
+            runnable(**arrays)
+            spent.append(perf_counter() - began)
+        return float(np.median(spent))
+
+    def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs computed in double precision, statement by statement as they are written."""
+        from einalg.execute import execute
+
+        wide = {name: np.asarray(a, np.float64) if is_float(program.tensors[name].dtype) else a for name, a in arrays.items()}
+        return execute(program, wide)
+
+
+def _target(target: str) -> str:
+    if target not in TARGETS:
+        raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
+    return target
+
+
+class Derivation(_derivation.Derivation):
+    """What `derive` found: `best`, `candidates`, `stats`, `explain()`, `why_not(operator)`, `save(path)`, `replay()`."""
+
+    @classmethod
+    def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
+        """Read a saved derivation and replay its moves. Raises `RecordError` where the file is broken."""
+        from derive.rules import ALL
+
+        loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or _Machine())
+        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend)
+
+
+class Session(_session.Session):
+    __doc__ = _session.Session.__doc__
+
+    def __init__(self, expr: Any, rules: Iterable[Rule] = (), **parts: Any):
+        super().__init__(expr, tuple(rules), **{"backend": _Machine(), "search": derive, **parts})
+
+
+def derive(
+    expr: Any,
+    target: str = "cpu",
+    depth: int = Budget.depth,
+    states: int = Budget.states,
+    seconds: float = Budget.seconds,
+    seed: int = 0,
+    rules: Iterable[Rule] | None = None,
+    progress: Callable[[Any], None] | None = None,
+    measure: bool = True,
+) -> Derivation:
+    """Search for equal programs that run faster, prove them, check them numerically, and measure them (EinNet §4–§5).
+
+    `expr` is a scope or a program. The budgets are moves in a row (`depth`), expanded `states` and `seconds`; `seed` decides
+    the inputs of the check. `rules` replaces the rules that are searched (see `einalg.rule`), `progress` is called with the
+    statistics after every state. With `measure=False` nothing is compiled, and candidates are ranked by the estimate.
+
+    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target.
+
+    >>> import einalg as ea
+    >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
+    >>> {c.verdict for c in d.candidates}
+    {'proved'}
+    """
+    _target(target)
+    if depth < 0 or states < 0 or seconds < 0:
+        raise NotationError("depth, states and seconds are budgets: give numbers from 0")
+    budget = Budget(depth=depth, states=states, seconds=seconds)
+    found = _derivation.derivation(expr, budget, rules, _Machine(), seed, progress, measure)
+    return Derivation(found.expression, found.candidates, found.stats, found.backend)
+
+
+__all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "prove", "rule"]
