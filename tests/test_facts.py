@@ -1,0 +1,94 @@
+"""Each fact of the index table alone, exhaustively on small integers."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from einalg.affine import FloorDiv, Index, affine, floordiv, modulo
+from einalg.facts import FACTS, needed_conditions, simplify, simplify_scope
+from einalg.notation import L, Sum, indices, tensor
+from einalg.scope import Constraint
+
+X, Y = Index("x"), Index("y")
+COEFFICIENTS = (-4, -1, 0, 1, 2, 3, 6)
+RANGES = ((0, 1), (0, 3), (-2, 2), (1, 4))
+
+
+def atoms():
+    for a, b, const, divisor in product(COEFFICIENTS, (1, 2), (-3, 0, 1, 5), (2, 3, 4, 6)):
+        form = affine(X) * a + affine(Y) * b + const
+        for make in (floordiv, modulo):
+            yield from ((atom, c) for atom, c in make(form, divisor).terms if not isinstance(atom, Index))
+
+
+def points(ranges):
+    return product(*(range(low, high) for low, high in ranges))
+
+
+@pytest.mark.parametrize("fact", FACTS[:2], ids=lambda f: f.name)
+def test_range_facts_hold_at_every_point(fact):
+    used = 0
+    for (atom, coefficient), xs, ys in product(dict.fromkeys(atoms()), RANGES, RANGES):
+        ranges = {X: xs, Y: ys}
+        result = fact.use(atom, coefficient, ranges, ())
+        if result is None:
+            continue
+        used += 1
+        for x, y in points((xs, ys)):
+            env = {X: x, Y: y}
+            assert result.evaluate(env) == affine(atom).scaled(coefficient).evaluate(env), (atom, coefficient, ranges, result)
+    assert used > 100
+
+
+@pytest.mark.parametrize("fact", FACTS[2:], ids=lambda f: f.name)
+def test_divisibility_facts_hold_where_the_condition_does(fact):
+    used = 0
+    for (atom, coefficient), shift, k in product(dict.fromkeys(atoms()), (-1, 0, 2), (2, 3, 4, 6)):
+        condition = Constraint(modulo(atom.argument + shift, k), "==")
+        result = fact.use(atom, coefficient * (k if isinstance(atom, FloorDiv) else 1), {X: (-3, 4), Y: (-3, 4)}, (condition,))
+        if result is None:
+            continue
+        used += 1
+        factor = coefficient * (k if isinstance(atom, FloorDiv) else 1)
+        for x, y in points(((-5, 6), (-5, 6))):
+            env = {X: x, Y: y}
+            if condition.holds(env):
+                assert result.evaluate(env) == affine(atom).scaled(factor).evaluate(env), (atom, condition, result)
+    assert used > 20
+
+
+def test_simplify_is_the_same_object_where_nothing_applies():
+    form = (2 * X + Y) // 3
+    assert simplify(form, {X: (0, 9), Y: (0, 9)}) is form
+
+
+@pytest.mark.parametrize(
+    ("form", "ranges", "expected"),
+    [
+        ((4 * X + Y) // 4, {X: (-5, 9), Y: (0, 4)}, X),
+        ((4 * X + Y) % 4, {X: (-5, 9), Y: (0, 4)}, Y),
+        ((8 * X + 4 * Y + 3) // 8, {X: (0, 9), Y: (0, 2)}, X),
+        ((X - 3) % 8, {X: (3, 11)}, X - 3),
+        (((4 * X + Y) // 4) % 3, {X: (0, 3), Y: (0, 4)}, X),
+        ((4 * X + Y + 4) // 4, {X: (0, 9), Y: (0, 4)}, X + 1),
+    ],
+)
+def test_simplify(form, ranges, expected):
+    assert simplify(affine(form), {X: (0, 1), Y: (0, 1), **ranges}) == expected
+
+
+def test_conditions_that_always_hold_are_dropped_and_divisibility_is_recognised():
+    ranges = {X: (0, 4), Y: (0, 4)}
+    assert needed_conditions([Constraint(X + Y, ">="), Constraint(X - Y, ">=")], ranges) == (Constraint(X - Y, ">="),)
+    (found,) = needed_conditions([Constraint(2 * ((X + Y) // 2) - X - Y, "==")], ranges)
+    assert found == Constraint((X + Y) % 2, "==")
+
+
+def test_padding_that_is_never_read_is_dropped():
+    i, j = indices("i j")
+    A = tensor("A", (5,))
+    scope = L[i:3](Sum[j:2](A.pad(2)[i + j + 2]))
+    assert str(simplify_scope(scope)) == "L[i:3](Sum[j:2](A.pad((0, 1))[i + j + 2]))"
+    assert str(simplify_scope(L[i:3](A.pad(2)[i]))) == "L[i:3](A[i])"
