@@ -3,6 +3,7 @@
 # ruff: noqa: F401 - every operator is exported, as the registry lists it
 from __future__ import annotations
 
+from einalg.ops.attention import attention, banded_attention
 from einalg.ops.bands import g2bmm, gbmm
 from einalg.ops.contraction import linear, matmul
 from einalg.ops.convolution import conv1d, conv2d, conv3d, depthwise_conv1d, depthwise_conv2d, depthwise_conv3d
@@ -16,6 +17,7 @@ from einalg.ops.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from einalg.ops.recurrent import gru_cell, lstm_cell
 from einalg.ops.registry import OPERATORS, operator
 from einalg.ops.transposed_convolution import conv_transpose1d, conv_transpose2d, conv_transpose3d
 
