@@ -1,0 +1,91 @@
+"""Hypothesis strategies for random valid expressions and for arrays to evaluate them on.
+
+Every expression is well-formed by construction: subscripts are drawn first, and tensors and paddings are then sized so that
+every read fits. Integer arrays keep the reference evaluator exact. Simpler values come first everywhere, so that a failing
+example shrinks towards few indices, small ranges from 0 and bare subscripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from einalg.affine import Affine, Index
+from einalg.program import Program, as_program
+from einalg.scope import REDUCTIONS, Scope
+from einalg.testing.bodies import draw_program, draw_scope
+from einalg.testing.choices import Choices, Options, draw_form, draw_range
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+
+def _composite(make: Callable[[Choices], Any]) -> Any:
+    """The strategy of everything that `make` returns; ImportError where hypothesis is not installed."""
+    try:
+        import hypothesis.strategies as st
+    except ImportError:
+        raise ImportError("einalg.testing.strategies needs hypothesis\n  pip install einalg[test]") from None
+    return st.composite(lambda draw: make(Choices(draw, st)))()
+
+
+def ranges(max_extent: int = 7, empty: bool = False) -> SearchStrategy[tuple[int, int]]:
+    """Half-open ranges `(low, high)` of 1 (with `empty`: 0) to `max_extent` elements, from 0 or nearby, also negative."""
+    return _composite(lambda choices: draw_range(choices, max_extent, 0 if empty else 1))
+
+
+def affine_forms(indices: Iterable[Index], quotients: bool = True, strides: bool = True) -> SearchStrategy[Affine]:
+    """Quasi-affine forms of `indices`; `//` and `%` with `quotients`, coefficients other than 1 and -1 with `strides`."""
+    given = tuple(indices)
+    return _composite(lambda choices: draw_form(choices, given, Options(quotients=quotients, strides=strides)))
+
+
+def scopes(
+    max_indices: int = 4,
+    nested: bool = True,
+    quotients: bool = True,
+    padding: bool = True,
+    strides: bool = True,
+    where: bool = True,
+    reductions: Sequence[str] = REDUCTIONS,
+    functions: bool = False,
+    max_points: int = 240,
+) -> SearchStrategy[Scope]:
+    """Scopes with 1 to `max_indices` indices in `L` and its reductions together.
+
+    `nested` allows inner scopes, `quotients` `//` and `%` in subscripts and conditions, `padding` reads outside a box,
+    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs, powers and Piecewise of elements.
+    `max_points` bounds the points of the domain of `L` and of all its reductions together.
+
+    >>> strategy = scopes(max_indices=2, where=False)
+    """
+    options = Options(max_indices, nested, quotients, padding, strides, where, tuple(reductions), functions, max_points)
+    return _composite(lambda choices: draw_scope(choices, options))
+
+
+def programs(max_statements: int = 3, **options: Any) -> SearchStrategy[Program]:
+    """Programs of 1 to `max_statements` statements that may read each other; `options` are those of `scopes`."""
+    chosen = Options(**options)
+    return _composite(lambda choices: draw_program(choices, chosen, max_statements))
+
+
+def arrays_for(expr: Scope | Program, magnitude: int = 3) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
+    """An integer array for every tensor that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
+    tensors = as_program(expr).tensors
+
+    def make(choices: Choices) -> dict[str, np.ndarray[Any, Any]]:
+        random = np.random.default_rng(choices.integer(0, 999))
+        return {name: _integers(random, tensor, magnitude) for name, tensor in tensors.items()}
+
+    return _composite(make)
+
+
+def _integers(random: np.random.Generator, tensor: Any, magnitude: int) -> np.ndarray[Any, Any]:
+    if tensor.dtype == "bool":
+        return random.integers(0, 2, tensor.shape).astype(bool)
+    values = random.integers(1, magnitude + 1, tensor.shape)
+    if tensor.dtype.startswith("u"):
+        return values
+    return values * random.choice([1, -1, 1, -1, 0], tensor.shape)
