@@ -18,15 +18,16 @@ def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     """Register a public function as the operator of that name; its errors begin with the name of the operator.
 
     An operator that calls another one is the one that its errors name. Every einalg error becomes a `ShapeError`, because
-    what is wrong is an argument. A second function of the same name raises `ValueError`.
+    what is wrong is an argument. A function of the same name in another module raises `ValueError`; a module that is
+    loaded again replaces its own.
 
     >>> from einalg.ops import matmul
-    >>> OPERATORS["matmul"] is matmul
+    >>> "matmul" in OPERATORS
     True
     """
     name = function.__name__  # pyright: ignore
-    if name in OPERATORS:
-        raise ValueError(f"operator {name} is defined twice")
+    if name in OPERATORS and OPERATORS[name].__module__ != function.__module__:
+        raise ValueError(f"operator {name} is defined twice: in {OPERATORS[name].__module__} and in {function.__module__}")
 
     @wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
