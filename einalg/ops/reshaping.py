@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from einalg.affine import Affine, Index, affine
+from einalg.affine import Affine, Index, IndexLike, affine
 from einalg.errors import ShapeError
 from einalg.notation import L
 from einalg.ops.axes import axes as axis_numbers, axis as axis_number, integer, kept
@@ -63,8 +63,8 @@ def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]
     subscripts: list[Affine] = []
     for olds, news in _groups(old, new):
         named = [(at[q], new[q], stride) for q, stride in zip(news, _strides(new[news.start : news.stop])) if new[q] != 1]
-        wanted = list(zip(old[olds.start : olds.stop], _strides(old[olds.start : olds.stop])))
-        subscripts += _by_digits(wanted, named) or _by_division(wanted, named)
+        sizes = old[olds.start : olds.stop]
+        subscripts += _by_digits(list(zip(sizes, _strides(sizes))), named) or digits(sum((i * s for i, _, s in named), affine(0)), sizes)
     return tuple(subscripts)
 
 
@@ -98,22 +98,27 @@ def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]
     weights = sorted({s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)}, reverse=True)
     if any(above % weight for above, weight in zip(weights, weights[1:])):
         return []
-    digits = {}
+    found = {}
     for index, size, stride in named:
         for above, weight in zip(weights, weights[1:]):
             if stride <= weight and above <= stride * size:
                 quotient = affine(index) // (weight // stride)
-                digits[weight] = quotient if above == stride * size else quotient % (above // weight)
-    return [sum((digit * (w // stride) for w, digit in digits.items() if stride <= w < stride * size), affine(0)) for size, stride in wanted]
+                found[weight] = quotient if above == stride * size else quotient % (above // weight)
+    return [sum((digit * (w // stride) for w, digit in found.items() if stride <= w < stride * size), affine(0)) for size, stride in wanted]
 
 
-def _by_division(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]]) -> list[Affine]:
-    """Subscripts of axes `(size, stride)` from the row-major position that indices `(index, size, stride)` give."""
-    position = sum((index * stride for index, _, stride in named), affine(0))
-    leading = prod(size for size, _ in wanted)  # an axis of this size times stride needs no remainder
-    quotients = [position // stride for _, stride in wanted]
-    rests = [q if size * stride == leading else q % size for q, (size, stride) in zip(quotients, wanted)]
-    return [affine(0) if size == 1 else rest for rest, (size, _) in zip(rests, wanted)]
+def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> list[Affine]:
+    """The subscripts of a row-major position in an array of these sizes; taken modulo their product unless it is `bounded` by it.
+
+    >>> digits(Index("i"), (4, 1, 3)), digits(Index("i"), (4, 3), bounded=False)
+    ([i//3, 0, i%3], [(i//3)%4, i%3])
+    """
+    found = []
+    for size, stride in zip(sizes, _strides(tuple(sizes))):
+        quotient = affine(position) // stride if stride else affine(0)
+        leading = bounded and size * stride == prod(sizes)
+        found.append(affine(0) if size <= 1 else quotient if leading else quotient % size)
+    return found
 
 
 @operator
