@@ -5,7 +5,7 @@ EXTRAS ?= test
 WORKERS ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
@@ -49,7 +49,8 @@ clean:  ## remove the environment, caches and build products
 
 # Once more after a failure: a registry that hiccups is not a broken project.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	$(PIP) --editable ".[$*]" || { sleep 5; $(PIP) --editable ".[$*]"; }
+	@echo "install einalg[$*] into $(VENV)"
+	@$(PIP) --editable ".[$*]" || { sleep 5; $(PIP) --editable ".[$*]"; }
 	@touch $@
 
 $(BIN)/python:

@@ -39,7 +39,7 @@ class Node:
 
     @classmethod
     def _build(cls, *values: Any) -> Any:
-        node = Basic.__new__(cls)
+        node = Basic.__new__(cls)  # pyright: ignore
         for name, value in zip(cls._fields, values):
             setattr(node, name, value)
         return node
@@ -142,8 +142,14 @@ def _axes(name: str, axes: Any) -> tuple[Any, ...]:
     return tuple(axes)
 
 
+def _entries(value: Any) -> tuple[Any, ...] | None:
+    """The entries of a tuple or list, Python's or SymPy's; None for any other value."""
+    return tuple(value) if isinstance(value, (tuple, list, Tuple)) else None
+
+
 def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
-    low, high = axis if isinstance(axis, (tuple, list, Tuple)) and len(axis) == 2 else (0, axis)
+    entries = _entries(axis)
+    low, high = entries if entries is not None and len(entries) == 2 else (0, axis)
     if not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in (low, high)):
         raise ShapeError(f"{name}: size of axis {position} must be an integer, not {axis!r}")
     if int(high) < int(low):
@@ -199,7 +205,8 @@ def number_text(value: Any) -> str:
 
 
 def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
-    pair = tuple(entry) if isinstance(entry, (tuple, list, Tuple)) else (entry, entry)
+    entries = _entries(entry)
+    pair = (entry, entry) if entries is None else entries
     if len(pair) != 2 or not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in pair):
         raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}")
     before, after = int(pair[0]), int(pair[1])
@@ -246,7 +253,7 @@ class Access(Node, Expr):
         return cls.of(base, tuple(affine(s) for s in given))
 
     @classmethod
-    def of(cls, base: Readable, subscripts: tuple[Affine, ...]) -> Access:
+    def of(cls, base: Indexable, subscripts: tuple[Affine, ...]) -> Access:
         """Build without checks, for subscripts that are already in normal form."""
         return cls._build(base, subscripts)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import gcd
-from typing import Any, Union
+from typing import Any
 
-from sympy import Expr, Integer, Symbol, Tuple
+from sympy import Basic, Expr, Integer, Symbol, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.affine_text import form_latex, form_precedence, form_text, quotient_latex, quotient_text
@@ -20,7 +20,7 @@ from einalg.affine_values import form_interval, form_value
 from einalg.errors import NotationError
 from einalg.index_arithmetic import IndexArithmetic
 
-IndexLike = int | IndexArithmetic | Expr
+IndexLike = int | IndexArithmetic | Basic
 
 
 @lru_cache(maxsize=4096)
@@ -302,8 +302,9 @@ def affine(value: IndexLike) -> Affine:
         raise NotationError(f"{value} is not an integer subscript")
     if isinstance(value, (int, Integer)):
         return Affine._make((), int(value))
-    if hasattr(value, "__index__") and not isinstance(value, Expr):
-        return Affine._make((), value.__index__())
+    as_integer = getattr(value, "__index__", None)
+    if as_integer is not None and not isinstance(value, Expr):
+        return Affine._make((), as_integer())
     if isinstance(value, Expr):
         from einalg.affine_sympy import from_sympy
 

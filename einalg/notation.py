@@ -22,7 +22,7 @@ def indices(names: str) -> Any:
     made = tuple(Index(name) for name in names.replace(",", " ").split())
     if not made:
         raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
-    return made if len(made) > 1 else made[0]
+    return made[0] if len(made) == 1 else made
 
 
 def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Tensor:
@@ -165,7 +165,7 @@ def _einsum_scope(equation: str, names: list[list[str]], out: list[str], operand
     sizes: dict[str, tuple[int, int]] = {}
     for axes, operand in zip(names, operands):
         for name, box in zip(axes, operand.box):
-            known = sizes.get(name, box)
+            known = sizes.setdefault(name, box)
             if known != box and not (name.startswith("_") and 1 in (known[1] - known[0], box[1] - box[0])):
                 raise _two_sizes(equation, name, known, box)
             sizes[name] = known if known[1] - known[0] != 1 else box

@@ -117,7 +117,7 @@ class _Evaluation:
         if isinstance(body, IndexArithmetic):
             return affine(body).evaluate(env)
         if isinstance(body, sympy.Piecewise):
-            return next((self.value(v, env) for v, condition in body.args if self.value(condition, env)), math.nan)
+            return next((self.value(case.args[0], env) for case in body.args if self.value(case.args[1], env)), math.nan)
         if not body.args:
             return self.number(body)
         return self.apply(body, [self.value(a, env) for a in body.args])

@@ -240,7 +240,7 @@ class _Reader:
             if type(op) not in COMPARE:
                 raise self.error(node, f"the comparison {type(op).__name__} is not part of the notation")
             parts.append(self.guard(node, COMPARE[type(op)], left, right))
-        return parts[0] if len(parts) == 1 else sympy.And(*parts, evaluate=False)
+        return parts[0] if len(parts) == 1 else sympy.And(*parts, evaluate=False)  # pyright: ignore
 
     def read_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.value(e) for e in node.elts)

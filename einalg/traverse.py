@@ -170,7 +170,7 @@ def result_dtype(body: Any) -> str:
     if isinstance(body, (IndexArithmetic, Integer)):
         return "bool" if isinstance(body, Integer) else "i64"
     if isinstance(body, sympy.Piecewise):
-        return promote(*(result_dtype(value) for value, _ in body.args))
+        return promote(*(result_dtype(case.args[0]) for case in body.args))
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return "bool"
     if not body.args:
@@ -186,7 +186,7 @@ def _keeps_integers(body: Expr) -> bool:
     if isinstance(body, sympy.Pow):
         return bool(body.exp.is_Integer and body.exp >= 0)
     if isinstance(body, sympy.Mul):
-        return not any(a.is_Pow and a.exp.is_negative or a.is_Rational and not a.is_Integer for a in body.args)
+        return not any(isinstance(a, sympy.Pow) and a.exp.is_negative or a.is_Rational and not a.is_Integer for a in body.args)
     return isinstance(body, (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign))
 
 
