@@ -37,7 +37,7 @@ types: $(VENV)/.installed-dev $(VENV)/.installed-$(EXTRAS)  ## the type checker
 notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook
 	$(BIN)/python -m pytest -n $(WORKERS) tests/test_notebooks.py
 
-bench: $(VENV)/.installed-bench  ## the language benchmark; the others are bench/*.py, one question each
+bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are bench/*.py, one question each
 	$(BIN)/python -m bench.language
 
 nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random examples

@@ -16,6 +16,7 @@ MOST_SECONDS = 0.5
 TRIES = 5
 HEAVY = {"torch", "pycuda", "IPython", "matplotlib", "onnx", "onnxruntime", "sympy", "islpy", "numpy", "derive", "codegen"}
 OPTIONAL = ("torch", "pycuda", "IPython", "matplotlib", "onnx", "onnxruntime", "graphviz", "nbformat", "nbclient", "pytest", "hypothesis")
+NEEDS_TEST_EXTRA = "einalg.testing"  # its strategies are hypothesis's
 UNTIL_COMPOSED = set() if (ROOT / "einalg/api.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api"}
 
 TIMED_IMPORT = """
@@ -52,7 +53,8 @@ def test_import_is_quick_and_light() -> None:
 def test_every_module_imports_without_extras() -> None:
     """What is optional is imported where it is used, so that the core works and documents itself without it."""
     paths = sorted(path.relative_to(ROOT) for package in ("einalg", "derive", "codegen") for path in (ROOT / package).rglob("*.py"))
-    modules = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths if path.name != "__main__.py"]
+    names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths if path.name != "__main__.py"]
+    modules = [name for name in names if not name.startswith(NEEDS_TEST_EXTRA)]
     _python(IMPORT_WITHOUT_EXTRAS.format(optional=OPTIONAL, modules=modules))
 
 
