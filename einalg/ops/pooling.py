@@ -67,9 +67,7 @@ def avg_pool3d(
 
 
 @operator
-def max_pool1d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCW"
-) -> Scope:
+def max_pool1d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCW") -> Scope:
     """The largest element of every window along one axis W; see `max_pool2d` for the parameters.
 
     >>> import einalg as ea
@@ -80,9 +78,7 @@ def max_pool1d(
 
 
 @operator
-def max_pool2d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCHW"
-) -> Scope:
+def max_pool2d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCHW") -> Scope:
     """The largest element of every window: `O[n,f,h,w] = Max_{r,s} A[n, f, h·stride + r·dilation - before, …]`.
 
     The parameters are those of `avg_pool2d`; the padding holds `-inf`. Raises `ShapeError` where rank and layout differ, no
@@ -96,9 +92,7 @@ def max_pool2d(
 
 
 @operator
-def max_pool3d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCDHW"
-) -> Scope:
+def max_pool3d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCDHW") -> Scope:
     """The largest element of every window along three axes D, H and W; see `max_pool2d` for the parameters.
 
     >>> import einalg as ea

@@ -15,7 +15,7 @@ from einalg.ops.convolution import channels_of_groups, scope_of_points
 from einalg.ops.layouts import ranges, with_axes
 from einalg.ops.parameters import Pair, operand, pair_per_axis, per_axis, same
 from einalg.ops.registry import operator
-from einalg.ops.windows import POINT, SPATIAL, TAP, c, f
+from einalg.ops.windows import POINT, SPATIAL, TAP, c, check_taps, f
 from einalg.scope import Scope
 
 
@@ -126,10 +126,11 @@ def _spreads(
             most = max(step, between) - 1
             raise ShapeError(f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {most}")
         out = (size - 1) * step - before - after + (taps - 1) * between + more + 1
-        if taps < 1 or out < 1:
+        check_taps(axis, taps)
+        if out < 1:
             raise ShapeError(
                 f"axis {axis} of the result would have {out} elements (size {size}, kernel {taps}, stride {step}, padding ({before}, {after}))\n"
-                "  use a kernel of at least 1, or less padding"
+                "  use less padding"
             )
         found[axis] = _Spread(size, taps, step, between, before, out)
     return found

@@ -74,13 +74,20 @@ def windows(
     found: Windows = {}
     for axis, size, taps, step, extent, between, (before, after) in zip(axes, sizes, kernel, strides, extents, dilations, pads):
         out = _points(size + before + after - extent, step, size + before, ceil_mode)
-        if taps < 1 or out < 1:
+        check_taps(axis, taps)
+        if out < 1:
             raise ShapeError(
                 f"a window of {extent} elements (kernel {taps}, dilation {between}) does not fit axis {axis}, which has {size} and padding "
-                f"({before}, {after})\n  use a smaller kernel of at least 1, or more padding"
+                f"({before}, {after})\n  use a smaller kernel or dilation, or more padding"
             )
         found[axis] = Window(size, taps, step, between, before, after, out)
     return found
+
+
+def check_taps(axis: str, taps: int) -> None:
+    """Refuse a kernel without taps."""
+    if taps < 1:
+        raise ShapeError(f"the kernel has size {taps} on axis {axis}\n  give it at least one tap")
 
 
 def _points(room: int, stride: int, beginning_of_padding: int, ceil_mode: bool) -> int:

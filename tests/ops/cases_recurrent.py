@@ -13,7 +13,7 @@ def _cell(rng: Any, gates: int, states: tuple[str, ...]) -> tuple[dict[str, Any]
     """Arrays and tensors by the name of the parameter; a bias that is absent is None, states are named like the outputs at times."""
     torch_module()
     batch, inputs, hidden = [size(rng, 1, 3)] if flip(rng, 0.8) else [], size(rng, 1, 5), size(rng, 1, 5)
-    shapes = {"x": (*batch, inputs)} | {state: (*batch, hidden) for state in states}
+    shapes = {"x": (*batch, inputs)} | dict.fromkeys(states, (*batch, hidden))
     shapes |= {"w_ih": (gates * hidden, inputs), "w_hh": (gates * hidden, hidden), "b_ih": (gates * hidden,), "b_hh": (gates * hidden,)}
     present = {name: name[0] != "b" or flip(rng, 0.7) for name in shapes}
     arrays = {name: floats(rng, shape) if present[name] else None for name, shape in shapes.items()}

@@ -14,7 +14,7 @@ exactly, others to 1e-9. `tests/ops/test_operators.py` runs every case of every 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -53,11 +53,16 @@ def load_cases() -> None:
 
 def run_case(name: str, function: Case, sets: int = SETS) -> int:
     """Compare `sets` random parameter sets; the number that was checked."""
+    for label, (expression, arrays, expected) in parameter_sets(name, function, sets):
+        compare(label, expression, arrays, expected)
+    return sets
+
+
+def parameter_sets(name: str, function: Case, sets: int) -> Iterator[tuple[str, tuple[Any, dict[str, Any], Any]]]:
+    """The first random parameter sets of a case, the same in every run, each with a label."""
     for k in range(sets):
         rng = np.random.default_rng([zlib.crc32(f"{name}.{function.__name__}".encode()), k])
-        expression, arrays, expected = function(rng)
-        compare(f"{name}, parameter set {k}", expression, arrays, expected)
-    return sets
+        yield f"{name}, {function.__name__}, parameter set {k}", function(rng)
 
 
 def compare(label: str, expression: Any, arrays: dict[str, Any], expected: Any) -> None:
