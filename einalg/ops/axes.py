@@ -29,10 +29,10 @@ def reduced(count: int) -> tuple[Index, ...]:
     return _names(_REDUCED, count)
 
 
-def axis(value: Any, name: str, rank: int) -> int:
+def axis_number(value: Any, name: str, rank: int) -> int:
     """An axis number in `[-rank, rank)`, counted from 0.
 
-    >>> axis(-1, "axis", 4)
+    >>> axis_number(-1, "axis", 4)
     3
     """
     if not is_whole(value):
@@ -43,16 +43,16 @@ def axis(value: Any, name: str, rank: int) -> int:
     return int(value) % rank
 
 
-def axes(value: Any, name: str, rank: int) -> tuple[int, ...]:
+def axis_numbers(value: Any, name: str, rank: int) -> tuple[int, ...]:
     """Distinct axis numbers, given as one, as several, or as None for all axes.
 
-    >>> axes((-1, 0), "axes", 3), axes(None, "axes", 2)
+    >>> axis_numbers((-1, 0), "axes", 3), axis_numbers(None, "axes", 2)
     ((2, 0), (0, 1))
     """
     if value is None:
         return tuple(range(rank))
     entries = value if isinstance(value, (tuple, list)) else (value,)
-    found = tuple(axis(entry, name, rank) for entry in entries)
+    found = tuple(axis_number(entry, name, rank) for entry in entries)
     if len(set(found)) < len(found):
         twice = next(a for a in found if found.count(a) > 1)
         raise ShapeError(f"{name} is {value!r}, which names axis {twice} twice\n  name every axis once")
@@ -83,7 +83,10 @@ def broadcast_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
         for position, size in enumerate(found.shape, rank - found.rank):
             if size != 1 and sizes[position] not in (1, size):
                 shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
-                raise ShapeError(f"{shapes} do not broadcast: axis {position - rank} has the sizes {sizes[position]} and {size}\n  make the two equal, or one of them 1")
+                sizes_there = f"{sizes[position]} and {size}"
+                raise ShapeError(
+                    f"{shapes} do not broadcast: axis {position - rank} has the sizes {sizes_there}\n  make the two equal, or one of them 1"
+                )
             sizes[position] = size if sizes[position] == 1 else sizes[position]
     return tuple(sizes)
 

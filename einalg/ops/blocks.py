@@ -9,7 +9,7 @@ from typing import Any
 from einalg.affine import Affine, Index, affine
 from einalg.errors import ShapeError
 from einalg.notation import L, indices
-from einalg.ops.axes import axes as axis_numbers, kept, replaced
+from einalg.ops.axes import axis_numbers, kept, replaced
 from einalg.ops.parameters import Pair, operand, pair_per_axis, per_axis, spans, whole
 from einalg.ops.registry import operator
 from einalg.ops.reshaping import digits
@@ -20,7 +20,7 @@ n, c, h, w = indices("n c h w")
 
 def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
     if size % divisor:
-        raise ShapeError(f"{parameter} asks for {what} to be a multiple of {divisor}, but it is {size}\n  pad or slice x first, or give another {parameter}")
+        raise ShapeError(f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n  pad or slice x, or give another {parameter}")
 
 
 def _mode(mode: str) -> bool:
@@ -233,7 +233,7 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
     counts = [(size + sum(pair) - d * (k - 1) - 1) // s + 1 for size, pair, d, k, s in zip(space, pads, dilations, kernels, strides)]
     for name, count, k in zip(names, counts, kernels):
         if count < 1:
-            raise ShapeError(f"kernel has size {k} along {name}, more than the padded x, of shape {found.shape}, has\n  give a smaller kernel, or padding")
+            raise ShapeError(f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has with its padding\n  give a smaller kernel")
     taps, windows = digits(c, kernels, bounded=False), digits(w, counts)
     reads = (p * s + t * d - before for p, s, t, d, (before, _) in zip(windows, strides, taps, dilations, pads))
     around: tuple[Pair, ...] = ((0, 0), (0, 0), *pads)

@@ -9,7 +9,7 @@ import sympy
 
 from einalg.errors import ShapeError
 from einalg.notation import L
-from einalg.ops.axes import aligned, axis as axis_number, broadcast_shape, kept
+from einalg.ops.axes import aligned, axis_number, broadcast_shape, kept
 from einalg.ops.parameters import Operand, expect_shape, operand, spans
 from einalg.ops.registry import operator
 from einalg.ops.scalars import is_number, number

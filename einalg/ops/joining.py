@@ -11,7 +11,7 @@ from typing import Any
 from einalg.affine import Index, affine
 from einalg.errors import ShapeError
 from einalg.notation import L
-from einalg.ops.axes import axis as axis_number, entries, integer, kept, replaced
+from einalg.ops.axes import axis_number, entries, integer, kept, replaced
 from einalg.ops.parameters import Operand, Pair, operand, spans, whole
 from einalg.ops.registry import operator
 from einalg.ops.scalars import number
@@ -101,7 +101,8 @@ def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
     at = kept(found.rank)
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     return tuple(
-        L[spans(at, replaced(found.shape, {position: size}))](found[replaced(at, {position: at[position] + start})]) for start, size in zip(starts, sizes)
+        L[spans(at, replaced(found.shape, {position: size}))](found[replaced(at, {position: at[position] + start})])
+        for start, size in zip(starts, sizes)
     )
 
 
@@ -117,7 +118,15 @@ def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
     return (size // count,) * count
 
 
-MODES = {"constant": "constant", "reflect": "reflect", "symmetric": "symmetric", "edge": "edge", "replicate": "edge", "circular": "circular", "wrap": "circular"}
+MODES = {
+    "constant": "constant",
+    "reflect": "reflect",
+    "symmetric": "symmetric",
+    "edge": "edge",
+    "replicate": "edge",
+    "circular": "circular",
+    "wrap": "circular",
+}
 
 
 @operator
@@ -134,7 +143,7 @@ def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
     """
     found = operand(x, "x", dtype="any")
     pairs = tuple(_amounts(entry) for entry in entries(amounts, "amounts", found.rank, "axes"))
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise ShapeError(f"mode is {mode!r}\n  use one of: {', '.join(MODES)}")
     at = kept(found.rank)
     if MODES[mode] == "constant":
@@ -162,7 +171,9 @@ def _constant(found: Operand, pairs: tuple[Pair, ...], value: Any, at: tuple[Ind
     sizes = [size + before + after for size, (before, after) in zip(found.shape, pairs)]
     for axis, size in enumerate(sizes):
         if size < 0:
-            raise ShapeError(f"amounts takes {pairs[axis]} from axis {axis} of x, of size {found.shape[axis]}\n  take at most {found.shape[axis]} away")
+            raise ShapeError(
+                f"amounts takes {pairs[axis]} from axis {axis} of x, of size {found.shape[axis]}\n  take at most {found.shape[axis]} away"
+            )
     around = found.padded([(max(before, 0), max(after, 0)) for before, after in pairs], value)
     return L[spans(at, sizes)](around[tuple(i - before for i, (before, _) in zip(at, pairs))])
 
@@ -172,7 +183,9 @@ def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
         raise ShapeError(f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n  use slice for that")
     most = {"reflect": max(size - 1, 0), "symmetric": size}.get(mode, max(pair) if size else 0)
     if max(pair) > most:
-        raise ShapeError(f"amounts has {pair} for axis {axis} of x, of size {size}; mode {mode!r} has at most {most} elements there\n  pad by at most {most}")
+        raise ShapeError(
+            f"amounts has {pair} for axis {axis} of x, of size {size}; mode {mode!r} has at most {most} elements there\n  pad by at most {most}"
+        )
 
 
 def _with_strips(found: Operand, axis: int, pair: Pair, mode: str) -> Scope:

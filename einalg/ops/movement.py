@@ -9,7 +9,7 @@ from typing import Any
 from einalg.affine import Affine, Index, affine
 from einalg.errors import ShapeError
 from einalg.notation import L
-from einalg.ops.axes import aligned, axes as axis_numbers, axis as axis_number, entries, integer, kept, replaced, without
+from einalg.ops.axes import aligned, axis_number, axis_numbers, entries, integer, kept, replaced, without
 from einalg.ops.parameters import Operand, operand, spans, whole
 from einalg.ops.registry import operator
 from einalg.scope import Scope
@@ -155,8 +155,8 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     full = given[:front] + tuple(old if new == -1 else new for old, new in zip(found.shape, given[front:]))
     wrong = [p for p, (old, new) in enumerate(zip(found.shape, full[front:])) if old != new and (old != 1 or new < 0)]
     if wrong:
-        p = wrong[0]
-        raise ShapeError(f"axis {p} of x has size {found.shape[p]}, which does not broadcast to {full[front + p]}\n  only an axis of size 1 is repeated")
+        old, new = found.shape[wrong[0]], full[front + wrong[0]]
+        raise ShapeError(f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n  only an axis of size 1 is repeated")
     at = kept(len(full))
     return L[spans(at, full)](aligned(found, at, full))
 

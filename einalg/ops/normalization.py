@@ -10,7 +10,7 @@ import sympy
 from einalg.affine import Index
 from einalg.errors import ShapeError
 from einalg.notation import L, Max, Sum, indices
-from einalg.ops.axes import axis as axis_number, kept
+from einalg.ops.axes import axis_number, kept
 from einalg.ops.parameters import Operand, expect_shape, operand, optional_operand, spans, whole
 from einalg.ops.reductions import Reduced, means, reduce_axes
 from einalg.ops.registry import operator

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import inf, prod as product
 from typing import Any
 
 import sympy
@@ -11,7 +11,7 @@ import sympy
 from einalg.affine import Index
 from einalg.errors import ShapeError
 from einalg.notation import L, Max, Min, Prod, Sum
-from einalg.ops.axes import axes as axis_numbers, axis as axis_number, kept, reduced, replaced, without
+from einalg.ops.axes import axis_number, axis_numbers, kept, reduced, replaced, without
 from einalg.ops.parameters import Operand, operand, spans
 from einalg.ops.registry import operator
 from einalg.ops.scalars import number
@@ -29,7 +29,7 @@ class Reduced:
     @property
     def count(self) -> int:
         """How many elements one element of the result is made of."""
-        return product(self.found.shape[a] for a in self.axes)
+        return math.prod(self.found.shape[a] for a in self.axes)
 
     @property
     def element(self) -> Any:
@@ -71,7 +71,7 @@ def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None =
     empty = [a for a in over if not found.shape[a]]
     if empty and nonempty:
         raise ShapeError(f"axis {empty[0]} of x has no elements, so it has no {nonempty}\n  leave it out of axes")
-    names = {a: i for a, i in zip(over, reduced(len(over)))}
+    names = dict(zip(over, reduced(len(over))))
     remaining = iter(kept(found.rank - len(over)))
     return Reduced(found, over, tuple(names[a] if a in names else next(remaining) for a in range(found.rank)))
 
@@ -180,9 +180,9 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
     L[i:2](sqrt(Sum[r:3](x[i, r]**2)))
     """
     which = float(number(order, "order", infinite=True))
-    if which not in (1, 2, inf):
+    if which not in (1, 2, math.inf):
         raise ShapeError(f"order must be 1, 2 or float('inf'), not {order}\n  leave it out for the Euclidean norm")
-    r = reduce_axes(x, axes, nonempty="largest element" if which == inf else None)
+    r = reduce_axes(x, axes, nonempty="largest element" if which == math.inf else None)
     if which == 2:
         return r.result(sympy.sqrt(r.over(Sum, r.element**2)), keepdims)
     return r.result(r.over(Sum if which == 1 else Max, sympy.Abs(r.element)), keepdims)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
 from einalg.affine import Affine, Index, IndexLike, affine
 from einalg.errors import ShapeError
 from einalg.notation import L
-from einalg.ops.axes import axes as axis_numbers, axis as axis_number, integer, kept
+from einalg.ops.axes import axis_number, axis_numbers, integer, kept
 from einalg.ops.parameters import Operand, operand, spans
 from einalg.ops.registry import operator
 from einalg.scope import Scope
@@ -39,7 +40,7 @@ def _inferred(given: Sizes, old: Sizes) -> Sizes:
     count, known = prod(old), prod(size for size in given if size != -1)
     if -1 in given:
         if not known or count % known:
-            raise ShapeError(f"shape is {given}, but the {count} elements of x, of shape {old}, cannot be divided by {known}\n  e.g. shape=({count},)")
+            raise ShapeError(f"shape is {given}, but {known} does not divide the {count} elements of x, of shape {old}\n  e.g. shape=({count},)")
         return tuple(count // known if size == -1 else size for size in given)
     if known != count:
         raise ShapeError(f"shape is {given}, which holds {known} elements, but x, of shape {old}, has {count}\n  e.g. shape=({count},)")
@@ -96,11 +97,11 @@ def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]
     A number in mixed radix, of which every axis of both shapes holds neighbouring digits; none where there is no such radix.
     """
     weights = sorted({s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)}, reverse=True)
-    if any(above % weight for above, weight in zip(weights, weights[1:])):
+    if any(above % weight for above, weight in pairwise(weights)):
         return []
     found = {}
     for index, size, stride in named:
-        for above, weight in zip(weights, weights[1:]):
+        for above, weight in pairwise(weights):
             if stride <= weight and above <= stride * size:
                 quotient = affine(index) // (weight // stride)
                 found[weight] = quotient if above == stride * size else quotient % (above // weight)
