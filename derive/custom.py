@@ -68,6 +68,7 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
     """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as hypothesis_seed
+    from hypothesis.strategies import data
 
     from einalg.testing import strategies
 
@@ -75,9 +76,10 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
     chosen = strategy if strategy is not None else (strategies.programs() if tested.level == "program" else strategies.scopes())
 
     @settings(max_examples=examples, deadline=None, database=None, derandomize=seed is None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink), print_blob=False)
-    @given(chosen.flatmap(lambda e: strategies.arrays_for(e).map(lambda arrays: (e, arrays))))
-    def run(pair: Any) -> None:
-        expression, arrays = pair
+    @given(data())
+    def run(choices: Any) -> None:
+        expression = choices.draw(chosen)
+        arrays = choices.draw(strategies.arrays_for(expression))
         counts["programs"] += 1
         counts["moves"] += check_moves(tested, expression, arrays)
 

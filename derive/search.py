@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from derive.cost import CostModel, Roofline, total
+from derive.cost import CostModel, Roofline, operations, total, traffic
 from derive.matching import distance, match
 from derive.moves import Move, Rule, apply, moves
 from derive.places import places
@@ -28,6 +28,7 @@ log = logging.getLogger("einalg")
 
 # The rules that repair an expression towards an operator; cutting expressions up or joining them never does.
 REPAIRS = ("summation splitting", "variable substitution", "traversal merging", "boundary relaxing", "boundary tightening")
+INTENSITY = 4  # operations that an eOperator may do per byte that it moves
 STEP = 0.1  # weight of one more move, so that short derivations come first
 
 
@@ -161,14 +162,13 @@ class _Search:
 
     def collect(self, program: Program, derivation: tuple[Move, ...], keep: bool = False) -> None:
         """Keep the program as a candidate if one of its scopes is an operator and the others only copy or add."""
+        reason = None if keep else _refused(program)
+        if reason is not None:
+            if reason:
+                self.stats.rejected[reason] += 1
+            return
         flat = lifted(program)
         kernels = kernels_of(flat)
-        if not keep and all(k.op == EOP for k in kernels):
-            return
-        reason = None if keep else _refused(program, flat)
-        if reason is not None:
-            self.stats.rejected[reason] += 1
-            return
         identity = tuple((k.op, tuple(k.sizes.items()), _shape_key(k)) for k in kernels)
         if identity in self.kernel_lists:
             self.stats.duplicates += 1
@@ -190,17 +190,17 @@ def _shape_key(kernel: Kernel) -> Any:
     return key(kernel.scope)
 
 
-def _refused(program: Program, flat: Program) -> str | None:
-    """Why a program is not worth keeping: a copy that a merge would remove, or an eOperator with more work than traffic."""
-    from derive.cost import operations, traffic
-
-    for name, scope in flat.statements:
-        kernel = match(scope, name)
-        if kernel is None and operations(scope) > 4 * traffic(scope):
+def _refused(program: Program) -> str | None:
+    """Why a program is not worth keeping (None if it is): no operator in it (no words), or a scope that ought not to be left."""
+    matched = False
+    for path, scope in places(program):
+        if match(scope, path[0]) is not None:
+            matched = True
+        elif operations(scope) > INTENSITY * traffic(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        if kernel is None and name not in flat.outputs and _is_copy(scope):
+        elif _is_copy(scope) and (len(path) > 1 or path[0] not in program.outputs):
             return "a copy is left that traversal merging removes"
-    return None
+    return None if matched else ""
 
 
 def _is_copy(scope: Any) -> bool:

@@ -110,14 +110,24 @@ def flattened(body: Any) -> Any:
 def _join(node: Reduce, inner: Any) -> Reduce | None:
     factors = inner.args if isinstance(inner, sympy.Mul) and node.op == "Sum" else (inner,)
     for factor in factors:
-        if isinstance(factor, Reduce) and factor.op == node.op and not set(factor.indices) & set(node.indices):
+        if isinstance(factor, Reduce) and factor.op == node.op:
             others = [a for a in factors if a is not factor]
-            if any(set(factor.indices) & a.free_symbols for a in others):
-                continue
-            body = sympy.Mul(factor.body, *others) if others else factor.body
-            joined = Reduce(node.op, (*node.iterators, *factor.iterators), (*node.where, *factor.where), body)
+            apart = _apart(factor, node, others)
+            body = sympy.Mul(apart.body, *others) if others else apart.body
+            joined = Reduce(node.op, (*node.iterators, *apart.iterators), (*node.where, *apart.where), body)
             return _join(joined, body) or joined
     return None
+
+
+def _apart(factor: Reduce, node: Reduce, others: list[Any]) -> Reduce:
+    """The factor with names for its indices that nothing around it uses."""
+    around = {*node.indices, *(i for a in (*others, *node.where) for i in _names_in(a))}
+    return factor if around.isdisjoint(factor.indices) else _with_fresh_names(factor, around | factor.free_symbols)
+
+
+def _names_in(part: Any) -> set[Index]:
+    bound = {i for r in reductions(part) for i in r.indices} if not isinstance(part, Constraint) else set()
+    return bound | (set(part.indices) if isinstance(part, Constraint) else part.free_symbols)
 
 
 def _mergeable(read: Read, inner: Scope) -> bool:

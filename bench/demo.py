@@ -1,0 +1,109 @@
+"""`python -m bench.demo`: a 3×3 convolution layer on a photograph, derived to a matrix multiplication, proven, checked, timed.
+
+The photograph ships with Matplotlib. Its 8×8 patches are the channels (space-to-depth), as in the stem of a vision network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import einalg as ea
+
+ROUNDS = 15
+
+
+def photograph(size: int) -> np.ndarray[Any, Any]:
+    """The middle of the photograph: `(size, size, 3)` floats from 0 to 1."""
+    from matplotlib import cbook
+    from PIL import Image
+
+    with cbook.get_sample_data("grace_hopper.jpg") as file, Image.open(file) as image:
+        width, height = image.size
+        left, top = (width - size) // 2, (height - size) // 2
+        pixels = np.asarray(image.convert("RGB").crop((left, top, left + size, top + size)))
+    return pixels.astype(np.float32) / 255
+
+
+def layer(patch: int = 8, grid: int = 56, filters: int = 64) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
+    """The expression of the layer and its arrays: NCHW, 3×3, stride 1, padding 1."""
+    image = photograph(patch * grid)
+    channels = image.reshape(grid, patch, grid, patch, 3).transpose(1, 3, 4, 0, 2).reshape(1, patch * patch * 3, grid, grid)
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((filters, channels.shape[1], 3, 3), dtype=np.float32) * np.sqrt(2 / (9 * channels.shape[1]), dtype=np.float32)
+    conv = ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]", A=channels.shape, K=ea.tensor("K", weights.shape, role="weight"))
+    return conv, {"A": np.ascontiguousarray(channels), "K": weights}
+
+
+def contestants(d: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]]:
+    """What is timed: the derived program, the direct form, NumPy, and torch where it is installed."""
+    best, direct = d.best.compile(), d.original.compile()
+    found: dict[str, Callable[[], Any]] = {
+        "einalg, derived": lambda: best(**arrays),
+        "einalg, the direct form": lambda: direct(**arrays),
+        "NumPy (im2col by sliding windows, one BLAS call)": lambda: _numpy(arrays["A"], arrays["K"]),
+    }
+    try:
+        import torch
+    except ImportError:
+        return found
+    image, kernel = torch.from_numpy(arrays["A"]), torch.from_numpy(arrays["K"])
+
+    def run_torch() -> Any:
+        with torch.inference_mode():
+            return torch.nn.functional.conv2d(image, kernel, padding=1).numpy()
+
+    return {**found, f"torch {torch.__version__}, {torch.get_num_threads()} threads": run_torch}
+
+
+def _numpy(image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    return np.tensordot(kernel, windows[0], axes=([1, 2, 3], [0, 3, 4]))[None]
+
+
+def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
+    """The median seconds of each, measured in turns so that a busy moment meets all of them."""
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(rounds):
+        for name, run in runs.items():
+            began = perf_counter()
+            run()
+            spent[name].append(perf_counter() - began)
+    return {name: median(times) for name, times in spent.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--grid", type=int, default=56, help="height and width of the layer's input, in patches (default: 56)")
+    options = parser.parse_args()
+    conv, arrays = layer(grid=options.grid)
+    print(f"a 3x3 layer on a photograph: A {arrays['A'].shape}, K {arrays['K'].shape}, float32\n")
+    d = ea.derive(conv)
+    print(f"{d}\n\nthe derivation\n{d.explain()}\n\nits kernels\n{d.best.source('c')}")
+    runs = contestants(d, arrays)
+    expected = ea.execute(conv, **{k: v.astype(np.float64) for k, v in arrays.items()})
+    errors = {name: float(np.abs(run() - expected).max() / np.abs(expected).max()) for name, run in runs.items()}
+    seconds = interleaved(runs)
+    own = seconds["einalg, derived"]
+    print(f"verdict: {d.best.verdict}; largest error against double precision: {errors['einalg, derived']:.1e} of the largest element\n")
+    print(f"{'median of ' + str(ROUNDS) + ', interleaved':52} {'ms':>8} {'ratio':>7} {'error':>9}")
+    for name, time in sorted(seconds.items(), key=lambda item: item[1]):
+        print(f"{name:52} {time * 1e3:8.3f} {time / own:6.2f}x {errors[name]:9.1e}")
+    if options.json:
+        record = {"case": str(conv), "verdict": d.best.verdict, "milliseconds": {k: v * 1e3 for k, v in seconds.items()}, "errors": errors}
+        options.json.write_text(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()

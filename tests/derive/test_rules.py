@@ -1,0 +1,294 @@
+"""Each rule alone on random raw expressions: every move that it proposes keeps every value, exactly (design §6)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.custom import check_moves, check_rule
+from derive.moves import Move, apply, moves
+from derive.rules import ALL, RULES
+from einalg.access import Tensor
+from einalg.program import Program, as_program, substitute_tensors
+from einalg.testing import strategies
+
+EXAMPLES = 120
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES.values() if r.level == "scope"], ids=lambda r: r.name)
+def test_every_move_on_random_scopes_keeps_every_value(rule):
+    report = check_rule(rule, examples=EXAMPLES)
+    assert report.programs >= EXAMPLES and report.moves >= 40, report
+
+
+@pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
+def test_every_move_on_random_programs_keeps_every_value(rule):
+    assert check_rule(rule, examples=EXAMPLES, strategy=siblings() if rule is RULES["expression merging"] else None).moves >= 10
+
+
+@st.composite
+def prepared(draw, first):
+    """A random scope after one move of another rule: what this rule meets within a derivation."""
+    program = as_program(draw(strategies.scopes(max_points=60)))
+    choices = list(moves(program, [RULES[first]]))
+    return apply(program, draw(st.sampled_from(choices)), ALL) if choices else program
+
+
+@st.composite
+def siblings(draw):
+    """Two statements that are the same but for the tensors that they read; and cut-up scopes, for the other kind of merging."""
+    if draw(st.booleans()):
+        return draw(prepared("expression splitting"))
+    scope = draw(strategies.scopes(max_points=60))
+    kept = draw(st.sets(st.sampled_from(sorted(scope.tensors)))) if scope.tensors else set()
+    others = {n: Tensor(f"{n}_2", t.axes, t.dtype, t.role) for n, t in scope.tensors.items() if n not in kept}
+    return Program([("P", scope), ("Q", substitute_tensors(scope, others))])
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("variable substitution", "traversal merging"),
+        ("variable substitution", "boundary relaxing"),
+        ("variable substitution", "boundary tightening"),
+        ("variable substitution", "variable substitution"),
+        ("summation splitting", "variable substitution"),
+        ("summation splitting", "traversal merging"),
+        ("boundary tightening", "boundary relaxing"),
+        ("boundary tightening", "traversal merging"),
+        ("expression splitting", "expression merging"),
+        ("expression splitting", "traversal merging"),
+    ],
+)
+def test_every_move_after_another_rule_keeps_every_value(first, then):
+    report = check_rule(ALL[then], examples=EXAMPLES // 2, strategy=prepared(first))
+    assert report.moves >= 20, report
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rule", ALL.values(), ids=lambda r: r.name)
+def test_every_rule_for_long(rule):
+    check_rule(rule, examples=3000, seed=0)
+
+
+def program(text, **tensors):
+    return as_program(ea.parse(text, **tensors))
+
+
+def only(start, rule, **wanted):
+    """The first move of a rule that has the wanted arguments."""
+    return next(m for m in moves(start, [ALL[rule]]) if all(m.args[k] == v for k, v in wanted.items()))
+
+
+CONV = program("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
+
+
+def test_traversal_merging_undoes_summation_splitting():
+    split = apply(CONV, only(CONV, "summation splitting", outer=("r",)), ALL)
+    merged = apply(split, only(split, "traversal merging"), ALL)
+    from einalg.canonical import key
+
+    assert key(merged) == key(CONV) != key(split)
+
+
+def test_traversal_merging_undoes_variable_substitution():
+    renamed = apply(CONV, only(CONV, "variable substitution", target="traversal"), ALL)
+    merged = apply(renamed, only(renamed, "traversal merging"), ALL)
+    from einalg.canonical import key
+
+    assert key(merged) == key(CONV)
+
+
+def test_expression_merging_undoes_expression_splitting():
+    cut = apply(CONV, only(CONV, "expression splitting", index="f"), ALL)
+    merged = apply(cut, only(cut, "expression merging"), ALL)
+    whole = apply(merged, only(merged, "traversal merging"), ALL)
+    from einalg.canonical import key
+
+    assert key(whole) == key(CONV)
+
+
+def test_tightening_undoes_relaxing():
+    split = apply(CONV, only(CONV, "summation splitting", outer=("r",)), ALL)
+    skewed = apply(split, next(m for m in moves(split, [RULES["variable substitution"]]) if m.path == ("O", 0) and "h + r - 1" in m.args["forward"].values() and "r" in m.args["forward"]), ALL)
+    merged = apply(skewed, only(skewed, "traversal merging"), ALL)
+    relaxed = apply(merged, only(merged, "boundary relaxing"), ALL)
+    tight = apply(relaxed, only(relaxed, "boundary tightening"), ALL)
+    assert str(relaxed) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, f, c])))[r, h + r - 1, f])"
+    assert str(tight) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, c]))).pad(0, 1, 0)[r, h + r - 1, f])"
+    again = next(m for m in moves(tight, [RULES["boundary relaxing"]]))
+    assert check_moves(RULES["boundary relaxing"], tight, arrays(tight)) and apply(tight, again, ALL)
+
+
+def arrays(start):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    return {name: rng.integers(-3, 4, t.shape) for name, t in start.tensors.items()}
+
+
+def same(one, two):
+    return bool((ea.evaluate(one, **arrays(one)) == ea.evaluate(two, **arrays(one))).all())
+
+
+def test_siblings_that_share_an_input_become_one_product():
+    qkv = program(
+        "Q[i,j] += x[i,k]*Wq[k,j]\nK[i,j] += x[i,k]*Wk[k,j]\nO[i,l] = Sum[j](Q[i,j]*K[l,j])",
+        x=(5, 3),
+        Wq=(3, 4),
+        Wk=(3, 4),
+    )
+    for axis in (None, 1):
+        stacked = apply(qkv, only(qkv, "expression merging", axis=axis), ALL)
+        assert same(qkv, stacked) and any("Wq_Wk" == name for name in stacked.names)
+        sums = [s for _, s in stacked.statements if "Wq_Wk" in s.tensors]
+        assert len(sums) == 1 and len({"Wq", "Wk"} & set(sums[0].tensors)) == 0
+
+
+def test_siblings_of_different_width_are_stacked_along_their_axis():
+    two = program("P[i,j] += x[i,k]*U[k,j]\nQ[i,j] += x[i,k]*V[k,j]\nO[i,j,l] = P[i,j]*Q[i,l]", x=(5, 3), U=(3, 2), V=(3, 7))
+    stacked = apply(two, only(two, "expression merging", axis=1), ALL)
+    assert same(two, stacked) and stacked["P_Q"].shape == (5, 9)
+
+
+def test_fusion_refuses_unbounded_recomputation():
+    chain = program("T[i,j] += A[i,k]*B[k,j]\nO[i,l] = Sum[j](T[i,j]*C[j,l])", A=(4, 5), B=(5, 6), C=(6, 9))
+    assert not list(moves(chain, [RULES["expression fusion"]]))
+    with pytest.raises(ea.RuleError, match=r"every element of T would be computed 9\.0 times, more than 4"):
+        apply(chain, Move("expression fusion", ("O",), {"producer": "T"}), ALL)
+    fused = apply(chain, Move("expression fusion", ("O",), {"producer": "T", "limit": 9}), ALL)
+    assert fused.names == ("O",) and same(chain, fused)
+
+
+def test_an_epilogue_fuses_into_its_producer():
+    relu = program("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j] + b[j], 0)", A=(4, 5), B=(5, 6), b=(6,))
+    fused = apply(relu, only(relu, "expression fusion"), ALL)
+    assert str(fused) == "O[i:4, j:6] = Max(0, b[j] + Sum[k:5](A[i, k]*B[k, j]))"
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_splits_by_the_strides_that_occur(stride):
+    strided = program(f"O[h] += A.pad(1)[{stride}*h+r-1]*K[r]", A=(11,), K=(5,))
+    found = [m for m in moves(strided, [RULES["variable substitution"]]) if m.args["target"] == 0]
+    assert any(f"r//{stride}" in m.args["forward"].values() for m in found)
+    for move in found:
+        assert same(strided, apply(strided, move, ALL))
+
+
+def test_merges_of_adjacent_indices_make_the_read_bare():
+    flat = program("O[i:3,j:4] = X[4*i+j]", X=(12,))
+    move = next(m for m in moves(flat, [RULES["variable substitution"]]) if len(m.args["forward"]) == 1)
+    assert str(apply(flat, move, ALL)) == "O[i:3, j:4] = (L[t:12](X[t]))[4*i + j]"
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        "{ [h, w] -> [w, h] }",
+        "{ [h, w] -> [t = h + w, w] }",
+        "{ [h, w] -> [a = floor(h/2), b = h mod 2, w] }",
+        "{ [h, w] -> [k = 5h + w] : 0 <= w < 5 }",
+        "{ [h, w] -> [h + 3, -w] }",
+        "{ [h, w] -> [h + 2w, h + 3w] }",
+    ],
+)
+def test_any_isl_map_of_a_user(mapping):
+    start = program("O[h,w] = A.pad(1,0)[h-1,w]*(h + 2*w)", A=(6, 5)) if False else program("O[h:6,w] = A.pad(1,0)[h-1,w]*(h + 2*w)", A=(6, 5))
+    session = ea.Session(start)
+    step = session.substitute(mapping)
+    assert step.verdict == "proved" or step.verdict == "tested"
+    assert same(start, step.program) and str(step.program) != str(start)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ("{ [h, w] -> [h] }", "the map is not a bijection on the domain, so it cannot rename its points"),
+        ("{ [h, w] -> [h, w] : h < 3 }", "the map is not a bijection on the domain, so it cannot rename its points"),
+        ("{ [h] -> [h] }", "the map takes 1 indices, but there are 2: h:6, w:5"),
+    ],
+)
+def test_maps_that_cannot_rename_points(mapping, message):
+    with pytest.raises(ea.RuleError) as error:
+        ea.Session(program("O[h,w] = A[h,w]", A=(6, 5))).substitute(mapping)
+    assert str(error.value) == message
+
+
+def test_an_unreadable_map():
+    with pytest.raises(ea.RuleError, match="isl cannot read the map"):
+        ea.Session(program("O[h,w] = A[h,w]", A=(6, 5))).substitute("h -> w")
+
+
+BAD_MOVES = [
+    (Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}), "the reduction has the indices c, r, not all of q"),
+    (
+        Move("summation splitting", ("O",), {"reduction": 0, "outer": ["r", "c"]}),
+        "no index is left to move into the inner scope\n  leave at least one index out of `outer`",
+    ),
+    (Move("summation splitting", ("O",), {"reduction": 3, "outer": []}), "there is no reduction number 3: there are 1"),
+    (Move("summation splitting", ("P",), {"reduction": 0, "outer": []}), "there is no statement 'P'\n  the statements are O"),
+    (Move("summation splitting", ("O", 1), {"reduction": 0, "outer": []}), "there is no inner scope number 1: there are 0"),
+    (Move("traversal merging", ("O",), {"inner": 0}), "there is no inner scope number 0: there are 0"),
+    (
+        Move("variable substitution", ("O",), {"target": "traversal", "forward": {"x": "h//2", "f": "f"}, "backward": {"h": "2*x", "f": "f"}}),
+        "the map is not a bijection with that inverse: it returns to a point 2*(h//2) - h away",
+    ),
+    (
+        Move("variable substitution", ("O",), {"target": "traversal", "forward": {"x": "h"}, "backward": {"h": "x"}}),
+        "the map must go from the indices h, f to new ones and back\n"
+        "  give forward={new: form in the old indices} and backward={old: form in the new indices}",
+    ),
+    (Move("expression splitting", ("O",), {"index": "h", "at": 6}), "h ranges over [0,6): a cut at 6 leaves one part empty"),
+    (Move("expression splitting", ("O",), {"index": "c", "at": 1}), "there is no index c in the traversal; it has h, f"),
+    (Move("boundary tightening", ("O",), {"reduction": 0, "box": [[0, 2], [0, 3]]}), "the body is not 0 at every point that would be removed from the reduction"),
+    (Move("boundary relaxing", ("O",), {"box": []}), "boundary relaxing at O: box=() cannot be applied"),
+    (Move("expression fusion", ("O",), {"producer": "T"}), "statement O does not read a statement T"),
+    (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: boundary relaxing, boundary tightening"),
+]
+
+
+@pytest.mark.parametrize(("move", "message"), BAD_MOVES, ids=[str(m)[:60] for m, _ in BAD_MOVES])
+def test_a_move_that_does_not_hold_is_a_rule_error(move, message):
+    with pytest.raises(ea.RuleError) as error:
+        apply(CONV, move, ALL)
+    assert str(error.value).startswith(message)
+
+
+def test_apply_checks_again_what_find_promised():
+    """A move found for one program, applied to another, is refused and not wrong."""
+    other = program("O[h,f] += A.pad((0,2),0)[h+r,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
+    for move in moves(CONV, RULES.values()):
+        try:
+            after = apply(other, move, ALL)
+        except ea.RuleError:
+            continue
+        assert same(other, after), move
+
+
+def test_a_wrong_rule_is_caught():
+    @ea.rule("forgets a term", before="L[x] Σ[s] f", after="L[x] Σ[s'] f")
+    def wrong(scope):
+        from einalg.scope import Iterator, Reduce
+
+        if isinstance(scope.body, Reduce) and scope.body.iterators[0].extent > 1:
+            first, *rest = scope.body.iterators
+            shorter = Reduce(scope.body.op, [Iterator(first.index, first.low, first.high - 1), *rest], scope.body.where, scope.body.body)
+            yield {"index": first.index.name}, ea.Scope(scope.iterators, scope.where, shorter)
+
+    with pytest.raises(ea.RuleError, match="changes the value of"):
+        check_rule(wrong, examples=300)
+    session = ea.Session(CONV, rules=[wrong])
+    number = next(c.number for c in session.moves() if c.move.rule == wrong.name)
+    with pytest.raises(ea.RuleError, match="forgets a term is wrong here"):
+        session.apply(number)
+    assert len(session.history) == 0
+
+
+def test_a_right_rule_of_a_user_passes_and_can_be_applied():
+    @ea.rule("doubling", before="L[x] f", after="L[x] (2*f)/2", requires="nothing")
+    def doubling(scope):
+        yield ea.Scope(scope.iterators, scope.where, scope.body)
+
+    report = check_rule(doubling, examples=30)
+    assert report.moves >= 30 and "doubling" in doubling.card()
