@@ -32,7 +32,7 @@ def from_sympy(value: Any) -> Affine:
         return _sum(affine(a) for a in value.args)
     if isinstance(value, sympy.Mul):
         coefficient, rest = value.as_coeff_Mul()
-        if coefficient.is_Integer:
+        if coefficient.is_Integer and coefficient != 1:
             return affine(rest).scaled(int(coefficient))
     if isinstance(value, sympy.floor):
         inner, divisor = _over_common_denominator(value.args[0])
