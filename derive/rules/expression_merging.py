@@ -16,7 +16,7 @@ from einalg.errors import RuleError
 from einalg.facts import simplify_scope
 from einalg.program import Program, statement_tensor, substitute_tensors
 from einalg.scope import Iterator as Range, Scope
-from einalg.traverse import accesses, all_scopes, fresh_index
+from einalg.traverse import accesses, fresh_index, inner_scopes, map_accesses, reductions
 
 MOST_PAIRED = 4  # tensors in which two siblings may differ
 
@@ -102,7 +102,9 @@ def _axes(program: Program, name: str, other: str) -> Iterator[int | None]:
 
 
 def _pairing(one: Scope, two: Scope, axis: int | None) -> dict[str, Tensor] | None:
-    """The tensors of `two` that stand for tensors of `one`: the two are equal once they are exchanged."""
+    """The tensors of `two` that stand for tensors of `one`: the two are equal once they are exchanged (flat scopes only)."""
+    if inner_scopes(one) or inner_scopes(two):
+        return None
     if any(a != b for k, (a, b) in enumerate(zip(one.box, two.box)) if k != axis):
         return None
     mine = [t for n, t in one.tensors.items() if n not in two.tensors]
@@ -139,7 +141,7 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
         if len(uses) != 1 or access.subscripts[uses[0]].as_index() != index or isinstance(access.base, Padded):
             return None
         positions |= set(uses)
-    if any(index in c.indices for c in scope.where) or len(positions) != 1 or sum(1 for _ in all_scopes(scope)) > 1:
+    if any(index in c.indices for c in scope.where) or len(positions) != 1:
         return None
     (position,) = positions
     return position if tensor.axes[position] == box and box[0] == 0 else None
@@ -216,11 +218,7 @@ def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
 
 
 def _with_new_axis(one: Scope, values: dict[str, Tensor]) -> Scope:
-    layer = fresh_index("z", {i for s in all_scopes(one) for i in s.indices} | {i for s in all_scopes(one) for i in s.body.free_symbols})
-    from einalg.traverse import map_accesses
-
-    if sum(1 for _ in all_scopes(one)) > 1:
-        raise RuleError("siblings with inner scopes are merged after lifting these to statements")
+    layer = fresh_index("z", {*one.indices, *(i for node in reductions(one.body) for i in node.indices)})
 
     def change(access: Access) -> Access:
         base = access.tensor

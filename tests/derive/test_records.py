@@ -1,0 +1,139 @@
+"""Records are JSON with a schema; a broken, foreign or newer file is a RecordError and changes nothing (design §13)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive import record
+from derive.history import History
+from derive.moves import Move
+from einalg.program import as_program
+from einalg.testing import strategies
+
+PROGRAM = as_program(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
+
+
+@given(st.one_of(strategies.scopes(), strategies.programs()))
+def test_a_program_survives_its_record(expression):
+    program = as_program(expression)
+    written = json.loads(json.dumps(record.program_record(program)))
+    assert record.program_from_record(written) == program
+
+
+def saved(tmp_path):
+    session = ea.Session(PROGRAM)
+    session.apply(0)
+    session.save(tmp_path / "h.json")
+    return tmp_path / "h.json"
+
+
+def broken(tmp_path, change):
+    path = saved(tmp_path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    return path
+
+
+CHANGES = {
+    "foreign kind": (lambda c: c.update(format="other"), "is not a record of the kind 'einalg history'"),
+    "newer": (lambda c: c.update(schema=99), "has schema 99, this version reads up to 1\n  install a newer einalg"),
+    "no schema": (lambda c: c.pop("schema"), "has no schema number"),
+    "no steps": (lambda c: c.update(steps=3), "has no list of steps"),
+    "no program": (lambda c: c.update(start={}), "the record holds no program"),
+    "bad text": (lambda c: c["start"].update(text="O[i] = ("), "the record holds no program"),
+    "bad tensor": (lambda c: c["start"]["tensors"]["A"].update(axes=[[0, "x"]]), "the record holds no program"),
+    "no move": (lambda c: c["steps"].append(["rule"]), "this is not a move"),
+    "bad path": (lambda c: c["steps"][0].update(path=[1]), "this is not a move"),
+    "changed result": (lambda c: c["steps"][0].update(after="O = 1"), "gives another program than when it was saved"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_broken_history_is_a_record_error(name, tmp_path):
+    change, message = CHANGES[name]
+    with pytest.raises(ea.RecordError) as error:
+        History.load(broken(tmp_path, change))
+    assert message in str(error.value)
+
+
+def test_a_step_that_does_not_apply_is_a_rule_error(tmp_path):
+    path = broken(tmp_path, lambda c: c["steps"][0]["args"].update(outer=["q"]))
+    with pytest.raises(ea.RuleError, match="not all of q"):
+        History.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[1, 2]", b"null", b"[" * 100_000])
+def test_a_file_that_is_no_record(content, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(ea.RecordError):
+        History.load(path)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(ea.RecordError, match="cannot be read as a record"):
+        History.load(tmp_path / "none.json")
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = saved(tmp_path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    session = ea.Session(PROGRAM)
+    with pytest.raises(OSError, match="No space"):
+        session.save(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["rule", "path", "args", "text", "tensors", "outputs", "O"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def load_mutated(path, content):
+    path.write_text(json.dumps(content))
+    try:
+        History.load(path)
+    except ea.EinalgError:
+        pass
+
+
+@given(st.data())
+def test_fuzz_histories(tmp_path_factory, data):
+    fuzz_history(tmp_path_factory, data)
+
+
+def fuzz_history(tmp_path_factory, data):
+    """Some part of a good record is replaced by any JSON value: only errors of einalg come out."""
+    path = tmp_path_factory.mktemp("fuzz") / "h.json"
+    move = {"rule": "summation splitting", "path": ["O"], "args": {"reduction": 0, "outer": ["r"]}}
+    content = {"format": "einalg history", "schema": 1, "start": record.program_record(PROGRAM), "steps": [move]}
+    place = content
+    while isinstance(place, (dict, list)) and place:
+        keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))
+        key = data.draw(st.sampled_from(keys))
+        if not isinstance(place[key], (dict, list)) or data.draw(st.booleans()):
+            place[key] = data.draw(JSON)
+            break
+        place = place[key]
+    load_mutated(path, content)
+
+
+@given(JSON)
+def test_fuzz_moves(value):
+    try:
+        Move.from_json(json.dumps(value))
+    except ea.RecordError:
+        pass

@@ -1,0 +1,129 @@
+"""Derivation by hand: numbered moves, proven steps, undo, records that replay, and the paper's convolution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.history import History
+from derive.moves import Move
+
+CONV = "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]"
+SHAPES = dict(A=(1, 6, 5, 3), K=(3, 3, 4, 3))
+
+
+def session(text=CONV, **shapes):
+    return ea.Session(ea.parse(text, **(shapes or SHAPES)))
+
+
+def step(s, rule, path=("O",), **wanted):
+    """Apply the first move of a rule at a place whose arguments hold what is wanted."""
+    for choice in s.moves(rule, path):
+        args = choice.move.args
+        if all(v in args[k].values() if hasattr(args[k], "values") else args[k] == v for k, v in wanted.items()):
+            return s.apply(choice)
+    raise AssertionError(f"no {rule} with {wanted} among\n{s.moves(rule, path)}")
+
+
+def paper(s):
+    """EinNet's derivation of a convolution: matrix multiplication and OffsetAdd."""
+    step(s, "summation splitting", outer=("r", "s"))
+    step(s, "variable substitution", ("O", 0), forward="h + r - 1", backward="t - r + 1")
+    step(s, "variable substitution", ("O", 0, 0), forward="s + w - 1", backward="t1 - s + 1")
+    step(s, "traversal merging", ("O", 0))
+    step(s, "traversal merging")
+    step(s, "boundary relaxing", where=())
+    step(s, "boundary tightening")
+    return s
+
+
+def test_the_paper_derivation_by_hand():
+    s = paper(session())
+    assert str(s.expr) == (
+        "O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3]((L[r:3, s:3, n:1, t:6, t1:5, f:4](Sum[c:3](A[n, t, t1, c]*K[r, s, f, c])))"
+        ".pad(0, 0, 0, 1, 1, 0)[r, s, n, h + r - 1, s + w - 1, f])"
+    )
+    assert [k.op for k in s.kernels] == ["matmul", "eop"]
+    assert {x.verdict for x in s.history.steps} == {"proved"}
+    assert ea.prove(s.history.start, s.expr).verdict == "proved"
+
+
+def test_the_derived_program_runs():
+    s = paper(session())
+    rng = np.random.default_rng(0)
+    arrays = {k: rng.standard_normal(v).astype(np.float32) for k, v in SHAPES.items()}
+    np.testing.assert_allclose(s.compile()(**arrays), ea.evaluate(s.history.start, **arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_moves_are_numbered_and_show_before_and_after():
+    s = session()
+    choices = s.moves("summation splitting")
+    assert [c.number for c in choices] == list(range(len(choices))) and len(choices) == 6
+    text = str(choices)
+    assert text.startswith("  0. summation splitting at O: ") and "⇒ L[n:1, h:6, w:5, f:4](Sum[" in text
+    assert "<table>" in choices._repr_html_() and not hasattr(choices, "_repr_latex_")
+    number = next(c.number for c in choices if c.move.args["outer"] == ("r",))
+    assert s.apply(number).move.args["outer"] == ("r",)
+
+
+def test_a_number_means_the_last_listing_of_this_program():
+    s = session()
+    every = s.moves()
+    s.apply(len(every) - 1)
+    fresh = session()
+    assert str(fresh.apply(len(every) - 1).program) == str(s.expr)
+    with pytest.raises(ea.RuleError, match="there is no move number 10000"):
+        s.apply(10000)
+    with pytest.raises(ea.RuleError, match="there is no rule 'magic'"):
+        s.moves("magic")
+
+
+def test_undo_and_redo():
+    s = session()
+    start = s.expr
+    step(s, "summation splitting", outer=("r",))
+    after = s.expr
+    assert s.undo().expr == start and s.redo().expr == after
+    with pytest.raises(ea.RuleError, match="there are 1 steps to take back, not 2"):
+        s.undo(2)
+    with pytest.raises(ea.RuleError, match="no step was taken back"):
+        s.redo()
+    s.undo()
+    step(s, "summation splitting", outer=("s",))
+    with pytest.raises(ea.RuleError, match="no step was taken back"):
+        s.redo()
+
+
+def test_a_history_saves_loads_and_replays(tmp_path):
+    s = paper(session())
+    s.save(tmp_path / "conv.json")
+    loaded = History.load(tmp_path / "conv.json")
+    assert loaded.moves == s.history.moves and str(loaded.program) == str(s.expr) == str(loaded.replay())
+    more = ea.Session.load(tmp_path / "conv.json")
+    step(more, "traversal merging")
+    assert len(more.history) == len(s.history) + 1
+    assert str(loaded).startswith("given\n    O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3, c:3](") and "7. boundary tightening" in str(loaded)
+
+
+def test_lifting_names_an_inner_scope():
+    s = session()
+    step(s, "summation splitting", outer=("r", "s"))
+    assert s.lift(("O", 0), "T").program.names == ("T", "O")
+    s.apply(Move("nesting", ("O",), {"producer": "T"}))
+    assert s.expr.names == ("O",)
+
+
+def test_search_goes_on_from_where_the_hand_stopped():
+    s = session()
+    step(s, "summation splitting", outer=("r", "s"))
+    found = s.search(states=60, measure=False)
+    assert any("matmul" in [k.op for k in c.kernels] for c in found.candidates)
+
+
+def test_every_step_in_latex():
+    s = session()
+    step(s, "summation splitting", outer=("r", "s"))
+    text = s.latex()
+    assert text.startswith("\\begin{align*}") and "summation splitting" in text and text.count("\\\\") == 1
+    assert s._repr_latex_().startswith("$\\displaystyle")
