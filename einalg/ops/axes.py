@@ -29,6 +29,11 @@ def reduced(count: int) -> tuple[Index, ...]:
     return _names(_REDUCED, count)
 
 
+def spatial(count: int) -> tuple[Index, ...]:
+    """Names for axes of space: `w`, `h, w` or `d, h, w`; other letters for more."""
+    return tuple(Index(letter) for letter in "dhw"[3 - count :]) if count <= 3 else reduced(count)
+
+
 def axis_number(value: Any, name: str, rank: int) -> int:
     """An axis number in `[-rank, rank)`, counted from 0.
 
@@ -82,13 +87,14 @@ def broadcast_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
     for found in operands:
         for position, size in enumerate(found.shape, rank - found.rank):
             if size != 1 and sizes[position] not in (1, size):
-                shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
-                sizes_there = f"{sizes[position]} and {size}"
-                raise ShapeError(
-                    f"{shapes} do not broadcast: axis {position - rank} has the sizes {sizes_there}\n  make the two equal, or one of them 1"
-                )
+                raise _two_sizes(operands, position - rank, sizes[position], size)
             sizes[position] = size if sizes[position] == 1 else sizes[position]
     return tuple(sizes)
+
+
+def _two_sizes(operands: Sequence[Operand], axis: int, one: int, two: int) -> ShapeError:
+    shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
+    return ShapeError(f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n  make the two equal, or one of them 1")
 
 
 def aligned(found: Operand, indices: Sequence[Index], shape: Sequence[int]) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from einalg.affine import Affine, Index, affine
+from einalg.affine import Affine, affine
 from einalg.errors import ShapeError
 from einalg.notation import L, indices
-from einalg.ops.axes import axis_numbers, kept, replaced
+from einalg.ops.axes import axis_numbers, kept, replaced, spatial
 from einalg.ops.parameters import Pair, operand, pair_per_axis, per_axis, spans, whole
 from einalg.ops.registry import operator
 from einalg.ops.reshaping import digits
@@ -204,14 +204,9 @@ def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
     if not prod(space):
         raise ShapeError(f"x has shape {found.shape}, with no elements to repeat\n  give every axis of space at least one")
     new = per_axis(size, "size", names, 1) if scale is None else tuple(s * k for s, k in zip(space, per_axis(scale, "scale", names, 1)))
-    at = _spatial_names(len(space))
+    at = spatial(len(space))
     reads = tuple(affine(i) * old // full for i, old, full in zip(at, space, new))
     return L[spans((n, c, *at), (*found.shape[:2], *new))](found[(n, c, *reads)])
-
-
-def _spatial_names(count: int) -> tuple[Index, ...]:
-    """`w`, `h, w` or `d, h, w`; other letters for more axes."""
-    return tuple(Index(letter) for letter in "dhw"[3 - count :]) if count <= 3 else kept(count)
 
 
 @operator

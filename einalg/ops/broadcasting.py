@@ -75,7 +75,7 @@ def div(a: Any, b: Any) -> Scope:
     >>> div(ea.tensor("a", (2, 3)), ea.tensor("b", (3,)))
     L[i:2, j:3](a[i, j]/b[j])
     """
-    if is_number(b) and number(b, "b", infinite=True) == 0:
+    if is_number(b) and number(b, "b", infinite=True).is_zero:
         raise ShapeError("b is 0, by which nothing can be divided\n  give another divisor")
     return broadcast(lambda p, q: p / q, a=a, b=b)
 

@@ -10,7 +10,7 @@ import sympy
 from einalg.affine import Index
 from einalg.errors import ShapeError
 from einalg.notation import L, Max, Sum, indices
-from einalg.ops.axes import axis_number, kept
+from einalg.ops.axes import axis_number, kept, spatial
 from einalg.ops.parameters import Operand, expect_shape, operand, optional_operand, spans, whole
 from einalg.ops.reductions import Reduced, means, reduce_axes
 from einalg.ops.registry import operator
@@ -207,7 +207,7 @@ def _group_norm(found: Operand, groups: int, weight: Any, bias: Any, small: Any)
         raise ShapeError(f"x has shape {found.shape}, so a group has no elements and no mean\n  give x at least one channel and one position")
     scale = optional_operand(weight, "weight", (channels,), "the channels of x")
     shift = optional_operand(bias, "bias", (channels,), "the channels of x")
-    at = tuple(Index(name) for name in ("hw" if len(positions) == 2 else "dhw" if len(positions) == 3 else "")) or kept(len(positions))
+    at = spatial(len(positions))
     group = spans((c, *at), (size, *positions))
     element = found[(n, g * size + c, *at)]
     mean = L[n:batch, g:groups](Sum[group](element) / (size * prod(positions)))
