@@ -17,7 +17,7 @@ help:  ## this list
 
 setup: $(VENV)/.installed-$(EXTRAS)  ## a virtual environment in .venv with einalg and EXTRAS (default: test)
 
-demo: $(VENV)/.installed-test  ## type a convolution, derive it, prove it, compile it, run it
+demo: $(VENV)/.installed-demo  ## type a convolution, derive it, prove it, compile it, run it
 	$(BIN)/python -m bench.demo
 
 test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in parallel
