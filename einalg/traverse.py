@@ -162,21 +162,37 @@ def tensors(scope: Scope) -> dict[str, Tensor]:
 
 def result_dtype(body: Any) -> str:
     """Element type of a body: the promotion of what it reads; comparisons give bool, inexact functions a float."""
+    found = _promoted(body)
+    return "i64" if found == "bool" and not _is_truth(body) else found
+
+
+def _is_truth(body: Any) -> bool:
+    """Whether a body without a number type of its own holds truth values, and not integers."""
+    if isinstance(body, (Access, sympy.Rel, sympy.logic.boolalg.Boolean)):
+        return True
+    if isinstance(body, Reduce):
+        return _is_truth(body.body)
+    if isinstance(body, sympy.Piecewise):
+        return all(_is_truth(case.args[0]) for case in body.args)
+    return isinstance(body, (sympy.Max, sympy.Min)) and all(_is_truth(a) for a in body.args)
+
+
+def _promoted(body: Any) -> str:
     if isinstance(body, Access):
         return unpadded(body.base).dtype
     if isinstance(body, Reduce):
-        inner = result_dtype(body.body)
+        inner = _promoted(body.body)
         return "i64" if inner == "bool" and body.op in ("Sum", "Prod") else inner
     if isinstance(body, (IndexArithmetic, Integer)):
         return "bool" if isinstance(body, Integer) else "i64"
     if isinstance(body, sympy.Piecewise):
-        return promote(*(result_dtype(case.args[0]) for case in body.args))
+        return promote(*(_promoted(case.args[0]) for case in body.args))
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return "bool"
     if not body.args:
         return "f32" if body in (sympy.oo, -sympy.oo) or not body.is_Integer else "bool"
     constants = [a for a in body.args if a.is_number]
-    inner = promote(*(result_dtype(a) for a in body.args if not a.is_number))
+    inner = promote(*(_promoted(a) for a in body.args if not a.is_number))
     if is_float(inner):
         return inner  # a constant never widens an f16
     return inner if _keeps_integers(body) and all(c.is_integer for c in constants) else "f32"
