@@ -164,7 +164,7 @@ def _count(axis: str, window: Window, count_include_pad: bool) -> Any:
 
 def _counts(axis: str, window: Window, low: int, high: int) -> set[int]:
     """The numbers of taps in `[low, high)` that occur, none of which may be 0."""
-    found = {sum(low <= element < high for element in window.elements(point)) for point in range(window.out)}
+    found = window.counts(low, high)
     if 0 in found:
         raise ShapeError(
             f"a window along axis {axis} holds padding only (size {window.size}, kernel {window.kernel}, dilation {window.dilation}, "

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from einalg.affine import Affine, Index
 from einalg.errors import ShapeError
 from einalg.notation import indices
@@ -50,10 +52,10 @@ class Window:
         """The element that a tap of the window at `point` reads."""
         return point * self.stride + tap * self.dilation - self.before
 
-    def elements(self, point: int) -> range:
-        """The elements that the window at `point` reads."""
-        first = point * self.stride - self.before
-        return range(first, first + self.extent, self.dilation)
+    def counts(self, low: int, high: int) -> set[int]:
+        """How many taps of a window lie in `[low, high)`: the numbers that occur."""
+        elements = np.arange(self.out)[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
+        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist())
 
 
 Windows = dict[str, Window]

@@ -8,7 +8,7 @@ import numpy as np
 
 import einalg as ea
 from einalg import ops
-from tests.ops.harness import case, integers, size
+from tests.ops.harness import case, flip, integers, size
 
 
 def _band(rng: Any) -> tuple[int, int, int, int, int]:
@@ -32,7 +32,8 @@ def general_to_band(rng: Any) -> Any:
     expected = np.zeros((batch, rows, 2 * width + 1), np.int64)
     for i, w, j in in_band(rows, width, dilation):
         expected[:, i, w] = (q[:, i] * k[:, j]).sum(-1)
-    return ops.g2bmm(ea.tensor("Q", q.shape), ea.tensor("K", k.shape), width, dilation), {"Q": q, "K": k}, expected
+    named = {"dilation": dilation} if dilation != 1 else {}
+    return ops.g2bmm(ea.tensor("Q", q.shape), ea.tensor("K", k.shape), width, **named), {"Q": q, "K": k}, expected
 
 
 @case("gbmm")
@@ -42,4 +43,5 @@ def band_to_general(rng: Any) -> Any:
     expected = np.zeros(v.shape, np.int64)
     for i, w, j in in_band(rows, width, dilation):
         expected[:, i] += p[:, i, w, None] * v[:, j]
-    return ops.gbmm(ea.tensor("P", p.shape), ea.tensor("V", v.shape), width, dilation), {"P": p, "V": v}, expected
+    given = None if flip(rng) else width
+    return ops.gbmm(ea.tensor("P", p.shape), ea.tensor("V", v.shape), given, dilation), {"P": p, "V": v}, expected
