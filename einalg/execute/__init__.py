@@ -1,0 +1,96 @@
+"""The vectorised executor: the values of `einalg.reference`, for real sizes, through NumPy.
+
+Every scope is evaluated once, as an array over its box, inner scopes first. An access with affine subscripts is a strided
+view without a copy; `//`, `%` and reads that a condition excludes are looked up. Bodies are evaluated by broadcasting, sums of
+products by matrix products, and what would not fit in `memory` is cut into blocks.
+
+Differences from the reference: integers are int64 and wrap round on overflow; a quotient of integers, and an integer expression
+that meets an infinity, is computed in float64; division by zero gives an infinity or NaN where Python raises; sums are reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from einalg.access import Tensor
+from einalg.errors import ShapeError
+from einalg.execute.arithmetic import FLOAT, Arithmetic, Array, is_exact
+from einalg.execute.arrays import Store, Stored
+from einalg.execute.body import Evaluator
+from einalg.execute.primefield import PrimeField
+from einalg.program import Program, as_program
+from einalg.traverse import all_scopes
+
+__all__ = ["FLOAT", "MEMORY", "Arithmetic", "PrimeField", "execute", "run"]
+
+MEMORY = 256 * 2**20  # bytes
+
+
+def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY) -> dict[str, Array]:
+    """The outputs of a scope or program, by name, on arrays given by name (a scope's output is named `O`).
+
+    Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
+    an output has the scope's dtype where some input is a float; if all inputs are integers, it is computed in int64 and
+    fractions in float64. `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array; it does not count
+    the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
+
+    >>> import einalg as ea
+    >>> execute(ea.parse("O[i] += A[i,j]", A=(2, 3)), {"A": np.arange(6).reshape(2, 3)})
+    {'O': array([ 3, 12])}
+    """
+    program = as_program(expr)
+    given = {name: _given(tensor, arrays) for name, tensor in program.tensors.items()}
+    store = Store(arithmetic)
+    loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in program.tensors.items()})
+    store.tensors.update((name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items())
+    with np.errstate(all="ignore"):
+        _run(program, store, Evaluator(store, arithmetic, memory))
+        exact = is_exact(given)
+        results = {name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact) for name in program.outputs}
+    return _separate(results, list(given.values()))
+
+
+def run(expr: Any, **arrays: Any) -> Any:
+    """Like `einalg.evaluate`, vectorised: an array, or a dict of them for a program of several outputs.
+
+    Raises `ShapeError` for a missing, surplus or misshapen array.
+
+    >>> import einalg as ea
+    >>> run(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
+    array([ 6, 15])
+    """
+    program = as_program(expr)
+    surplus = sorted(set(arrays) - set(program.tensors))
+    if surplus:
+        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.tensors) or 'none'}")
+    results = execute(program, arrays)
+    return results if len(results) > 1 else results[program.outputs[0]]
+
+
+def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
+    if tensor.name not in arrays:
+        raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
+    array = np.asarray(arrays[tensor.name])
+    if array.shape != tensor.shape:
+        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+    return array
+
+
+def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
+    for name, statement in program.statements:
+        for scope in all_scopes(statement):
+            if scope not in store.scopes:
+                store.scopes[scope] = evaluator.scope(scope)
+        store.tensors[name] = store.scopes[statement]
+
+
+def _separate(results: Mapping[str, Array], given: list[Array]) -> dict[str, Array]:
+    """Outputs that can be written to, and share no memory with an input or with each other."""
+    apart: dict[str, Array] = {}
+    for name, result in results.items():
+        shared = any(np.may_share_memory(result, other) for other in (*given, *apart.values()))
+        apart[name] = result.copy() if shared or not result.flags.writeable else result
+    return apart

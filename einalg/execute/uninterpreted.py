@@ -1,0 +1,51 @@
+"""Functions that have no meaning in a finite field: pseudo-random residues that depend on function and arguments only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import sympy
+
+MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of SplitMix64
+STEP = np.uint64(0x9E3779B97F4A7C15)
+ODD = (sympy.tanh, sympy.erf, sympy.sin, sympy.tan, sympy.sinh, sympy.asin, sympy.atan, sympy.asinh, sympy.atanh)
+EVEN = (sympy.cos, sympy.cosh)
+FIXED: dict[type, dict[int, int]] = {  # argument -> value; odd functions are 0 at 0 by their symmetry
+    sympy.exp: {0: 1}, sympy.log: {1: 0}, sympy.cos: {0: 1}, sympy.cosh: {0: 1}, sympy.acos: {1: 0}, sympy.acosh: {1: 0}, sympy.floor: {0: 0},
+}  # fmt: skip
+
+
+def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> Any:
+    """Residues: the same for the same name, values and seed, in every process.
+
+    >>> int(pseudo_random("exp", [3], 101, seed=0)), int(pseudo_random("exp", [3], 101, seed=1))
+    (58, 90)
+    """
+    digest = blake2b(f"{seed}:{name}:{len(values)}".encode(), digest_size=8).digest()
+    state = np.asarray(int.from_bytes(digest, "little"), np.uint64)
+    for value in values:
+        state = _mixed(state ^ np.asarray(value).astype(np.uint64))
+    return (state % np.uint64(modulus)).astype(np.int64)
+
+
+def _mixed(state: Any) -> Any:
+    state = state + STEP
+    state = (state ^ (state >> np.uint64(30))) * MIX[0]
+    state = (state ^ (state >> np.uint64(27))) * MIX[1]
+    return state ^ (state >> np.uint64(31))
+
+
+def uninterpreted(function: type, values: Sequence[Any], modulus: int, seed: int) -> Any:
+    """A function of residues with the symmetry and the few rational values of the real one."""
+    first, *others = values
+    opposite = -np.asarray(first) % modulus
+    flipped = np.less(opposite, first) if function in (*ODD, *EVEN) else np.False_
+    found = pseudo_random(function.__name__, [np.where(flipped, opposite, first), *others], modulus, seed)
+    if function in ODD:
+        found = np.where(np.equal(first, 0), 0, np.where(flipped, -found % modulus, found))
+    for argument, value in FIXED.get(function, {}).items():
+        found = np.where(np.equal(first, argument), value, found)
+    return found
