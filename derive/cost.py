@@ -9,11 +9,12 @@ from typing import Protocol
 
 import sympy
 
-from einalg.access import unpadded
+from einalg.access import Access, unpadded
+from einalg.affine import IndexArithmetic
 from einalg.dtypes import numpy_dtype
 from einalg.kernel import EOP, Kernel
-from einalg.scope import Scope
-from einalg.traverse import accesses, reductions
+from einalg.scope import Reduce, Scope
+from einalg.traverse import accesses
 
 
 class CostModel(Protocol):
@@ -44,14 +45,12 @@ def operations(scope: Scope) -> int:
 
 
 def _body_operations(body: sympy.Basic) -> int:
-    inside = {id(node): prod(it.extent for it in node.iterators) * max(1, _body_operations(node.body) + 1) for node in reductions(body) if node is body}
-    if inside:
-        return next(iter(inside.values()))
-    return sum(_body_operations(a) for a in body.args) + (1 if body.args and not _is_leaf(body) else 0) if not _is_leaf(body) else 0
-
-
-def _is_leaf(body: sympy.Basic) -> bool:
-    return hasattr(body, "subscripts") or not body.args
+    """Operations for one point: a reduction does its body's, and one to combine, at every point of its own."""
+    if isinstance(body, (Access, IndexArithmetic)) or not body.args:
+        return 0
+    if isinstance(body, Reduce):
+        return prod(it.extent for it in body.iterators) * (_body_operations(body.body) + 1)
+    return 1 + sum(_body_operations(a) for a in body.args)
 
 
 def traffic(scope: Scope) -> int:

@@ -75,7 +75,15 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
     counts = {"programs": 0, "moves": 0}
     chosen = strategy if strategy is not None else (strategies.programs() if tested.level == "program" else strategies.scopes())
 
-    @settings(max_examples=examples, deadline=None, database=None, derandomize=seed is None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink), print_blob=False)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=seed is None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example],
+        phases=(Phase.generate, Phase.shrink),
+        print_blob=False,
+    )
     @given(data())
     def run(choices: Any) -> None:
         expression = choices.draw(chosen)

@@ -15,8 +15,9 @@ from derive.matching import reasons
 from derive.moves import Move, Rule
 from derive.proof import prove
 from derive.rules import ALL
-from derive.search import Budget, Found, Progress, Stats, kernels_of, search
 from derive.rules.spelling import lifted
+from derive.search import Budget, Found, Progress, Stats, kernels_of, search
+from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, MatchError, RecordError, RuleError
 from einalg.kernel import Kernel
@@ -200,18 +201,18 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
         return candidates
     arrays = sample_inputs(start, seed)
     expected = backend.reference(start, arrays)
-    kept = []
+    kept, ready = [], []
     for candidate in candidates:
-        if candidate.cost > LONGEST:
-            kept.append(candidate)
-            continue
-        runnable = candidate.compile()
-        candidate.error = relative_error(expected, runnable(**arrays), start)
-        if not candidate.error <= tolerance(start):
-            stats.rejected[f"numerical error {candidate.error:.1e}"] += 1
-            continue
-        candidate.cost, candidate.measured = backend.seconds(runnable, arrays), True
+        if candidate.cost <= LONGEST:
+            runnable = candidate.compile()
+            candidate.error = relative_error(expected, runnable(**arrays), start)
+            if not candidate.error <= tolerance(start):
+                stats.rejected[f"numerical error {candidate.error:.1e}"] += 1
+                continue
+            ready.append((candidate, runnable))
         kept.append(candidate)
+    for (candidate, _), seconds in zip(ready, backend.seconds([r for _, r in ready], arrays)):
+        candidate.cost, candidate.measured = seconds, True
     if not kept:
         raise CodegenError("no candidate, not even the expression as it is, gives the values of the reference evaluator")
     return kept
@@ -224,11 +225,14 @@ def tolerance(program: Program) -> float:
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
-    arrays = {}
-    for name, tensor in program.tensors.items():
-        values = rng.standard_normal(tensor.shape) if is_float(tensor.dtype) else rng.integers(0 if tensor.dtype[0] in "ub" else -4, 2 if tensor.dtype == "bool" else 5, tensor.shape)
-        arrays[name] = values.astype(numpy_dtype(tensor.dtype))
-    return arrays
+    return {name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype)) for name, tensor in program.tensors.items()}
+
+
+def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
+    if is_float(tensor.dtype):
+        return rng.standard_normal(tensor.shape)
+    low, high = {"b": (0, 2), "u": (0, 5)}.get(tensor.dtype[0], (-4, 5))
+    return rng.integers(low, high, tensor.shape)
 
 
 def relative_error(expected: Mapping[str, Any], result: Any, program: Program) -> float:

@@ -193,12 +193,13 @@ def _shape_key(kernel: Kernel) -> Any:
 def _refused(program: Program) -> str | None:
     """Why a program is not worth keeping (None if it is): no operator in it (no words), or a scope that ought not to be left."""
     matched = False
+    outputs = {(name,) for name in program.outputs}
     for path, scope in places(program):
         if match(scope, path[0]) is not None:
             matched = True
         elif operations(scope) > INTENSITY * traffic(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        elif _is_copy(scope) and (len(path) > 1 or path[0] not in program.outputs):
+        elif _is_copy(scope) and path not in outputs:
             return "a copy is left that traversal merging removes"
     return None if matched else ""
 

@@ -31,6 +31,9 @@ class Choice:
 
     __repr__ = __str__
 
+    def html(self) -> str:
+        return f"{escape(str(self.move))}<br><code>{escape(self.before)}</code><br>⇒ <code>{escape(self.after)}</code>"
+
 
 class Choices(list[Choice]):
     """The moves that are possible, numbered from 0; shown with what each makes of its place."""
@@ -41,10 +44,7 @@ class Choices(list[Choice]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{c.number}</td><td style='text-align:left'>{escape(str(c.move))}<br><code>{escape(c.before)}</code><br>⇒ <code>{escape(c.after)}</code></td></tr>"
-            for c in self
-        )
+        rows = "".join(f"<tr><td>{c.number}</td><td style='text-align:left'>{c.html()}</td></tr>" for c in self)
         return f"<table>{rows}</table>"
 
 
@@ -90,8 +90,8 @@ class Session:
         after = apply(self.expr, move, self.rules)
         if self.rules[move.rule].level == "scope":
             return str(scope_at(self.expr, move.path)), str(scope_at(after, move.path))
-        old, new = set(str(self.expr).splitlines()), set(str(after).splitlines())
-        return "; ".join(line for line in str(self.expr).splitlines() if line not in new), "; ".join(line for line in str(after).splitlines() if line not in old)
+        old, new = str(self.expr).splitlines(), str(after).splitlines()
+        return "; ".join(line for line in old if line not in new), "; ".join(line for line in new if line not in old)
 
     def apply(self, move: Move | Choice | int) -> Step:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -32,17 +34,18 @@ class _Machine:
 
         return compile_program(program, kernels, _target(target))
 
-    def seconds(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
-        """The median of several runs after a first one."""
-        from time import perf_counter
-
-        spent: list[float] = []
-        runnable(**arrays)
-        while len(spent) < _REPEATS or (sum(spent) < _SECONDS and len(spent) < 100):
-            began = perf_counter()
+    def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
+        """The median of several runs of each, in turns, after a first one."""
+        spent: list[list[float]] = [[] for _ in runnables]
+        for runnable in runnables:
             runnable(**arrays)
-            spent.append(perf_counter() - began)
-        return float(np.median(spent))
+        began = perf_counter()
+        while runnables and (len(spent[0]) < _REPEATS or (perf_counter() - began < _SECONDS * len(runnables) and len(spent[0]) < 100)):
+            for times, runnable in zip(spent, runnables):
+                start = perf_counter()
+                runnable(**arrays)
+                times.append(perf_counter() - start)
+        return [median(times) for times in spent]
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs computed in double precision, statement by statement as they are written."""

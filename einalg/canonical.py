@@ -59,7 +59,7 @@ def key(expression: Scope | Program) -> Key:
     """
     if isinstance(expression, Scope):
         return _Keys({}).scope(expression, keep_units=True)
-    keys = _Keys({name: scope for name, scope in expression.statements})
+    keys = _Keys(dict(expression.statements))
     return _stored("program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs))
 
 

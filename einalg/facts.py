@@ -197,5 +197,3 @@ def with_padding(access: Access, ranges: Ranges, fill: Any = 0) -> Access:
     if not any(map(any, missing)):
         return access
     return Access.of(Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else fill), access.subscripts)
-
-

@@ -25,6 +25,13 @@ def reduction_at(scope: Scope, position: Any) -> Reduce:
     return found[position]
 
 
+def around(scope: Scope, node: Reduce) -> tuple[tuple[Range, ...], tuple[Constraint, ...]]:
+    """The iterators and the conditions under which a reduction of a scope's body is evaluated."""
+    outer = [r for r in reductions(scope.body) if r is not node and any(inner is node for inner in reductions(r.body))]
+    iterators = (*scope.iterators, *(it for r in outer for it in r.iterators))
+    return iterators, (*scope.where, *(c for r in outer for c in r.where))
+
+
 def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:
     """The scope with one reduction replaced."""
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from derive.moves import Rule
 from derive.places import child, replace_child
-from derive.rules.bodies import holds_everywhere, may_differ_from, reads, reads_of, reduction_at, replace_reduction
+from derive.rules.bodies import around, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, replace_reduction
 from derive.rules.forms import conditions
 from einalg.access import Access, Padded, padded_box
 from einalg.errors import EinalgError, RuleError
 from einalg.facts import simplify_scope, with_padding
 from einalg.polyhedra import domain_set
-from einalg.scope import Constraint, Iterator as Range, Reduce, Scope
+from einalg.scope import Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
 from einalg.traverse import inner_scopes, rebuild, reductions
 from einalg.wellformed import check_scope
 
@@ -88,9 +89,7 @@ def _harmless(read: Any, larger: Scope, added: Any) -> bool:
 
 def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequence[str]) -> Scope:
     node = reduction_at(scope, reduction)
-    enclosing = [r for r in reductions(scope.body) if r is not node and any(n is node for n in reductions(r.body))]
-    outer = (*scope.iterators, *(it for r in enclosing for it in r.iterators))
-    outer_where = (*scope.where, *(c for r in enclosing for c in r.where))
+    outer, outer_where = around(scope, node)
     iterators = _grown(node.iterators, box)
     kept = conditions(where)
     _check_larger((*outer, *node.iterators), (*outer_where, *node.where), (*outer, *iterators), (*outer_where, *kept))

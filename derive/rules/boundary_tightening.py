@@ -9,12 +9,13 @@ import islpy as isl
 
 from derive.moves import Rule
 from derive.places import child
-from derive.rules.bodies import bounding_box, may_differ_from, reads_of, reduction_at, replace_reduction
+from derive.rules.bodies import around, bounding_box, may_differ_from, reads_of, reduction_at, replace_reduction
 from einalg.access import Access, Padded
 from einalg.errors import EinalgError, RuleError
 from einalg.facts import simplify_scope
 from einalg.polyhedra import bounded, domain_set
-from einalg.scope import Iterator as Range, Reduce, Scope
+from einalg.scope import Iterator as Range
+from einalg.scope import Reduce, Scope
 from einalg.traverse import inner_scopes, map_accesses, reductions
 
 Box = Sequence[Sequence[int]]
@@ -73,17 +74,12 @@ def _read_points(scope: Scope, inner: Scope) -> isl.Set:
 def _tighter_reduction(scope: Scope, node: Reduce) -> list[list[int]] | None:
     try:
         with bounded():
-            outer, where = _context(scope, node)
+            outer, where = around(scope, node)
             points = may_differ_from(node.identity, node.body, (*outer, *node.iterators), (*where, *node.where))
             own = points.project_out(isl.dim_type.set, 0, len(outer))
             return _as_box(own, len(node.iterators))
     except isl.Error:
         return None
-
-
-def _context(scope: Scope, node: Reduce) -> tuple[Any, Any]:
-    around = [r for r in reductions(scope.body) if r is not node and any(n is node for n in reductions(r.body))]
-    return (*scope.iterators, *(it for r in around for it in r.iterators)), (*scope.where, *(c for r in around for c in r.where))
 
 
 def tighten(scope: Scope, box: Box, inner: int | None = None, reduction: int | None = None) -> Scope:
@@ -137,7 +133,7 @@ def _padded_again(view: Any, target: Scope, smaller: Scope) -> Any:
 
 def _tighten_reduction(scope: Scope, reduction: int | None, box: Box) -> Scope:
     node = reduction_at(scope, reduction)
-    outer, where = _context(scope, node)
+    outer, where = around(scope, node)
     kept = _shrunk(node.iterators, box)
     with bounded():
         removed = _removed((*outer, *node.iterators), (*where, *node.where), (*outer, *kept))

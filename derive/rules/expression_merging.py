@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import sympy
@@ -15,7 +15,8 @@ from einalg.affine import Index, affine
 from einalg.errors import RuleError
 from einalg.facts import simplify_scope
 from einalg.program import Program, statement_tensor, substitute_tensors
-from einalg.scope import Iterator as Range, Scope
+from einalg.scope import Iterator as Range
+from einalg.scope import Scope
 from einalg.traverse import accesses, fresh_index, inner_scopes, map_accesses, reductions
 
 MOST_PAIRED = 4  # tensors in which two siblings may differ
@@ -83,10 +84,9 @@ def _joined(scope: Scope, first: Any, second: Any) -> Scope:
 
 
 def _siblings(program: Program) -> Iterator[tuple[str, str]]:
-    for i, (name, scope) in enumerate(program.statements):
-        for other, second in program.statements[i + 1 :]:
-            if scope.rank == second.rank and not _depends(program, other, name) and set(scope.tensors) & set(second.tensors):
-                yield name, other
+    for (name, scope), (other, second) in combinations(program.statements, 2):
+        if scope.rank == second.rank and not _depends(program, other, name) and set(scope.tensors) & set(second.tensors):
+            yield name, other
 
 
 def _depends(program: Program, reader: str, producer: str) -> bool:
@@ -153,7 +153,8 @@ def _stack(program: Program, name: str, other: str, axis: int | None) -> Program
     one, two = program[name], program[other]
     pairs = _pairing(one, two, axis)
     if pairs is None:
-        raise RuleError(f"{name} and {other} do not become equal by exchanging tensors that can be stacked along {'a new axis' if axis is None else f'axis {axis}'}")
+        place = "a new axis" if axis is None else f"axis {axis}"
+        raise RuleError(f"{name} and {other} do not become equal by exchanging tensors that can be stacked along {place}")
     taken = {*program.names, *program.tensors}
     stacked, values = [], {}
     for mine, theirs in pairs.items():

@@ -11,7 +11,8 @@ from einalg.access import Access, Padded, unpadded
 from einalg.affine import Affine, affine
 from einalg.errors import RuleError
 from einalg.facts import simplify_scope
-from einalg.scope import Iterator as Range, Scope
+from einalg.scope import Iterator as Range
+from einalg.scope import Scope
 
 MOST_CUTS = 8  # proposed for one index
 

@@ -32,5 +32,3 @@ def condition(text: str) -> Constraint:
 
 def conditions(texts: Any) -> tuple[Constraint, ...]:
     return tuple(condition(t) for t in texts)
-
-

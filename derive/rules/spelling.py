@@ -24,7 +24,7 @@ def find_liftable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
 def lift(program: Program, path: Path, name: str) -> Program:
     """Make the inner scope at `path` a statement called `name`; every read of it, anywhere, reads the statement."""
     target = scope_at(program, path)
-    if len(path) < 2:
+    if len(path) == 1:
         raise RuleError(f"{path[0]} is a statement already")
     if name in program.names or name in program.tensors or not name.isidentifier():
         raise RuleError(f"{name!r} is not a free name for a statement")

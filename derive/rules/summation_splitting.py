@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from derive.moves import Rule
-from derive.rules.bodies import reduction_at, replace_reduction
+from derive.rules.bodies import around, reduction_at, replace_reduction
 from einalg.access import Access
 from einalg.affine import Index, affine
 from einalg.errors import RuleError
@@ -59,12 +59,11 @@ def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
 def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, body: Any) -> Scope:
     kept, moved = iterators
     inside, outside = conditions
-    enclosing = _enclosing(scope, node)
+    outer, conditions_around = around(scope, node)
     reduced = Reduce(node.op, moved, inside, body)
-    outer_where = (*scope.where, *(c for around in enclosing for c in around.where), *outside)
+    outer_where = (*conditions_around, *outside)
     used = _closure(reduced.free_symbols, outer_where)
-    around = [*scope.iterators, *(it for outer in enclosing for it in outer.iterators)]
-    order = [*kept, *around]
+    order = [*kept, *outer]
     where = [c for c in outer_where if c.indices <= used]
     return Scope([it for it in order if it.index in used], where, reduced)
 
@@ -78,11 +77,6 @@ def _closure(used: set[Any], where: Any) -> set[Any]:
         grown = not tied <= used
         used |= tied
     return used
-
-
-def _enclosing(scope: Scope, node: Reduce) -> list[Reduce]:
-    """The reductions around one reduction, outermost first."""
-    return [r for r in reductions(scope.body) if r is not node and any(inner is node for inner in reductions(r.body))]
 
 
 RULE = Rule(

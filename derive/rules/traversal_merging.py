@@ -14,7 +14,8 @@ from einalg.access import Access, Padded
 from einalg.affine import Index
 from einalg.errors import RuleError
 from einalg.facts import simplify_scope
-from einalg.scope import IDENTITY, Constraint, Iterator as Range, Reduce, Scope
+from einalg.scope import IDENTITY, Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
 from einalg.traverse import fresh_index, inner_scopes, rebuild, reductions, substitute
 
 

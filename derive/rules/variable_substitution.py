@@ -11,14 +11,15 @@ from typing import Any
 import islpy as isl
 
 from derive.moves import Rule
-from derive.rules.bodies import Read, reads, reduction_at, replace_reduction
+from derive.rules.bodies import Read, around, reads, reduction_at, replace_reduction
 from derive.rules.forms import form
 from einalg.access import Access
 from einalg.affine import Affine, FloorDiv, Index, Modulo, affine
 from einalg.errors import RuleError
 from einalg.facts import needed_conditions, simplify, simplify_scope
 from einalg.polyhedra import Space, affine_of, bounded
-from einalg.scope import Constraint, Iterator as Range, Reduce, Scope
+from einalg.scope import Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
 from einalg.traverse import fresh_index, reductions, substitute
 
 TRAVERSAL = "traversal"
@@ -30,7 +31,7 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Skews, splits, merges and shifts of the traversal and of every reduction, and reorders of the traversal."""
     found = list(reads(scope))
     taken = _names(scope)
-    for maps, iterators, target in _targets(scope, found, taken):
+    for maps, target in _targets(scope, found, taken):
         seen: set[Any] = set()
         for forward, backward in maps:
             args = {"target": target, "forward": _texts(forward), "backward": _texts(backward)}
@@ -40,12 +41,12 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
                 yield args
 
 
-def _targets(scope: Scope, found: list[Read], taken: set[Index]) -> Iterator[tuple[Iterator[Map], tuple[Range, ...], Any]]:
-    yield _maps(scope.iterators, found, taken, ordered=True), scope.iterators, TRAVERSAL
+def _targets(scope: Scope, found: list[Read], taken: set[Index]) -> Iterator[tuple[Iterator[Map], Any]]:
+    yield _maps(scope.iterators, found, taken, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
             inside = [r for r in found if node in r.around]
-            yield _maps(node.iterators, inside, taken, ordered=False), node.iterators, position
+            yield _maps(node.iterators, inside, taken, ordered=False), position
 
 
 def _names(scope: Scope) -> set[Index]:
@@ -83,8 +84,8 @@ def _replaced(own: Mapping[Index, Range], gone: Mapping[Index, list[Index]]) -> 
 
 def _skews(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> Iterator[Map]:
     """`t = a·h + b·r + c` takes the place of one of its indices, so that the subscript becomes bare."""
-    terms = [(a, c) for a, c in part.terms if a in own]
-    if len(terms) != len(part.terms) or not part.is_affine() or part.as_index() is not None:
+    terms = [(a, c) for a, c in part.terms if isinstance(a, Index) and a in own]
+    if len(terms) != len(part.terms) or part.as_index() is not None:
         return
     whole = _merge(part, own, taken)
     if whole is not None:
@@ -99,23 +100,23 @@ def _skews(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> Itera
 
 def _merge(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> Map | None:
     """`k·x + y` with `y` in `[0,k)` and stride 1 becomes one index."""
-    terms = sorted(((c, a) for a, c in part.terms), key=lambda t: t[0])
-    if len(terms) < 2 or any(own[a].low != 0 for _, a in terms):  # type: ignore[index]
+    terms = sorted(((c, a) for a, c in part.terms if isinstance(a, Index)), key=lambda t: t[0])
+    if len(terms) < 2 or any(own[a].low != 0 for _, a in terms):
         return None
     stride = 1
     for coefficient, index in terms:
         if coefficient != stride:
             return None
-        stride *= own[index].extent  # type: ignore[index]
+        stride *= own[index].extent
     name = fresh_index("t", taken)
     merged = part - part.const
     backward: Forms = {}
     for position, (coefficient, index) in enumerate(terms):
         quotient = affine(name) // coefficient
-        backward[index] = quotient if position == len(terms) - 1 else quotient % own[index].extent  # type: ignore[index]
+        backward[index] = quotient if position == len(terms) - 1 else quotient % own[index].extent
     outermost = terms[-1][1]
-    gone: dict[Index, list[Index]] = {index: [] for _, index in terms}  # type: ignore[misc]
-    gone[outermost] = [name]  # type: ignore[index]
+    gone: dict[Index, list[Index]] = {index: [] for _, index in terms}
+    gone[outermost] = [name]
     return _completed(own, gone, {name: merged}, backward)
 
 
@@ -146,7 +147,7 @@ def _reorders(iterators: tuple[Range, ...], found: list[Read]) -> Iterator[Map]:
         others = [i for i in original if i not in order]
         for candidate in (tuple(order + others), tuple(others + order)):
             if candidate != original and len(order) > 0:
-                yield {i: affine(i) for i in candidate}, {i: affine(i) for i in candidate}  # type: ignore[misc]
+                yield {i: affine(i) for i in candidate}, {i: affine(i) for i in candidate}
 
 
 def _completed(own: Mapping[Index, Range], gone: Mapping[Index, list[Index]], forward: Forms, backward: Forms) -> Map:
@@ -163,16 +164,11 @@ def substituted(scope: Scope, target: Any, forward: Mapping[str, str], backward:
     if target == TRAVERSAL:
         return _substitute_traversal(scope, ahead, back)
     node = reduction_at(scope, target)
-    outer = _context(scope, node)
+    outer, _ = around(scope, node)
     _check_names(ahead, {i for it in outer for i in [it.index]})
     iterators, where, inner = _renamed(node.iterators, node.where, ahead, back, outer)
     body = substitute(node.body, inner)
     return simplify_scope(replace_reduction(scope, node, Reduce(node.op, iterators, where, body)))
-
-
-def _context(scope: Scope, node: Reduce) -> tuple[Range, ...]:
-    around = [r for r in reductions(scope.body) if r is not node and any(n is node for n in reductions(r.body))]
-    return (*scope.iterators, *(it for r in around for it in r.iterators))
 
 
 def _substitute_traversal(scope: Scope, ahead: Forms, back: Forms) -> Scope:
@@ -188,7 +184,9 @@ def _check_names(ahead: Forms, outer: set[Index]) -> None:
         raise RuleError(f"index {clash[0]} is already bound around the reduction\n  give the new index another name")
 
 
-def _renamed(iterators: tuple[Range, ...], where: Any, ahead: Forms, back: Forms, outer: tuple[Range, ...]) -> tuple[list[Range], tuple[Constraint, ...], Forms]:
+def _renamed(
+    iterators: tuple[Range, ...], where: Any, ahead: Forms, back: Forms, outer: tuple[Range, ...]
+) -> tuple[list[Range], tuple[Constraint, ...], Forms]:
     """Ranges and conditions of the image of a domain under a bijective map, and the substitution for its body."""
     own = {it.index for it in iterators}
     if set(back) != own or any(f.indices - own for f in ahead.values()) or any(f.indices - set(ahead) for f in back.values()):
@@ -250,7 +248,9 @@ def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, A
 def _from_isl(scope: Scope, given: isl.Map, iterators: tuple[Range, ...], where: Any) -> dict[str, Any]:
     space = Space([it.index for it in iterators])
     if given.dim(isl.dim_type.in_) != len(iterators):
-        raise RuleError(f"the map takes {given.dim(isl.dim_type.in_)} indices, but there are {len(iterators)}: {', '.join(str(it.index) for it in iterators)}")
+        raise RuleError(
+            f"the map takes {given.dim(isl.dim_type.in_)} indices, but there are {len(iterators)}: {', '.join(str(it.index) for it in iterators)}"
+        )
     points = space.set(iterators, where)
     on_domain = given.intersect_domain(points)
     if not on_domain.is_bijective() or not points.is_subset(on_domain.domain()):
@@ -275,7 +275,9 @@ def _forms(relation: isl.Map, indices: list[Index], count: int) -> list[Affine]:
     for k in range(count):
         pieces = function.get_pw_aff(k).get_pieces()
         if len({str(aff) for _, aff in pieces}) != 1:
-            raise RuleError(f"dimension {k} of the map, or of its inverse, needs {len(pieces)} cases\n  use a map that is one quasi-affine form a dimension")
+            raise RuleError(
+                f"dimension {k} of the map, or of its inverse, needs {len(pieces)} cases\n  use a map that is one quasi-affine form a dimension"
+            )
         forms.append(affine_of(pieces[0][1], indices))
     return forms
 
@@ -288,4 +290,3 @@ RULE = Rule(
     find=find,
     rewrite=substituted,
 )
-

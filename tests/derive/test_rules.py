@@ -106,7 +106,15 @@ def test_expression_merging_undoes_expression_splitting():
 
 def test_tightening_undoes_relaxing():
     split = apply(CONV, only(CONV, "summation splitting", outer=("r",)), ALL)
-    skewed = apply(split, next(m for m in moves(split, [RULES["variable substitution"]]) if m.path == ("O", 0) and "h + r - 1" in m.args["forward"].values() and "r" in m.args["forward"]), ALL)
+    skewed = apply(
+        split,
+        next(
+            m
+            for m in moves(split, [RULES["variable substitution"]])
+            if m.path == ("O", 0) and "h + r - 1" in m.args["forward"].values() and "r" in m.args["forward"]
+        ),
+        ALL,
+    )
     merged = apply(skewed, only(skewed, "traversal merging"), ALL)
     relaxed = apply(merged, only(merged, "boundary relaxing"), ALL)
     tight = apply(relaxed, only(relaxed, "boundary tightening"), ALL)
@@ -136,7 +144,7 @@ def test_siblings_that_share_an_input_become_one_product():
     )
     for axis in (None, 1):
         stacked = apply(qkv, only(qkv, "expression merging", axis=axis), ALL)
-        assert same(qkv, stacked) and any("Wq_Wk" == name for name in stacked.names)
+        assert same(qkv, stacked) and any(name == "Wq_Wk" for name in stacked.names)
         sums = [s for _, s in stacked.statements if "Wq_Wk" in s.tensors]
         assert len(sums) == 1 and len({"Wq", "Wk"} & set(sums[0].tensors)) == 0
 
@@ -236,7 +244,10 @@ BAD_MOVES = [
     ),
     (Move("expression splitting", ("O",), {"index": "h", "at": 6}), "h ranges over [0,6): a cut at 6 leaves one part empty"),
     (Move("expression splitting", ("O",), {"index": "c", "at": 1}), "there is no index c in the traversal; it has h, f"),
-    (Move("boundary tightening", ("O",), {"reduction": 0, "box": [[0, 2], [0, 3]]}), "the body is not 0 at every point that would be removed from the reduction"),
+    (
+        Move("boundary tightening", ("O",), {"reduction": 0, "box": [[0, 2], [0, 3]]}),
+        "the body is not 0 at every point that would be removed from the reduction",
+    ),
     (Move("boundary relaxing", ("O",), {"box": []}), "boundary relaxing at O: box=() cannot be applied"),
     (Move("expression fusion", ("O",), {"producer": "T"}), "statement O does not read a statement T"),
     (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: boundary relaxing, boundary tightening"),
