@@ -21,14 +21,17 @@ def form_text(form: Affine) -> str:
     ordered = sorted(form.terms, key=lambda term: term[1] < 0)
     parts = [_term_text(a, abs(c)) for a, c in ordered] + ([str(abs(form.const))] if form.const or not ordered else [])
     signs = [c < 0 for _, c in ordered] + [form.const < 0]
-    first = f"-{parts[0]}" if signs[0] else parts[0]
+    first = f"-{_operand(*ordered[0], parts[0]) if ordered else parts[0]}" if signs[0] else parts[0]
     return first + "".join((" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:]))
 
 
 def form_latex(form: Affine, printer: Any) -> str:
     text = ""
     for atom, c in sorted(form.terms, key=lambda term: term[1] < 0):
-        text += ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + printer._print(atom)
+        term = printer._print(atom)
+        if "bmod" in term and form.as_atom() is None:
+            term = rf"\left({term}\right)"
+        text += ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + term
     if form.const or not text:
         text += f"{form.const:+d}" if text else str(form.const)
     return text
@@ -44,6 +47,11 @@ def quotient_latex(node: Quotient, printer: Any) -> str:
     if node.sign == "//":
         return rf"\lfloor {operand} / {node.divisor} \rfloor"
     return rf"{operand if node.argument.as_atom() else f'({operand})'} \bmod {node.divisor}"
+
+
+def _operand(atom: Atom, coefficient: int, term: str) -> str:
+    """What may follow a minus sign: `-(i//2)`, for `-i//2` is `(-i)//2`."""
+    return term if atom.is_Symbol or coefficient != -1 else f"({term})"
 
 
 def _term_text(atom: Atom, coefficient: int) -> str:

@@ -84,8 +84,11 @@ class _Keys:
             return self.access(body, names)
         if isinstance(body, Reduce):
             return self.reduction(body, names, depth)
-        if isinstance(body, IndexArithmetic):
-            return _stored("index", affine(body).substitute(names).sort_tuple)
+        if isinstance(body, (IndexArithmetic, sympy.Add, sympy.Mul)):
+            indices, others = _index_terms(body)
+            if indices.terms:
+                number = _stored("index", indices.substitute(names).sort_tuple)
+                return _stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)])) if others else number
         if not body.args:
             return _constant(body)
         parts = [self.body(a, names, depth) for a in body.args]
@@ -136,6 +139,20 @@ class _Keys:
             if other is not it:
                 own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
         return _stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
+
+
+def _index_terms(body: Any) -> tuple[Affine, list[Any]]:
+    """The part of a sum that is index arithmetic, and the other terms."""
+    total, others = affine(0), []
+    for term in sympy.Add.make_args(body):
+        coefficient, atom = term.as_coeff_Mul()
+        if isinstance(atom, IndexArithmetic) and coefficient.is_Integer:
+            total = total + affine(atom) * int(coefficient)
+        elif term.is_Integer:
+            total = total + int(term)
+        else:
+            others.append(term)
+    return total, others
 
 
 def _named(bound: Any, kept: list[Iterator], depth: int) -> dict[Index, Affine]:

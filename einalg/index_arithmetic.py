@@ -26,6 +26,7 @@ class IndexArithmetic:
     __array_ufunc__ = None
     is_commutative = True
     is_integer = True
+    is_real = is_extended_real = is_finite = True
 
     if TYPE_CHECKING:
         as_affine: Callable[[], Affine]

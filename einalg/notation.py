@@ -7,11 +7,12 @@ from typing import Any
 import sympy
 from sympy import Integer
 
+from einalg.access import Indexable, Tensor
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, ShapeError
 from einalg.infer import build_scope
 from einalg.scope import Iterator, Reduce, Scope
-from einalg.access import Indexable, Tensor
+from einalg.traverse import with_plain_numbers
 
 
 def indices(names: str) -> Any:
@@ -73,7 +74,7 @@ def as_body(value: Any) -> Any:
     if isinstance(value, Indexable):
         raise NotationError("a body is a scalar: give the tensor or scope its subscripts, e.g. T[i, j]")
     try:
-        return sympy.sympify(value, strict=True)
+        return with_plain_numbers(sympy.sympify(value, strict=True))
     except (sympy.SympifyError, TypeError, AttributeError):
         raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them") from None
 

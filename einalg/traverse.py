@@ -27,10 +27,13 @@ def rebuild(body: Any, leaf: Leaf) -> Any:
 
 
 def as_number(form: Affine) -> Any:
-    """An affine form in the place of a number in a body."""
-    if not form.terms:
-        return Integer(form.const)
-    return form.as_index() or form
+    """An affine form in the place of a number in a body: SymPy's own sum of indices and quotients."""
+    return sympy.Add(form.const, *(sympy.Mul(c, atom) for atom, c in form.terms))
+
+
+def with_plain_numbers(body: Any) -> Any:
+    """A body whose index arithmetic outside accesses is SymPy's own: the one spelling in which equal bodies are equal."""
+    return rebuild(body, lambda node: as_number(affine(node)) if isinstance(node, IndexArithmetic) else node)
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:

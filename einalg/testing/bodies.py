@@ -11,6 +11,7 @@ import sympy
 
 from einalg.access import Access, Tensor
 from einalg.affine import Affine, affine, modulo
+from einalg.notation import as_body
 from einalg.program import Program, statement_tensor
 from einalg.scope import Reduce, Scope
 from einalg.testing.choices import Choices, Domain, Options, draw_conditions, draw_form, draw_iterators
@@ -60,7 +61,7 @@ def _scope(expression: _Expression, options: Options, depth: int) -> Scope:
     domain = Domain(draw_iterators(choices, NAMES[first:], count, options.max_points))
     domain = domain.extended((), draw_conditions(choices, domain, options))
     body = _Body(expression, options, depth).body(domain, choices.integer(1, 4))
-    return Scope(domain.iterators, domain.where, body)
+    return Scope(domain.iterators, domain.where, as_body(body))
 
 
 class _Body:
@@ -99,7 +100,7 @@ class _Body:
         where = draw_conditions(choices, inner, self.options)
         if where and op in ("Max", "Min") and inner.extended((), where).is_empty_somewhere(domain):
             where = ()  # the largest of no element is -inf, which is not an integer
-        return Reduce(op, own, where, self.body(inner.extended((), where), reads))
+        return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads)))
 
     def function(self, domain: Domain, reads: int) -> Any:
         one, other = self.body(domain, reads - 1), self.element(domain)
@@ -115,8 +116,7 @@ class _Body:
     def element(self, domain: Domain) -> Any:
         kind = self.choices.one_of(("read", "read", "read", "read", "read", "number"))
         if kind == "number":
-            form = draw_form(self.choices, domain.indices, self.options)
-            return form.as_index() or form if form.terms else sympy.Integer(form.const)
+            return draw_form(self.choices, domain.indices, self.options)
         return self.read(domain)
 
     def read(self, domain: Domain) -> Access:
