@@ -13,6 +13,7 @@ from sympy.printing.precedence import PRECEDENCE
 from einalg.affine import Affine, affine
 from einalg.dtypes import dtype_name
 from einalg.errors import NotationError, ShapeError, UseError
+from einalg.names import tensor_name
 
 if TYPE_CHECKING:
     from einalg.scope import Scope
@@ -27,7 +28,7 @@ def lift(value: Any) -> Basic:
     if isinstance(value, str):
         return Str(value)
     if isinstance(value, (tuple, list)):
-        return Tuple(*(lift(v) for v in value))
+        return Tuple(*(lift(v) for v in value if v is not None))  # a range that is still open has no bounds
     return sympy.sympify(value)
 
 
@@ -116,9 +117,7 @@ class Tensor(Node, Indexable, Basic):
     _fields = ("name", "axes", "dtype", "role")
 
     def __new__(cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", role: Any = "input") -> Tensor:
-        name, role = str(name), str(role)
-        if not name.isidentifier():
-            raise NotationError(f"{name!r} is not a name for a tensor\n  use a word: 'A', 'weight_1'")
+        name, role = tensor_name(str(name)), str(role)
         if role not in ROLES:
             raise NotationError(f"{name}: role {role!r} is unknown\n  use one of: {', '.join(ROLES)}")
         return cls._build(name, tuple(_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))), dtype_name(dtype), role)
