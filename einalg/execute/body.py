@@ -18,7 +18,7 @@ from einalg.execute.contraction import contract
 from einalg.execute.cost import fitting, largest, largest_of_reduction
 from einalg.execute.loops import Loops, Range, blocks, volume
 from einalg.execute.special import COMPARISONS, LOGIC, as_number
-from einalg.execute.terms import addends, flattened, indices_of, over, product_of, reads, where_indices
+from einalg.execute.terms import addends, exponent_of, flattened, indices_of, over, product_of, reads, where_indices
 from einalg.scope import IDENTITY, Constraint, Reduce, Scope
 
 ELEMENT = 8  # bytes
@@ -115,11 +115,12 @@ class Evaluator:
         return self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators)) if denominators else numerator
 
     def _power(self, body: Any, loops: Loops) -> Any:
-        if body.exp.is_Rational and body.exp < 0:
-            return self.arithmetic.divide(self.arithmetic.number(sympy.S.One), self.value(sympy.Pow(body.base, -body.exp), loops))
+        constant = exponent_of(body)
+        if constant is not None and constant < 0:
+            return self.arithmetic.divide(self.arithmetic.number(sympy.S.One), self.value(sympy.Pow(body.base, -constant), loops))
         base = self.value(body.base, loops)
-        if body.exp.is_Rational:
-            return self.arithmetic.power(base, int(body.exp) if body.exp.is_Integer else body.exp)
+        if constant is not None:
+            return self.arithmetic.power(base, int(constant) if constant.is_Integer else constant)
         if not reads(body.exp):
             exponent = self.indices_only.value(body.exp, Loops(loops.ranges))
             if np.asarray(exponent).dtype.kind == "i":

@@ -96,6 +96,8 @@ def _sum(array: Array, axes: Collection[int], arithmetic: Arithmetic) -> Array:
 
 
 def _pair_product(left: Array, right: Array, summed: frozenset[int], arithmetic: Arithmetic) -> Array:
+    if max(_axes(left) - _axes(right), default=-1) > max(_axes(right) - _axes(left), default=-1):
+        left, right = right, left  # the result then has its last axis last, as it is stored
     larger = left if left.size >= right.size else right
     shared = _axes(left) & _axes(right)
     batch = _by_stride(shared - summed, larger)

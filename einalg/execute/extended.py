@@ -28,7 +28,7 @@ class Extended:
     def of(cls, modulus: int, seed: int) -> Extended:
         """A unit with many small divisors keeps the order of the small fractions of an expression (0 < 1/2 < 6), and is
         so large that an unknown element often falls between two of them."""
-        unit = UNIT * (1 + seed % 8) % modulus or 1
+        unit = UNIT * (1 + (seed + 3) % 8) % modulus or 1
         return cls(modulus, min(unit, modulus - unit))
 
     @property
@@ -69,7 +69,7 @@ class Extended:
     def as_reals(self, values: Any) -> Array:
         """Floats in which an element is only its sign, for deciding what infinities do."""
         signs = np.sign(self.order(values)).astype(np.float64)
-        infinite = np.where(np.equal(values, self.undefined), np.nan, signs * np.inf) if not self.finite(values) else signs
+        infinite = np.where(np.equal(values, self.undefined), np.nan, np.copysign(np.inf, signs))
         return np.where(self.is_element(values), signs, infinite)
 
     def from_reals(self, reals: Any) -> Array:
@@ -82,7 +82,8 @@ class Extended:
         """A sum, product or power of elements, also in a reduction: the result is a code exactly where that of the reals is."""
         if all(map(self.finite, values)):
             return on_elements(*values)
-        reals = on_reals(*map(self.as_reals, values))
+        with np.errstate(all="ignore"):
+            reals = on_reals(*map(self.as_reals, values))
         return np.where(np.isfinite(reals), on_elements(*map(self._elements, values)), self.from_reals(reals))
 
     def function(self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]) -> Any:
@@ -90,7 +91,9 @@ class Extended:
         if all(map(self.finite, values)):
             return on_elements(*values)
         proper = reduce(np.logical_and, map(self.is_element, values))
-        return np.where(proper, on_elements(*map(self._elements, values)), self.from_reals(on_reals(*map(self.as_reals, values))))
+        with np.errstate(all="ignore"):
+            limits = self.from_reals(on_reals(*map(self.as_reals, values)))
+        return np.where(proper, on_elements(*map(self._elements, values)), limits)
 
     def _elements(self, values: Any) -> Any:
         return np.where(self.is_element(values), values, 0)

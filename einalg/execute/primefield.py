@@ -20,8 +20,9 @@ exp(a)*exp(b)`, `sqrt(x)**2 = x`, `sqrt(x**2) = Abs(x)`, `floor(x + 1) = floor(x
 
 Different values for different expressions. Two polynomials with rational coefficients whose denominators the modulus does
 not divide, and that differ modulo it, agree at a uniformly random point with probability at most degree/modulus (Schwartz and Zippel).
-Functions are drawn by the seed; where the order decides, each case is met at a fraction of the points only, and less often the
-nearer to each other the constants are between which an element must fall (0.4 to 3 % for the interval from 0 to 6, by the seed).
+Functions are drawn by the seed. Where the order decides, each case is met at a fraction of the points: half for `x > 0`, and
+about c/300 (by the seed: c/1200 to c/150) for `0 < x < c`. Constants up to 150 (75 to 600) are in their order: integers, and
+fractions whose denominators divide 2**9 * 3**2 * 5 * 7 * 11.
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import sympy
 
+Array = np.ndarray[Any, Any]
 STEPS = 64  # grid points of the table of erf in an interval of length 1
-DEGREE = 7  # of the Taylor polynomials; (1/128)**8 is below the rounding of float64
+DEGREES = {"float64": 7, "float32": 3}  # of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding
 LIMIT = 6.0  # erf is 1 in float64 from here on
+PIECE = 8192  # elements that stay in the cache through all steps
 
 
 def erf(values: Any) -> Any:
@@ -22,30 +24,39 @@ def erf(values: Any) -> Any:
     True
     """
     values = as_float(values)
-    size = np.minimum(np.abs(values).astype(np.float64), LIMIT)
-    nearest = np.nan_to_num(np.rint(size * STEPS)).astype(np.int64)
-    distance = size - nearest / STEPS
+    result = np.empty(values.shape, values.dtype)
+    flat, out = np.ravel(values), result.reshape(-1)
+    for start in range(0, flat.size, PIECE):
+        out[start : start + PIECE] = _erf(flat[start : start + PIECE])
+    return result
+
+
+def _erf(values: Array) -> Array:
+    degree = DEGREES.get(values.dtype.name, max(DEGREES.values()))
+    size = np.minimum(np.abs(values), LIMIT)
+    nearest = np.rint(np.nan_to_num(size) * STEPS).astype(np.intp)
+    distance = size - (nearest / STEPS).astype(size.dtype)
     table = _erf_table()
-    total = table[DEGREE][nearest]
-    for coefficients in reversed(table[:DEGREE]):
-        total = total * distance + coefficients[nearest]
-    return np.copysign(total, values).astype(values.dtype)
+    total = table[degree].take(nearest)
+    for coefficients in reversed(table[:degree]):
+        total = total * distance + coefficients.take(nearest)
+    return np.copysign(total, values)
 
 
 @cache
-def _erf_table() -> list[np.ndarray[Any, Any]]:
+def _erf_table() -> list[Array]:
     """Taylor coefficients of erf at the points of the grid, by degree: the derivatives are Hermite polynomials times exp(-x²)."""
     x = np.arange(int(LIMIT * STEPS) + 1) / STEPS
     table = [np.array([math.erf(v) for v in x])]
     before, hermite = np.zeros_like(x), np.ones_like(x)
     factor = 2 / math.sqrt(math.pi) * np.exp(-x * x)
-    for degree in range(1, DEGREE + 1):
+    for degree in range(1, max(DEGREES.values()) + 1):
         table.append((-1) ** (degree - 1) * factor * hermite / math.factorial(degree))
         before, hermite = hermite, 2 * x * hermite - 2 * (degree - 1) * before
     return table
 
 
-def as_float(values: Any) -> np.ndarray[Any, Any]:
+def as_float(values: Any) -> Array:
     """The values as an array of floats; float32 stays what it is."""
     array = np.asarray(values)
     return array if array.dtype.kind == "f" else array.astype(np.float64)

@@ -72,12 +72,24 @@ def reads(body: Any) -> bool:
     return any(map(reads, (body.body,) if isinstance(body, Reduce) else body.args))
 
 
-def over(numerators: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Factors parted into numerators and the bases of denominators: `x**-2` goes below as `x**2`."""
+def exponent_of(power: sympy.Pow) -> Any:
+    """A constant exponent as the rational number that it is; None where it is no finite constant.
+
+    >>> exponent_of(sympy.Symbol("x")**0.5)
+    1/2
+    """
+    if power.exp.is_Float and sympy.oo not in (power.exp, -power.exp):
+        return sympy.Rational(*float(power.exp).as_integer_ratio())
+    return power.exp if power.exp.is_Rational else None
+
+
+def over(factors: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Factors parted into numerators and denominators: `x**-2` goes below as `x**2`."""
     above, below = [], []
-    for factor in numerators:
-        if isinstance(factor, sympy.Pow) and factor.exp.is_Rational and factor.exp < 0:
-            below.append(sympy.Pow(factor.base, -factor.exp))
+    for factor in factors:
+        exponent = exponent_of(factor) if isinstance(factor, sympy.Pow) else None
+        if exponent is not None and exponent < 0:
+            below.append(sympy.Pow(factor.base, -exponent))
         else:
             above.append(factor)
     return above, below
