@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as compare
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,11 @@ def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any)
 def _true(value: Any) -> Any:
     """An element as a condition: what is not 0."""
     return sympy.Ne(value, 0)
+
+
+def _ordered(relation: Callable[..., Any], mirrored: Callable[..., Any], a: Any, b: Any) -> Scope:
+    """A comparison, spelled with a number on its right."""
+    return broadcast(lambda p, q: mirrored(q, p) if p.is_number else relation(p, q), a=a, b=b)
 
 
 @operator
@@ -145,7 +151,7 @@ def less(a: Any, b: Any) -> Scope:
     >>> less(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
     'bool'
     """
-    return broadcast(sympy.StrictLessThan, a=a, b=b)
+    return _ordered(compare.lt, compare.gt, a, b)
 
 
 @operator
@@ -156,7 +162,7 @@ def less_equal(a: Any, b: Any) -> Scope:
     >>> less_equal(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
     'bool'
     """
-    return broadcast(sympy.LessThan, a=a, b=b)
+    return _ordered(compare.le, compare.ge, a, b)
 
 
 @operator
@@ -167,7 +173,7 @@ def greater(a: Any, b: Any) -> Scope:
     >>> greater(ea.tensor("a", (2, 3)), 0)
     L[i:2, j:3](a[i, j] > 0)
     """
-    return broadcast(sympy.StrictGreaterThan, a=a, b=b)
+    return _ordered(compare.gt, compare.lt, a, b)
 
 
 @operator
@@ -178,7 +184,7 @@ def greater_equal(a: Any, b: Any) -> Scope:
     >>> greater_equal(ea.tensor("a", (2, 3)), 0)
     L[i:2, j:3](a[i, j] >= 0)
     """
-    return broadcast(sympy.GreaterThan, a=a, b=b)
+    return _ordered(compare.ge, compare.le, a, b)
 
 
 @operator

@@ -1,12 +1,14 @@
 """Operators that put arrays together or take them apart: concatenation, stacking, splitting, padding.
 
-A joined array is a sum of its parts, each padded with 0 over the places of the others.
+A joined array is a sum of its parts, each padded with 0 over the places of the others; of truth values, where any part is true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import sympy
 
 from einalg.affine import Index, affine
 from einalg.errors import ShapeError
@@ -20,14 +22,15 @@ from einalg.scope import Scope
 
 def joined(parts: Sequence[Operand], axis: int, at: Sequence[Index]) -> Any:
     """The element at `at` of parts that follow one another along an axis."""
-    total, before, body = sum(part.shape[axis] for part in parts), 0, None
+    total, before, elements = sum(part.shape[axis] for part in parts), 0, []
     for part in parts:
         size = part.shape[axis]
         around = replaced(((0, 0),) * part.rank, {axis: (before, total - before - size)})
-        element = part.padded(around)[replaced(at, {axis: at[axis] - before})]
-        body = element if body is None else body + element
+        elements.append(part.padded(around)[replaced(at, {axis: at[axis] - before})])
         before += size
-    return body
+    if len(parts) > 1 and all(part.dtype == "bool" for part in parts):
+        return sympy.Or(*(sympy.Ne(element, 0) for element in elements))  # a sum of truth values is a number
+    return sympy.Add(*elements)
 
 
 def _operands(tensors: Any, least: int) -> list[Operand]:

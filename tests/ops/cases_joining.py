@@ -110,3 +110,13 @@ def other_modes(rng: Any) -> Any:
     pairs = [a if isinstance(a, tuple) else (a, a) for a in amounts]
     name = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
     return compared(rng, shape, lambda x: ops.pad(x, amounts, mode), lambda v: _pad(v, pairs, mode=name))
+
+
+@case("concat")
+def truth_values(rng: Any) -> Any:
+    values = [rng.random((2, size(rng, 0, 3))) < 0.5 for _ in range(size(rng, 1, 3))]
+    tensors, arrays = [], {}
+    for position, array in enumerate(values):
+        tensor, arrays[f"x{position}"], _ = readable(rng, array, f"x{position}")
+        tensors.append(tensor)
+    return ops.concat(tensors, 1), arrays, np.concatenate(values, 1)
