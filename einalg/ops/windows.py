@@ -61,9 +61,7 @@ class Window:
 Windows = dict[str, Window]
 
 
-def windows(
-    axes: str, sizes: Sequence[int], kernel: Sequence[int], stride: Any = 1, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Windows:
+def windows(axes: str, sizes: Sequence[int], kernel: Sequence[int], stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Windows:
     """The windows along each axis.
 
     `padding` is an integer, or for each axis an integer or `(before, after)`, or `"valid"` (none), or `"same"`: so much that

@@ -9,7 +9,10 @@ import pytest
 
 import einalg as ea
 from einalg import ops
+from einalg.access import padded_box
 from einalg.program import inlined
+from einalg.traverse import accesses, reductions
+from tests.ops.harness import CASES, load_cases, parameter_sets
 
 rng = np.random.default_rng(7)
 i, j, k, m = ea.indices("i j k m")
@@ -85,3 +88,16 @@ def test_statements_of_a_cell_are_read_by_name() -> None:
     cell = ops.gru_cell(*(ea.tensor(name, shape) for name, shape in {"x": (3,), "s": (4,), "W": (12, 3), "U": (12, 4)}.items()))
     assert cell.names == ("x_gates", "h_gates", "h")
     assert cell.result.shape == (4,)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_transposed_convolution_pads_no_more_than_it_reads(rank: int) -> None:
+    load_cases()
+    name = f"conv_transpose{rank}d"
+    for label, (expression, _, _) in parameter_sets(name, CASES[name][name], 20):
+        (reduction,) = reductions(expression.body)
+        ranges = {it.index: (it.low, it.high) for it in (*expression.iterators, *reduction.iterators)}
+        for access in accesses(reduction.body):
+            for form, (low, high), (first, last) in zip(access.subscripts, access.base.box, padded_box(access.base)):
+                least, most = form.interval(ranges)
+                assert (first, last) == (min(low, least), max(high, most + 1)), label
