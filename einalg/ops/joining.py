@@ -29,7 +29,8 @@ def joined(parts: Sequence[Operand], axis: int, at: Sequence[Index]) -> Any:
         elements.append(part.padded(around)[replaced(at, {axis: at[axis] - before})])
         before += size
     if len(parts) > 1 and all(part.dtype == "bool" for part in parts):
-        return sympy.Or(*(sympy.Ne(element, 0) for element in elements))  # a sum of truth values is a number
+        present: list[Any] = [sympy.Ne(element, 0) for element in elements]  # a sum of truth values would be a number
+        return sympy.Or(*present)
     return sympy.Add(*elements)
 
 
