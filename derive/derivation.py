@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, MatchError, RecordError, RuleError
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program
+
+log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
 SHORTLIST = 4  # candidates that are proven, checked and measured
@@ -204,7 +207,9 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
     kept, ready = [], []
     for candidate in candidates:
         if candidate.cost <= LONGEST:
-            runnable = candidate.compile()
+            runnable = _compiled(candidate, stats)
+            if runnable is None:
+                continue
             candidate.error = relative_error(expected, runnable(**arrays), start)
             if not candidate.error <= tolerance(start):
                 stats.rejected[f"numerical error {candidate.error:.1e}"] += 1
@@ -216,6 +221,18 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
     if not kept:
         raise CodegenError("no candidate, not even the expression as it is, gives the values of the reference evaluator")
     return kept
+
+
+def _compiled(candidate: Candidate, stats: Stats) -> Runnable | None:
+    """The candidate ready to run; None, counted and told, where code generation fails for anything but the expression as it is."""
+    try:
+        return candidate.compile()
+    except CodegenError as error:
+        if not candidate.moves:
+            raise
+        log.warning("a candidate is dropped: %s", error)
+        stats.rejected["code generation failed"] += 1
+        return None
 
 
 def tolerance(program: Program) -> float:

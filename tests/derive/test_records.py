@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
@@ -113,6 +113,13 @@ def load_mutated(path, content):
 
 @given(st.data())
 def test_fuzz_histories(tmp_path_factory, data):
+    fuzz_history(tmp_path_factory, data)
+
+
+@pytest.mark.nightly
+@settings(max_examples=10_000)
+@given(st.data())
+def test_fuzz_histories_for_long(tmp_path_factory, data):
     fuzz_history(tmp_path_factory, data)
 
 
