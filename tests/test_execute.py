@@ -18,6 +18,7 @@ from einalg.execute import execute, run
 from einalg.execute.special import erf
 from einalg.program import as_program, statement_tensor
 from einalg.testing import strategies
+from tests.ops.harness import CASES, load_cases, parameter_sets
 
 TINY = 64  # bytes: nearly every element is a block of its own
 Shapes = dict[str, tuple[int, ...]]
@@ -137,6 +138,19 @@ def test_random_expressions(data: st.DataObject) -> None:
     for name, values in want.items():
         if values.dtype != object and np.abs(values).max(initial=0) < 2**50:  # intermediate values may need more than 64 bits
             _assert_same(got[name], values)
+
+
+load_cases()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_operators(name: str) -> None:
+    for function in CASES[name].values():
+        for label, (expr, arrays, _) in parameter_sets(name, function, 3):
+            want = ea.evaluate(expr, **arrays)
+            want = want if isinstance(want, dict) else {as_program(expr).outputs[0]: want}
+            for output, values in execute(expr, arrays).items():
+                np.testing.assert_allclose(values.astype(float), want[output].astype(float), rtol=1e-4, atol=1e-4, err_msg=label)
 
 
 def test_programs() -> None:

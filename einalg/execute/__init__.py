@@ -33,8 +33,8 @@ def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FL
     """The outputs of a scope or program, by name, on arrays given by name (a scope's output is named `O`).
 
     Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
-    an output has the scope's dtype where some input is a float; if all inputs are integers, it is computed in int64 and
-    fractions in float64. `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array; it does not count
+    where some input is a float, inputs are taken in the declared types of the tensors (f16 and bf16 are computed in float32), and an
+    output has the dtype of its scope; if all inputs are integers, integers are computed in int64 and fractions in float64. `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array; it does not count
     the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
 
     >>> import einalg as ea
@@ -53,7 +53,7 @@ def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FL
     return _separate(results, list(given.values()))
 
 
-def run(expr: Any, **arrays: Any) -> Any:
+def run(expr: Any, /, **arrays: Any) -> Any:
     """Like `einalg.evaluate`, vectorised: an array, or a dict of them for a program of several outputs.
 
     Raises `ShapeError` for a missing, surplus or misshapen array.
