@@ -16,7 +16,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "einalg.notation": "L Max Min Prod Sum einsum indices tensor",
+    "einalg.notation": "L Max Min Prod Sum indices tensor",
+    "einalg.equation": "einsum",
     "einalg.text": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",
     "einalg.program": "Program",

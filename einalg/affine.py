@@ -19,15 +19,14 @@ from einalg.affine_text import form_latex, form_precedence, form_text, quotient_
 from einalg.affine_values import form_interval, form_value
 from einalg.errors import NotationError
 from einalg.index_arithmetic import IndexArithmetic
+from einalg.names import index_name
 
 IndexLike = int | IndexArithmetic | Basic
 
 
 @lru_cache(maxsize=4096)
 def _index(cls: type[Index], name: str) -> Index:
-    if not name.isidentifier():
-        raise NotationError(f"{name!r} is not a name for an index\n  use a letter or a word: 'h', 'row'")
-    return Symbol.__xnew__(cls, name, integer=True)
+    return Symbol.__xnew__(cls, index_name(name), integer=True)
 
 
 class Index(IndexArithmetic, Symbol):
@@ -328,9 +327,11 @@ def _from_row(row: dict[Atom, int], const: int) -> Affine:
 def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, int]], int]:
     """`c·k·(e//k) + c·(e%k)` is `c·e`."""
     for atom in [a for a in row if isinstance(a, Modulo)]:
-        quotient = floordiv(atom.argument, atom.divisor).as_atom()
         coefficient = row.get(atom, 0)
-        if quotient is not None and coefficient and row.get(quotient) == coefficient * atom.divisor:
+        if not coefficient or coefficient * atom.divisor not in row.values():
+            continue
+        quotient = floordiv(atom.argument, atom.divisor).as_atom()
+        if quotient is not None and row.get(quotient) == coefficient * atom.divisor:
             del row[atom], row[quotient]
             const += coefficient * atom.argument.const
             for a, c in atom.argument.terms:

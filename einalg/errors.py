@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+Error = TypeVar("Error", bound="EinalgError")
+
 
 class EinalgError(Exception):
-    """Base of all errors that einalg raises on purpose."""
+    """Base of all errors that einalg raises on purpose.
+
+    `about` is the index, the access, or the access and axis in question; `placed` says that the message shows where that is.
+    """
+
+    about: Any = None
+    placed: bool = False
+
+    def regarding(self: Error, about: Any) -> Error:
+        self.about = about
+        return self
+
+    def below(self: Error, place: str) -> Error:
+        """The same error with its place, underlined, above the message."""
+        error = type(self)(f"{place}\n{self}").regarding(self.about)
+        error.placed = True
+        return error
 
 
 class NotationError(EinalgError, ValueError):
@@ -50,6 +70,6 @@ def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
     O[n] += Z[n]
             ^
     """
-    lines = text.splitlines() or [""]
+    lines = text.split("\n")
     shown = lines[min(max(line, 1), len(lines)) - 1]
     return f"{shown}\n{' ' * column}{'^' * max(1, width)}"

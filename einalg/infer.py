@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from einalg.access import Access, describe, padded_box
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, RangeError
 from einalg.scope import Iterator, Reduce, Scope
-from einalg.access import Access, describe, padded_box
 from einalg.traverse import IndexArithmetic, rebuild
 from einalg.wellformed import check_scope
 
@@ -84,7 +84,7 @@ def _iterator(binding: _Binding) -> Iterator:
 
 def _bind(bound: dict[Index, _Binding], binding: _Binding) -> None:
     if binding.index in bound:
-        raise NotationError(f"index {binding.index} is bound twice\n  rename one of the two")
+        raise NotationError(f"index {binding.index} is bound twice\n  rename one of the two").regarding(binding.index)
     bound[binding.index] = binding
 
 
@@ -93,7 +93,8 @@ def _collect(body: Any, bound: dict[Index, _Binding], problem: _Problem) -> None
         for axis, form in enumerate(body.subscripts):
             loose = sorted(i.name for i in form.indices if i not in bound)
             if loose:
-                raise NotationError(f"index {loose[0]} in {body} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)")
+                message = f"index {loose[0]} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+                raise NotationError(message).regarding((body, axis))
             problem.uses.append(_Use(body, axis, form, bound))
     elif isinstance(body, Reduce):
         inner = dict(bound)
@@ -117,12 +118,19 @@ def _bare(problem: _Problem) -> None:
         if binding.range is None:
             binding.range, binding.source = axis, use.source
         elif binding.source != "given" and binding.range != axis:
-            (a, b), (c, d) = binding.range, axis
-            if a == c == 0:
-                sizes = f"two sizes: {b} ({binding.source}) and {d} ({use.source})"
-            else:
-                sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
-            raise RangeError(f"index {index} has {sizes}\n  give its range ({index}:{min(b, d)}), or use two indices")
+            raise _two_ranges(binding, use, axis).regarding((use.access, use.axis))
+
+
+def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeError:
+    assert binding.range is not None
+    (a, b), (c, d) = binding.range, axis
+    if a == c == 0:
+        sizes = f"two sizes: {b} ({binding.source}) and {d} ({use.source})"
+    else:
+        sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
+    both = Iterator(binding.index, max(a, c), min(b, d))
+    remedy = f"write {both} where it is bound, or use two indices" if both.extent > 0 else "use two indices"
+    return RangeError(f"index {binding.index} has {sizes}\n  {remedy}")
 
 
 def _rounds(problem: _Problem) -> None:
@@ -136,7 +144,7 @@ def _rounds(problem: _Problem) -> None:
                 found[id(unresolved[0])] = (low, high)
                 unresolved[0].source = use.source
         if not found:
-            raise RangeError(_cannot_infer(problem, open_bindings))
+            raise RangeError(_cannot_infer(problem, open_bindings)).regarding(open_bindings[0].index)
         for binding in open_bindings:
             if id(binding) in found:
                 binding.range = _from_zero(binding, *found[id(binding)])
@@ -157,14 +165,15 @@ def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
 
 
 def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
-    name = binding.index
-    if low < 0 and high > 0:
-        raise RangeError(f"index {name} would range over [{low},{high}) ({binding.source}), not from 0\n  write {name}:{high} (0 to {high}) or {name}:{low}:{high}")
+    """The range, which is silently so only where it starts at 0 and holds something."""
+    name, source = binding.index, binding.source
+    if high <= low:
+        message = f"index {name} has no value at which every read stays inside ({source})\n  pad that axis, or narrow another index"
+        raise RangeError(message).regarding(name)
     if low != 0:
-        remedy = f"start the subscript {low} later, or pad that axis by {low} in front" if low > 0 else f"write {name}:{low}:{high}"
-        raise RangeError(f"index {name} would range over [{low},{high}) ({binding.source}), not from 0\n  {remedy}")
-    if high < 0:
-        raise RangeError(f"index {name} has no value at which every read stays inside ({binding.source})\n  pad that axis, or narrow another index")
+        from_zero = f"{name}:{high} (0 to {high}) or " if low < 0 < high else ""
+        message = f"index {name} would range over [{low},{high}) ({source}), not from 0\n  write {from_zero}{name}:{low}:{high} where it is bound"
+        raise RangeError(message).regarding(name)
     return low, high
 
 
@@ -176,7 +185,7 @@ def _cannot_infer(problem: _Problem, unresolved: list[_Binding]) -> str:
     if not any(b.index in used for b in unresolved):
         reason = "no subscript uses it" if len(names) == 1 else "no subscript uses them"
     facts = f"  known: {', '.join(dict.fromkeys(known))}\n" if known else ""
-    return f"cannot infer the range of {', '.join(names)}: {reason}\n{facts}  say it: {names[0]}:SIZE"
+    return f"cannot infer the range of {', '.join(names)}: {reason}\n{facts}  write {names[0]}:SIZE where it is bound"
 
 
 def _close(body: Any, problem: _Problem) -> Any:
@@ -192,5 +201,3 @@ def _close(body: Any, problem: _Problem) -> Any:
         return Reduce(node.op, [_iterator(b) for b in own], node.where, inner)
 
     return rebuild(body, leaf)
-
-

@@ -6,11 +6,11 @@ from typing import Any
 
 import islpy as isl
 
+from einalg.access import Access, Padded, Tensor, describe, padded_box, unpadded
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, RangeError
 from einalg.polyhedra import Space, bounded, domain_set
 from einalg.scope import Constraint, Iterator, Reduce, Scope
-from einalg.access import Access, Padded, describe, padded_box, unpadded
 from einalg.traverse import IndexArithmetic, all_scopes
 
 
@@ -34,9 +34,10 @@ def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...])
     ranges = dict(ranges)
     for it in iterators:
         if it.index in ranges:
-            raise NotationError(f"index {it.index} is bound twice\n  rename one of the two")
+            raise NotationError(f"index {it.index} is bound twice\n  rename one of the two").regarding(it.index)
         if it.high < it.low:
-            raise RangeError(f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start")
+            message = f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start"
+            raise RangeError(f"{message}\n  write {Iterator(it.index, it.high, it.low)}").regarding(it.index)
         ranges[it.index] = (it.low, it.high)
     return ranges
 
@@ -44,7 +45,8 @@ def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...])
 def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
     loose = sorted(i.name for i in indices if i not in ranges)
     if loose:
-        raise NotationError(f"index {loose[0]} in {where} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)")
+        message = f"index {loose[0]} in {where} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+        raise NotationError(message).regarding(Index(loose[0]))
 
 
 def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> None:
@@ -61,7 +63,8 @@ def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, 
     elif isinstance(body, IndexArithmetic):
         _all_bound(affine(body).indices, ranges, body)
     elif body.is_Symbol:
-        raise NotationError(f"{body} is neither an index, a tensor nor a number\n  make it an index with ea.indices({str(body)!r}) or a tensor with ea.tensor")
+        message = f"{body} is neither an index, a tensor nor a number"
+        raise NotationError(f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor")
     else:
         for argument in body.args:
             _visit(argument, iterators, where)
@@ -78,7 +81,7 @@ def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[
         if first < low or last >= high:
             exact = _exact_interval(subscript, iterators, where)
             if exact is not None and (exact[0] < low or exact[1] >= high):
-                raise RangeError(outside(access, axis, subscript, *exact))
+                raise RangeError(outside(access, axis, subscript, *exact)).regarding((access, axis))
     if isinstance(access.base, Scope) and access.base.where:
         _check_inside_domain(access, iterators, where)
 
@@ -86,10 +89,12 @@ def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[
 def outside(access: Access, axis: int, subscript: Affine, first: int, last: int) -> str:
     """The message for a read outside the padded box, with the padding that would make it right."""
     low, high = padded_box(access.base)[axis]
-    low0, high0 = unpadded(access.base).box[axis]
+    missing = [(max(0, low - first), max(0, last + 1 - high)) if k == axis else 0 for k in range(access.base.rank)]
+    wide_enough = str(Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else 0))
+    view = wide_enough if isinstance(unpadded(access.base), Tensor) else f"(...){wide_enough[wide_enough.rindex('.pad(') :]}"
     return (
         f"{subscript} reads [{first},{last + 1}) of {describe(access.base)} axis {axis}, which holds [{low},{high})\n"
-        f"  pad that axis by ({max(0, low0 - first)}, {max(0, last + 1 - high0)}), or narrow an index"
+        f"  pad it: {view}, or narrow an index"
     )
 
 
@@ -115,4 +120,5 @@ def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where:
     target = domain_set(inner.iterators, inner.where)
     if not read.is_subset(target):
         conditions = " and ".join(map(str, inner.where))
-        raise RangeError(f"{access} reads points of the inner scope at which it has no value (it has where {conditions})\n  pad it: .pad({', '.join('0' * inner.rank)})")
+        message = f"{access} reads points of the inner scope at which it has no value (it has where {conditions})"
+        raise RangeError(f"{message}\n  pad it: (...).pad({', '.join('0' * inner.rank)})").regarding(access)

@@ -103,7 +103,7 @@ class _Body:
         return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads)))
 
     def function(self, domain: Domain, reads: int) -> Any:
-        one, other = self.body(domain, reads - 1), self.element(domain)
+        one, other = as_body(self.body(domain, reads - 1)), as_body(self.element(domain))
         kind = self.choices.one_of(("Max", "Min", "Abs", "power", "Piecewise"))
         if kind == "Abs":
             return sympy.Abs(one)

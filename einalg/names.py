@@ -1,0 +1,29 @@
+"""Which words may name an index or a tensor: those that the text of the notation can read back."""
+
+from __future__ import annotations
+
+import keyword
+import unicodedata
+
+from einalg.errors import NotationError
+
+CONSTANT_NAMES = ("inf", "oo", "pi", "E")
+
+
+def tensor_name(name: str) -> str:
+    """`name`, or NotationError where no tensor can be called that."""
+    return _word(name, "a tensor", "use a word: 'A', 'weight_1'")
+
+
+def index_name(name: str) -> str:
+    """`name`, or NotationError where no index can be called that; constants of the notation are taken."""
+    if name in CONSTANT_NAMES:
+        raise NotationError(f"{name!r} is a constant of the notation, so it cannot name an index\n  use another word: '{name.lower()}_'")
+    return _word(name, "an index", "use a letter or a word: 'h', 'row'")
+
+
+def _word(name: str, what: str, remedy: str) -> str:
+    word = unicodedata.normalize("NFKC", name)  # as Python reads names
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise NotationError(f"{name!r} is not a name for {what}\n  {remedy}")
+    return word

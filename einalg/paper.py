@@ -1,0 +1,64 @@
+"""Expressions as LaTeX in the notation of the EinNet paper (design §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as PyIterator
+from typing import Any
+
+from sympy.printing.latex import LatexPrinter
+
+from einalg.access import Access, Padded, Tensor
+from einalg.affine import Index
+from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.traverse import accesses
+
+SIGNS = {"Sum": r"\sum", "Prod": r"\prod", "Max": r"\max", "Min": r"\min"}
+
+
+class PaperPrinter(LatexPrinter):
+    """`L` and `Σ` with their indices below; ranges only where they are not `0..size`; braces around inner scopes."""
+
+    def _print_Tensor(self, node: Tensor) -> str:
+        return node.name if len(node.name) == 1 else rf"\mathrm{{{_escaped(node.name)}}}"
+
+    def _print_Padded(self, node: Padded) -> str:
+        fill = "" if node.fill == 0 else rf"\,{self._print(node.fill)}"
+        base = self._print_readable(node.base)
+        return rf"{{{base}}}^{{\mathrm{{pad}}{fill}}}" if "^" in base else rf"{base}^{{\mathrm{{pad}}{fill}}}"
+
+    def _print_readable(self, node: Any) -> str:
+        return rf"\left\{{{self._print(node)}\right\}}" if isinstance(node, Scope) else self._print(node)
+
+    def _print_Access(self, node: Access) -> str:
+        return f"{self._print_readable(node.base)}[{', '.join(self._print(s) for s in node.subscripts)}]"
+
+    def _print_Reduce(self, node: Reduce) -> str:
+        body = self._print(node.body)
+        brackets = rf"\left({body}\right)" if node.body.is_Add else body
+        return rf"{SIGNS[node.op]}_{{{self._below(node)}}} {brackets}"
+
+    def _print_Scope(self, node: Scope) -> str:
+        return rf"\mathop{{L}}_{{{self._below(node)}}}\ {self._print(node.body)}"
+
+    def _below(self, node: Scope | Reduce) -> str:
+        return r",\ ".join([", ".join(self._range(it, node.body) for it in node.iterators), *map(self._print, node.where)])
+
+    def _range(self, it: Iterator, body: Any) -> str:
+        name = self._print(it.index)
+        return name if (it.low, it.high) in _axes_of(body, it.index) and it.low == 0 else rf"{name}={it.low}..{it.high - 1}"
+
+    def _print_Constraint(self, node: Constraint) -> str:
+        left, right = map(self._print, node.sides())
+        return rf"{left} = {right}" if node.relation == "==" else rf"{left} \ge {right}"
+
+
+def _axes_of(body: Any, index: Index) -> PyIterator[tuple[int, int]]:
+    """The axes along which an index runs, one element at a step."""
+    for access in accesses(body):
+        for subscript, axis in zip(access.subscripts, access.tensor.box):
+            if subscript.coefficient(index) == 1:
+                yield axis
+
+
+def _escaped(name: str) -> str:
+    return name.replace("_", r"\_")

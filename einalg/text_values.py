@@ -1,0 +1,251 @@
+"""Bodies, accesses and scopes from the grammar tree of a text (design §4)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import sympy
+from sympy import Integer
+
+from einalg.access import Access, Indexable
+from einalg.affine import Index
+from einalg.errors import EinalgError, NotationError
+from einalg.infer import build_scope
+from einalg.notation import as_body, binder
+from einalg.scope import Iterator, Reduce
+from einalg.source import Source
+from einalg.vocabulary import (
+    BINARY,
+    BINDERS,
+    COMPARE,
+    CONSTANTS,
+    FUNCTIONS,
+    MAX_ARGUMENTS,
+    MAX_EXPONENT,
+    MAX_NUMBER,
+    MAX_PARTS,
+    UNARY,
+    not_in_notation,
+)  # fmt: skip
+
+GROWING = (sympy.gamma, sympy.loggamma)  # SymPy computes them of whole numbers, digit for digit
+
+
+class Reader:
+    """Reads the expressions of one statement; remembers where every access stands."""
+
+    def __init__(self, source: Source, tensors: Mapping[str, Any], statement: ast.AST):
+        self.source, self.tensors = source, tensors
+        parts = list(ast.walk(statement))
+        if len(parts) > MAX_PARTS:
+            raise NotationError(f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n  name some of them: T[i] = ...")
+        self.words = sorted((n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+        self.bound = {name.id for part in parts for key in _bound_by(part) for name in ast.walk(key) if isinstance(name, ast.Name)}
+        self.read: list[tuple[Access, ast.Subscript]] = []
+
+    def guard(self, node: Any, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        """Call into the language; its errors get the place in the text."""
+        try:
+            return call(*values, **named)
+        except EinalgError as error:
+            raise self.source.placed(error, self.place(error.about) or node) from None
+        except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError) as error:
+            raise self.source.error(node, f"this has no value: {error}\n  compare and compute with elements and numbers only") from None
+
+    def place(self, about: Any) -> Any:
+        """The part of the grammar tree that an error is about."""
+        if isinstance(about, Index):
+            return next((n for n in self.words if n.id == about.name), None)
+        access, axis = about if isinstance(about, tuple) else (about, None)
+        node = next((n for a, n in self.read if a == access), None)
+        if node is None or axis is None:
+            return node
+        return node.slice.elts[axis] if isinstance(node.slice, ast.Tuple) else node.slice
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of an expression; indices and whole numbers stay such, so that their sums are index arithmetic."""
+        reader = getattr(self, f"read_{type(node).__name__}", None)
+        if reader is None:
+            raise self.source.error(node, not_in_notation(type(node)))
+        return reader(node)
+
+    def body(self, node: ast.expr) -> Any:
+        return self.guard(node, as_body, self.value(node))
+
+    def iterators(self, key: ast.expr) -> list[Iterator]:
+        """What stands between the brackets of `L[...]`, `Sum[...]` and of a left side."""
+        entries = key.elts if isinstance(key, ast.Tuple) else [key]
+        for entry in entries:
+            self.guard(entry, binder, self._entry(entry))
+        return self.guard(key, binder, tuple(self._entry(entry) for entry in entries))
+
+    def _entry(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Slice):
+            return slice(*(None if part is None else self._entry(part) for part in (node.lower, node.upper, node.step)))
+        if isinstance(node, ast.Name):
+            return self.guard(node, Index, node.id)
+        return self.value(node)
+
+    def read_Name(self, node: ast.Name) -> Any:
+        if node.id in self.tensors and node.id not in self.bound:
+            axes = ", ".join("ijklmnpq"[: self.tensors[node.id].rank]) or "()"
+            raise self.source.error(node, f"{node.id} is a tensor, and here stands a number\n  give it its subscripts: {node.id}[{axes}]")
+        if node.id in CONSTANTS:
+            return CONSTANTS[node.id]
+        if (node.id in FUNCTIONS or node.id in BINDERS) and node.id not in self.bound:
+            raise self.source.error(node, f"{node.id} is a function of the notation, and here stands a number\n  call it: {node.id}(...)")
+        return self.guard(node, Index, node.id)
+
+    def read_Constant(self, node: ast.Constant) -> Any:
+        value = node.value
+        if isinstance(value, bool):
+            return sympy.true if value else sympy.false
+        if isinstance(value, float):
+            return sympy.Float(value) if abs(value) != float("inf") else sympy.oo
+        if not isinstance(value, int):
+            raise self.source.error(
+                node, f"{ast.unparse(node)} is not a number of the notation\n  numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            )
+        return self.checked(node, value)
+
+    def checked(self, node: Any, value: Any) -> Any:
+        numbers = value.atoms(Integer, sympy.Rational) if isinstance(value, sympy.Basic) else [value] if isinstance(value, int) else []
+        if any(abs(sympy.Rational(n).p) > MAX_NUMBER or sympy.Rational(n).q > MAX_NUMBER for n in numbers):
+            raise self.source.error(node, "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40")
+        return value
+
+    def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if type(node.op) not in UNARY:
+            raise self.source.error(node, not_in_notation(type(node.op)))
+        return self.guard(node, UNARY[type(node.op)], self.value(node.operand))
+
+    def read_BinOp(self, node: ast.BinOp) -> Any:
+        """A chain of one operator is read in a loop, for it may be longer than Python can nest."""
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp):
+            chain.append(chain[-1].left)
+        total = self.value(chain[-1].left)
+        for link in reversed(chain):
+            total = self.combined(link, total, self.value(link.right))
+        return total
+
+    def combined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
+        if type(node.op) not in BINARY:
+            raise self.source.error(node, not_in_notation(type(node.op)))
+        if isinstance(left, int) and isinstance(node.op, (ast.Div, ast.Pow)):
+            left = Integer(left)  # exact, where Python's own result is a float
+        if isinstance(node.op, ast.Pow):
+            self.check_power(node, left, right)
+        return self.checked(node, self.guard(node, BINARY[type(node.op)], left, right))
+
+    def check_power(self, node: ast.BinOp, left: Any, right: Any) -> None:
+        exponent = sympy.sympify(right)
+        if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
+            raise self.source.error(node.right, f"exponents up to {MAX_EXPONENT} are read")
+
+    def read_Compare(self, node: ast.Compare) -> Any:
+        values = [self.value(v) for v in (node.left, *node.comparators)]
+        parts = []
+        for op, left, right in zip(node.ops, values, values[1:]):
+            if type(op) not in COMPARE:
+                raise self.source.error(node, not_in_notation(type(op)))
+            parts.append(self.guard(node, lambda *sides, op=op: sympy.sympify(COMPARE[type(op)](*sides)), left, right))
+        return parts[0] if len(parts) == 1 else self.guard(node, sympy.And, *parts)
+
+    def read_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.value(e) for e in node.elts)
+
+    def read_Subscript(self, node: ast.Subscript) -> Any:
+        base = self.base(node.value)
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for entry in entries:
+            if isinstance(entry, ast.Slice):
+                raise self.source.error(entry, "a slice is not a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
+        access = self.guard(node, Access, base, tuple(self.value(entry) for entry in entries))
+        self.read.append((access, node))
+        return access
+
+    def base(self, node: ast.expr) -> Any:
+        """What is indexed or padded."""
+        if isinstance(node, ast.Name):
+            if node.id in self.tensors:
+                return self.tensors[node.id]
+            known = ", ".join(self.tensors)
+            facts = f"  known: {known}\n" if known else ""
+            raise self.source.error(node, f"unknown tensor {node.id!r}\n{facts}  give its shape: parse(..., {node.id}=(8, 64))")
+        value = self.value(node)
+        if not isinstance(value, Indexable):
+            raise self.source.error(node, "only a tensor or a scope can be indexed\n  write A[i, j], or (L[i](...))[i+1]")
+        return value
+
+    def read_Attribute(self, node: ast.Attribute) -> Any:
+        raise self.source.error(node, f".{node.attr} is not part of the notation\n  tensors and scopes have .pad(amounts, fill=0), and nothing else")
+
+    def read_Call(self, node: ast.Call) -> Any:
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            raise self.source.error(node, not_in_notation(ast.Starred))
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "pad":
+            return self.padded(node, node.func.value)
+        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name) and node.func.value.id in BINDERS:
+            return self.binding(node, node.func.value.id, node.func.slice)
+        return self.function(node)
+
+    def padded(self, node: ast.Call, base: ast.expr) -> Any:
+        named = self.named(node, "fill", ".pad(amounts, fill=0)")
+        return self.guard(node, self.base(base).pad, *map(self.value, node.args), **named)
+
+    def binding(self, node: ast.Call, name: str, key: ast.expr) -> Any:
+        iterators = self.iterators(key)
+        where = self.named(node, "where", f"{name}[...](body, where=condition)").get("where")
+        if len(node.args) != 1:
+            raise self.source.error(node, f"{name}[...] takes one body, and here are {len(node.args)}\n  {name}[...](body, where=condition)")
+        body = self.body(node.args[0])
+        if name == "L":
+            return self.guard(node, build_scope, iterators, body, where)
+        return self.guard(node, Reduce, name, iterators, where, body)
+
+    def named(self, node: ast.Call, known: str, usage: str) -> dict[str, Any]:
+        found = {}
+        for keyword in node.keywords:
+            if keyword.arg != known:
+                raise self.source.error(keyword, f"{keyword.arg}= is not known here\n  {usage}")
+            found[known] = self.value(keyword.value)
+        return found
+
+    def function(self, node: ast.Call) -> Any:
+        name = ast.unparse(node.func)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            remedy = f"write it with its indices: {name}[i](...)" if name in BINDERS else f"known: {', '.join(sorted(FUNCTIONS))}"
+            raise self.source.error(node.func, f"{name} is not a function of the notation\n  {remedy}")
+        self.named(node, "", f"write {name}(...) without names")
+        if len(node.args) > MAX_ARGUMENTS:
+            raise self.source.error(
+                node, f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
+            )
+        values = [self.value(a) for a in node.args]
+        if function in GROWING and any(isinstance(v, int) and abs(v) > 170 for v in values):
+            raise self.source.error(node, f"{name} of so large a whole number is not read\n  write it as a decimal number")
+        return self.checked(node, self.guard(node, lambda *given: function(*map(_argument, given)), *values))
+
+
+def _argument(value: Any) -> Any:
+    """An argument of a SymPy function; a tuple is a case of Piecewise."""
+    return tuple(map(_argument, value)) if isinstance(value, tuple) else as_body(value)
+
+
+def _bound_by(node: ast.AST) -> Iterable[ast.expr]:
+    """The brackets in which a part of the grammar tree binds indices."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in BINDERS
+    ):
+        yield node.func.slice
+    if isinstance(node, ast.Assign):
+        yield from (target.slice for target in node.targets if isinstance(target, ast.Subscript))
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+        yield node.target.slice
