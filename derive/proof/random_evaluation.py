@@ -36,11 +36,11 @@ def compare(one: Program, two: Program, rounds: int, seed: int) -> Proof:
         where = _differing(one, two, execute(one, arrays, arithmetic=field), execute(two, arrays, arithmetic=field), 0.0)
         if where is not None:
             if _is_rational(one) and _is_rational(two):
-                return Proof(DIFFERENT, "evaluation over a prime field", where[1], where[0])
+                return Proof(DIFFERENT, where[1], "evaluation over a prime field", 0.0, where[0])
             return _in_floats(one, two, tensors, seed)
     degree = max(_degree(one), _degree(two))
     chance = min(1.0, degree / MODULUS) ** rounds
-    return Proof(TESTED, f"evaluation at {rounds} random points over a prime field, degree {degree}", error_probability=chance)
+    return Proof(TESTED, None, f"evaluation at {rounds} random points over a prime field, degree {degree}", chance)
 
 
 def _residues(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
@@ -56,8 +56,8 @@ def _in_floats(one: Program, two: Program, tensors: Mapping[str, Tensor], seed: 
         arrays = {name: _real(rng, tensor, low) for name, tensor in tensors.items()}
         where = _differing(one, two, execute(one, arrays), execute(two, arrays), TOLERANCE)
         if where is not None:
-            return Proof(DIFFERENT, method, where[1], where[0], error_probability=None)
-    return Proof(TESTED, method, error_probability=None)
+            return Proof(DIFFERENT, where[1], method, None, where[0])
+    return Proof(TESTED, None, method)
 
 
 def _in_double(program: Program) -> Program:

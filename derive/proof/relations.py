@@ -1,190 +1,239 @@
-"""Polynomials compared as integer relations with multiplicity: exact, and exact about where they differ (design §9)."""
+"""Polynomials as integer relations with multiplicity, and where two of them differ (design §9).
+
+A term with coefficient c is the relation {output point -> coordinates of all its factors}, that holds as often as there are
+points of its reduction with those coordinates. A polynomial in independent variables is zero exactly where the total
+coefficient of every monomial is, so that the comparison is exact about the points at which two polynomials differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import groupby, permutations, product
-from math import factorial, prod
 from typing import Any
 
 import islpy as isl
-import sympy
 
-from derive.proof.polynomials import OutsideFragment, Polynomial, Symbol, Term
-from einalg.affine import Index, affine
+from derive.proof.polynomial import OutsideFragment, Read, Term
+from einalg.affine import Affine, Index, affine
 from einalg.polyhedra import Space
-from einalg.scope import IDENTITY
-from einalg.scope import Iterator as Range
+from einalg.scope import Constraint, Iterator
 
-MOST_LEVELS = 6  # of multiplicity that are counted
-MOST_ORDERS = 24  # of the factors of one tensor
-MOST_PIECES = 64
-
-Piece = tuple[Any, isl.Set]  # coefficient, and the points (output, coordinates of every factor) that have it
-
-
-def difference(box: Sequence[Range], one: Polynomial, two: Polynomial) -> isl.Set:
-    """The output points at which two polynomials are not the same; empty exactly where they are equal everywhere."""
-    opposite = tuple(Term(-t.coefficient, t.iterators, t.where, t.factors) for t in two)
-    region = isl.Set.empty(Space([it.index for it in box]).space)
-    for _, terms in groupby(sorted((*one, *opposite), key=_monomial), key=_monomial):
-        for coefficient, points in _sum([p for t in terms for p in _pieces(box, t)]):
-            if not _is_zero(coefficient):
-                region = region.union(_project(points, len(box), region))
-    return region.coalesce()
+MOST_LEVELS = 64  # of multiplicity that are counted
+MOST_REPEATED = 3  # factors of one tensor in a term
+MOST_PARTS = 64  # into which overlapping relations are cut
+Heads = tuple[str, ...]
+Weighted = tuple[Fraction, isl.Set]
+Ranges = Any
 
 
-def same_symbols(one: Symbol, two: Symbol) -> bool:
-    """Whether two symbols of one function have equal arguments at every point of their box."""
-    box = [Range(Index(f"y{k}"), low, high) for k, (low, high) in enumerate(one.box)]
-    if one.iterators or two.iterators:
-        return _same_elements(box, one, two) or _same_reduction(box, one, two)
-    if len(one.arguments) != len(two.arguments):
-        return False
-    commutes = one.function in ("Max", "Min", "And", "Or") and len(one.arguments) <= 4
-    orders = permutations(two.arguments) if commutes else (two.arguments,)
-    return any(all(difference(box, a, b).is_empty() for a, b in zip(one.arguments, order)) for order in orders)
+@dataclass(frozen=True)
+class Piece:
+    """A term as `weight · {(point, reduction) -> coordinates}`; `heads` name the factors in the order of the coordinates."""
 
+    weight: Fraction
+    heads: Heads
+    relation: isl.Map
+    rank: int  # of the point, the first axes of the domain
 
-def _same_elements(box: Sequence[Range], one: Symbol, two: Symbol) -> bool:
-    """A maximum of elements depends on the set of the elements only: relations without multiplicity decide."""
-    if one.function not in ("Max", "Min"):
-        return False
-    first, second = _elements(one), _elements(two)
-    if first is None or second is None or _monomial(first) != _monomial(second) or first.coefficient != second.coefficient:
-        return False
-    images = [relation.intersect_domain(points).range() for points, relation in (_relation(box, t, t.factors) for t in (first, second))]
-    return images[0].is_equal(images[1])
-
-
-def _elements(symbol: Symbol) -> Term | None:
-    """The reduction as a single element at each of its points, if it is one; its identity counts as no element."""
-    identity = str(IDENTITY[symbol.function])
-    body = [t for t in symbol.arguments[0] if t.factors != ((identity, ()),)]
-    if len(body) != 1 or body[0].iterators or len(body[0].factors) != 1:
-        return None
-    return Term(body[0].coefficient, symbol.iterators, (*symbol.where, *body[0].where), body[0].factors)
-
-
-def _same_reduction(box: Sequence[Range], one: Symbol, two: Symbol) -> bool:
-    """The same body over the same domain, point by point, whatever the reduction is."""
-    if len(one.iterators) != len(two.iterators):
-        return False
-    for order in permutations(two.iterators):
-        if [(i.low, i.high) for i in one.iterators] == [(i.low, i.high) for i in order]:
-            names = {b.index: affine(a.index) for a, b in zip(one.iterators, order)}
-            renamed = tuple(_renamed(t, names) for t in two.arguments[0])
-            if {c.substitute(names) for c in two.where} == set(one.where):
-                return difference([*box, *one.iterators], one.arguments[0], renamed).is_empty()
-    return False
-
-
-def _renamed(term: Term, names: Any) -> Term:
-    factors = tuple((name, tuple(s.substitute(names) for s in subscripts)) for name, subscripts in term.factors)
-    return Term(term.coefficient, term.iterators, tuple(c.substitute(names) for c in term.where), factors)
-
-
-def _monomial(term: Term) -> tuple[str, ...]:
-    return tuple(sorted(_factor(f) for f in term.factors))
-
-
-def _factor(factor: tuple[str, Any]) -> str:
-    return factor[0]
-
-
-def _is_zero(coefficient: Any) -> bool:
-    return coefficient == 0 or (not coefficient.is_Rational and sympy.simplify(coefficient) == 0)
-
-
-def _pieces(box: Sequence[Range], term: Term) -> list[Piece]:
-    """A term as relations that hold once: factors of one tensor in every order, multiplicity in levels."""
-    term = _without_unused(term)
-    if term.coefficient == 0:
-        return []
-    by_name = [list(group) for _, group in groupby(sorted(term.factors, key=_factor), key=_factor)]
-    if prod(factorial(len(g)) for g in by_name) > MOST_ORDERS:
-        raise OutsideFragment("too many factors of one tensor")
-    pieces = []
-    for order in product(*(permutations(g) for g in by_name)):
-        factors = [f for group in order for f in group]
-        pieces += [(term.coefficient, level) for level in _levels(*_relation(box, term, factors))]
-    return pieces
-
-
-def _without_unused(term: Term) -> Term:
-    """An index that occurs nowhere multiplies the term by its extent."""
-    used = {i for _, subscripts in term.factors for s in subscripts for i in s.indices} | {i for c in term.where for i in c.indices}
-    idle = [it for it in term.iterators if it.index not in used]
-    if not idle:
-        return term
-    kept = tuple(it for it in term.iterators if it.index in used)
-    return Term(term.coefficient * prod(max(0, it.extent) for it in idle), kept, term.where, term.factors)
-
-
-def _relation(box: Sequence[Range], term: Term, factors: Any) -> tuple[isl.Set, isl.Map]:
-    """The points (output, summed indices) of a term, and the map from them to (output, coordinates)."""
-    space = Space([*(it.index for it in box), *(it.index for it in term.iterators)])
-    points = space.set([*box, *term.iterators], term.where)
-    forms = [affine(it.index) for it in box] + [s for _, subscripts in factors for s in subscripts]
-    return points, space.map(forms)
-
-
-def _levels(points: isl.Set, relation: isl.Map) -> list[isl.Set]:
-    """The images that are hit at least once, at least twice, …"""
-    on_points = relation.intersect_domain(points)
-    if on_points.is_injective():
-        return [on_points.range()]
-    levels = [on_points.range()]
-    same = on_points.apply_range(on_points.reverse())
-    smaller = same.intersect(isl.Map.lex_lt(points.get_space()))
-    chains = points  # the last points of chains of that many different points with one image
-    while True:
-        chains = smaller.intersect_domain(chains).range()
-        if chains.is_empty():
-            return levels
-        if len(levels) >= MOST_LEVELS:
-            raise OutsideFragment(f"an element is used more than {MOST_LEVELS} times")
-        levels.append(on_points.intersect_domain(chains).range())
-
-
-def _sum(pieces: list[Piece]) -> list[Piece]:
-    """Disjoint pieces with the total coefficient on each; equal and opposite ones cancel first."""
-    parts: list[Piece] = []
-    for coefficient, points in pieces:
-        if points.is_empty():
-            continue
-        match = next((k for k, (c, p) in enumerate(parts) if c == -coefficient and p.is_equal(points)), None)
-        if match is None:
-            parts.append((coefficient, points))
+    def images(self, once: bool) -> Iterable[isl.Set]:
+        """Sets of (point, coordinates): those that occur at least once, at least twice, …; only the first if `once`."""
+        relation = keeping_point(self.relation, self.rank)
+        if once or relation.is_injective():
+            yield relation.range()
         else:
-            parts.pop(match)
-    return _refined(parts)
+            yield from _levels(relation)
 
 
-def _refined(parts: list[Piece]) -> list[Piece]:
-    disjoint: list[Piece] = []
-    for coefficient, points in parts:
-        rest, found = points, []
-        for known, area in disjoint:
-            both = area.intersect(rest)
+@dataclass(frozen=True)
+class Difference:
+    """What is left of the difference of two polynomials: for every monomial's heads, sets of (point, coordinates)."""
+
+    rank: int
+    left: dict[Heads, list[isl.Set]]
+
+    def __bool__(self) -> bool:
+        return bool(self.left)
+
+    def region(self, heads: Heads) -> isl.Set:
+        """The points at which these monomials differ."""
+        parts = [s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank) for s in self.left[heads]]
+        return union(parts).coalesce()
+
+
+def piece(term: Term, point: Sequence[Index], ranges: Ranges, factor: Callable[[Any, Space, isl.Set], tuple[str, isl.Map]]) -> Piece | None:
+    """A term as a relation over the points of `point`; None where it is empty. `factor` names a factor and maps to its coordinates."""
+    iterators = _in_order_of_use(term)
+    space = Space([*point, *(it.index for it in iterators)])
+    domain = space.set([*(Iterator(i, *ranges[i]) for i in point), *iterators], term.where)
+    if domain.is_empty():
+        return None
+    factors = sorted((factor(f, space, domain) for f in term.factors), key=lambda pair: pair[0])
+    relation = space.map(())
+    for _, group in groupby(factors, key=lambda pair: pair[0]):
+        relation = relation.flat_range_product(_sorted_product([m for _, m in group]))
+    return Piece(term.coefficient, tuple(name for name, _ in factors), relation.intersect_domain(domain), len(point))
+
+
+def _in_order_of_use(term: Term) -> list[Iterator]:
+    """Iterators in the order of their first use, so that those of equal terms correspond more often."""
+    used: dict[Index, None] = {}
+    for factor in sorted(term.factors, key=lambda f: f.head.tensor if isinstance(f.head, Read) else ""):
+        for subscript in factor.subscripts:
+            used.update(dict.fromkeys(sorted(subscript.indices, key=lambda i: (len(i.name), i.name))))
+    order = {index: k for k, index in enumerate(used)}
+    return sorted(term.iterators, key=lambda it: order.get(it.index, len(order)))
+
+
+def _sorted_product(maps: list[isl.Map]) -> isl.Map:
+    """The coordinates of several factors of one tensor, sorted, because products commute."""
+    whole = maps[0]
+    for other in maps[1:]:
+        whole = whole.flat_range_product(other)
+    axes = maps[0].dim(isl.dim_type.out)
+    if len(maps) == 1 or axes == 0:
+        return whole
+    if len(maps) > MOST_REPEATED:
+        raise OutsideFragment(f"more than {MOST_REPEATED} factors of one tensor")
+    return whole.apply_range(_sorting(len(maps), axes))
+
+
+def _sorting(count: int, axes: int) -> isl.Map:
+    """The function that sorts `count` points of `axes` coordinates lexicographically."""
+    points = [[Index(f"y{k}_{axis}") for axis in range(axes)] for k in range(count)]
+    space = Space([i for p in points for i in p])
+    orders = []
+    for order in permutations(range(count)):
+        domain = space.universe()
+        for a, b in zip(order, order[1:]):
+            domain = domain.intersect(_before(space, points[a], points[b], strictly=a > b))
+        orders.append(space.map([affine(i) for k in order for i in points[k]]).intersect_domain(domain))
+    result = orders[0]
+    for other in orders[1:]:
+        result = result.union(other)
+    return result
+
+
+def _before(space: Space, a: Sequence[Index], b: Sequence[Index], strictly: bool) -> isl.Set:
+    differences: list[Affine] = [y - x for x, y in zip(a, b)]
+    parts = []
+    for k, difference in enumerate(differences):
+        part = space.where(Constraint(difference - 1, ">="))
+        for equal in differences[:k]:
+            part = part.intersect(space.where(Constraint(equal, "==")))
+        parts.append(part)
+    if not strictly:
+        same = space.universe()
+        for equal in differences:
+            same = same.intersect(space.where(Constraint(equal, "==")))
+        parts.append(same)
+    return union(parts)
+
+
+def keeping_point(relation: isl.Map, rank: int) -> isl.Map:
+    """`{(point, reduction) -> coordinates}` as `{(point, reduction) -> (point, coordinates)}`."""
+    identity = isl.Map.identity(relation.get_space().domain().map_from_set())
+    point = identity.project_out(isl.dim_type.out, rank, identity.dim(isl.dim_type.out) - rank)
+    return point.flat_range_product(relation)
+
+
+def _levels(relation: isl.Map) -> Iterable[isl.Set]:
+    rest = relation.reverse()
+    for _ in range(MOST_LEVELS):
+        if rest.is_empty():
+            return
+        first = rest.lexmin()
+        yield first.domain()
+        rest = rest.subtract(first).coalesce()
+    raise OutsideFragment(f"a monomial occurs more than {MOST_LEVELS} times")
+
+
+def union(sets: Sequence[isl.Set]) -> isl.Set:
+    whole = sets[0]
+    for other in sets[1:]:
+        whole = whole.union(other)
+    return whole
+
+
+def difference(one: Sequence[Piece], two: Sequence[Piece], rank: int, once: bool = False) -> Difference:
+    """Where two polynomials are not the same; `once` compares which monomials occur, not how often."""
+    one, two = _without_equal(one, two)
+    groups: dict[Heads, tuple[list[Piece], list[Piece]]] = {}
+    for side, pieces in enumerate((one, two)):
+        for p in pieces:
+            groups.setdefault(p.heads, ([], []))[side].append(p)
+    left = {heads: _left_over(*sides, once) for heads, sides in groups.items()}
+    return Difference(rank, {heads: sets for heads, sets in left.items() if sets})
+
+
+def _without_equal(one: Sequence[Piece], two: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """Pieces that are the same on both sides, reduction point by reduction point, cancel whatever their multiplicity."""
+    others = list(two)
+    kept = []
+    for p in one:
+        match = next((k for k, q in enumerate(others) if _same(p, q)), None)
+        if match is None:
+            kept.append(p)
+        else:
+            others.pop(match)
+    return kept, others
+
+
+def _same(one: Piece, two: Piece) -> bool:
+    if one.weight != two.weight or one.heads != two.heads:
+        return False
+    return one.relation.dim(isl.dim_type.in_) == two.relation.dim(isl.dim_type.in_) and one.relation.is_equal(two.relation)
+
+
+def _left_over(one: Sequence[Piece], two: Sequence[Piece], once: bool) -> list[isl.Set]:
+    """The (point, coordinates) at which the total weights differ."""
+    ours, theirs = _by_weight(one, once), _by_weight(two, once)
+    rest: list[Weighted] = []
+    for weight in sorted(ours.keys() | theirs.keys()):
+        rest += _cancelled(weight, ours.get(weight, []), theirs.get(weight, []))
+    if once or len(rest) <= 1:
+        return [points for _, points in rest]
+    return [points for weight, points in _disjoint(rest) if weight]
+
+
+def _by_weight(pieces: Sequence[Piece], once: bool) -> dict[Fraction, list[isl.Set]]:
+    """The images by weight, those that are disjoint joined."""
+    found: dict[Fraction, list[isl.Set]] = {}
+    for p in pieces:
+        joined = found.setdefault(Fraction(1) if once else p.weight, [])
+        for image in p.images(once):
+            place = next((k for k, known in enumerate(joined) if once or known.is_disjoint(image)), None)
+            if place is None:
+                joined.append(image)
+            else:
+                joined[place] = joined[place].union(image).coalesce()
+    return found
+
+
+def _cancelled(weight: Fraction, ours: list[isl.Set], theirs: list[isl.Set]) -> Iterable[Weighted]:
+    """`w·[ours] - w·[theirs]` with what both have taken away from both."""
+    ours, theirs = list(ours), list(theirs)
+    for a, b in product(range(len(ours)), range(len(theirs))):
+        ours[a], theirs[b] = ours[a].subtract(theirs[b]), theirs[b].subtract(ours[a])
+    for sign, sets in ((weight, ours), (-weight, theirs)):
+        yield from ((sign, points.coalesce()) for points in sets if not points.is_empty())
+
+
+def _disjoint(parts: Sequence[Weighted]) -> list[Weighted]:
+    """The same total weight everywhere, as disjoint sets."""
+    found: list[Weighted] = []
+    for weight, points in parts:
+        cut: list[Weighted] = []
+        for known, area in found:
+            both = area.intersect(points)
             if both.is_empty():
-                found.append((known, area))
+                cut.append((known, area))
                 continue
-            found.append((known + coefficient, both))
-            only = area.subtract(rest)
-            if not only.is_empty():
-                found.append((known, only))
-            rest = rest.subtract(both)
-        if not rest.is_empty():
-            found.append((coefficient, rest))
-        if len(found) > MOST_PIECES:
-            raise OutsideFragment("too many pieces")
-        disjoint = [(c, p.coalesce()) for c, p in found]
-    return disjoint
-
-
-def _project(points: isl.Set, rank: int, like: isl.Set) -> isl.Set:
-    outputs = points.project_out(isl.dim_type.set, rank, points.dim(isl.dim_type.set) - rank)
-    for k in range(rank):
-        outputs = outputs.set_dim_name(isl.dim_type.set, k, like.get_dim_name(isl.dim_type.set, k))
-    return outputs
+            cut += [(known + weight, both), (known, area.subtract(points))]
+            points = points.subtract(area)
+        cut.append((weight, points))
+        found = [(w, s.coalesce()) for w, s in cut if not s.is_empty()]
+        if len(found) > MOST_PARTS:
+            raise OutsideFragment(f"more than {MOST_PARTS} parts with different coefficients")
+    return found

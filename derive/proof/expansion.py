@@ -1,0 +1,226 @@
+"""Writing an expression out as a polynomial: every scope inlined, padding and Piecewise as guards (design §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import sympy
+
+from derive.proof.guards import Conjunction, cells, conjunctions, inside, is_index_condition, needed, outside
+from derive.proof.polynomial import (
+    Constant,
+    Factor,
+    IndexValue,
+    Opaque,
+    OutsideFragment,
+    Polynomial,
+    Read,
+    constant,
+    constant_value,
+    guarded,
+    multiplied,
+    of_factor,
+    single_factor,
+    summed,
+)
+from einalg.access import Access, Padded, Readable, Tensor, padded_box
+from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.scope import Iterator, Reduce, Scope
+
+MOST_TERMS = 512  # of one polynomial
+MOST_NODES = 20_000  # of the bodies that are written out, repetitions counted
+LARGEST_POWER = 6
+COMMUTATIVE = (sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Xor, sympy.Eq, sympy.Ne)
+MIRRORED = {sympy.StrictGreaterThan: "StrictLessThan", sympy.GreaterThan: "LessThan"}
+Names = Mapping[Index, Affine]
+
+
+def output_indices(rank: int) -> tuple[Index, ...]:
+    """The names of the axes of an output, in which everything is written."""
+    return tuple(Index(f"x{k}") for k in range(rank))
+
+
+class Expansion:
+    """Writes scopes out over the points of an output; `ranges` are those of every index that was introduced."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[Index, tuple[int, int]] = {}
+        self._fresh = (Index(f"s{k}") for k in count())
+        self._nodes = 0
+
+    def output(self, scope: Scope) -> Polynomial:
+        """The value at every point of the output, counted from 0 on every axis; 0 where the scope has none."""
+        indices = output_indices(scope.rank)
+        self.ranges.update({i: (0, it.extent) for i, it in zip(indices, scope.iterators)})
+        point = tuple(affine(i) + it.low for i, it in zip(indices, scope.iterators))
+        return self.under(scope, point, ())
+
+    def under(self, scope: Scope, point: Sequence[Affine], conditions: Conjunction) -> Polynomial:
+        """The value of a scope at a point, 0 where a condition or the scope's own fails."""
+        names = dict(zip(scope.indices, point))
+        where = needed((*conditions, *(c.substitute(names) for c in scope.where)), self.ranges)
+        return () if where is None else guarded(self.body(scope.body, names), where)
+
+    def body(self, body: Any, names: Names) -> Polynomial:
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise OutsideFragment(f"more than {MOST_NODES} nodes once everything is inlined")
+        polynomial = self._body(body, names)
+        if len(polynomial) > MOST_TERMS:
+            raise OutsideFragment(f"more than {MOST_TERMS} terms")
+        return polynomial
+
+    def _body(self, body: Any, names: Names) -> Polynomial:
+        if isinstance(body, Access):
+            return self.read(body.base, tuple(s.substitute(names) for s in body.subscripts))
+        if isinstance(body, Reduce):
+            return self._reduction(body, names)
+        if isinstance(body, IndexArithmetic):
+            return _index_value(affine(body).substitute(names))
+        if isinstance(body, sympy.Add):
+            return tuple(term for part in body.args for term in self.body(part, names))
+        if isinstance(body, sympy.Mul):
+            return multiplied([self.body(part, names) for part in body.args], MOST_TERMS)
+        if isinstance(body, sympy.Pow) and body.exp.is_Integer and 0 < abs(body.exp) <= LARGEST_POWER:
+            return self._power(body, names)
+        if isinstance(body, sympy.Piecewise) and all(is_index_condition(condition) for _, condition in body.args):
+            return self._piecewise(body, names)
+        return _number(body) if not body.args else self._function(body, names)
+
+    def _power(self, body: Any, names: Names) -> Polynomial:
+        """Written out anew for every factor, so that no two factors sum over the same index."""
+        if body.exp > 0:
+            return multiplied([self.body(body.base, names) for _ in range(int(body.exp))], MOST_TERMS)
+        inverses = [self.opaque("inverse", (self.body(body.base, names),)) for _ in range(-int(body.exp))]
+        return multiplied(inverses, MOST_TERMS)
+
+    def _piecewise(self, body: sympy.Piecewise, names: Names) -> Polynomial:
+        """Conditions on indices split the domain; where none of them holds, the value is undefined."""
+        found: list[Any] = []
+        before: list[Any] = []
+        for value, condition in [*body.args, (sympy.nan, sympy.true)]:
+            unmet = [sympy.Not(c, evaluate=False) for c in before]
+            for part in conjunctions(sympy.And(condition, *unmet, evaluate=False), lambda form: form.substitute(names)):
+                where = needed(part, self.ranges)
+                if where is not None:
+                    found += guarded(self.body(value, names), where)
+            before.append(condition)
+            if condition is sympy.true:
+                break
+        return tuple(found)
+
+    def read(self, base: Readable, point: tuple[Affine, ...]) -> Polynomial:
+        """The value of a tensor, a scope or a padded view at a point where it has one."""
+        if isinstance(base, Tensor):
+            return of_factor(Factor(Read(base.name), tuple(s - low for s, (low, _) in zip(point, base.box))))
+        if isinstance(base, Scope):
+            return self.under(base, point, ())
+        held = needed(self._held(base, point), self.ranges)
+        if held is None:
+            return _number(base.fill)
+        value = self.read(base.base, point)
+        filled = [term for part in outside(held, self.ranges) for term in guarded(_number(base.fill), part)] if base.fill != 0 else []
+        return (*guarded(value, held), *filled)
+
+    def _held(self, view: Padded, point: tuple[Affine, ...]) -> Conjunction:
+        """The conditions under which a view holds a value of what it is a view of."""
+        inner = view.base
+        own = inner.where if isinstance(inner, Scope) else ()
+        names = dict(zip(inner.indices, point)) if isinstance(inner, Scope) else {}
+        return (*inside(point, padded_box(inner)), *(c.substitute(names) for c in own))
+
+    def _bound(self, iterators: Sequence[Iterator]) -> tuple[Names, tuple[Iterator, ...]]:
+        """Iterators with names that occur nowhere else, counted from 0."""
+        names: dict[Index, Affine] = {}
+        fresh = []
+        for it in iterators:
+            index = next(self._fresh)
+            self.ranges[index] = (0, it.extent)
+            fresh.append(Iterator(index, 0, it.extent))
+            names[it.index] = affine(index) + it.low
+        return names, tuple(fresh)
+
+    def _reduction(self, node: Reduce, names: Names) -> Polynomial:
+        own, iterators = self._bound(node.iterators)
+        names = {**names, **own}
+        where = needed([c.substitute(names) for c in node.where], self.ranges)
+        elements = self.body(node.body, names) if where is not None else ()
+        if node.op == "Sum":
+            return summed(guarded(elements, where or ()), iterators)
+        collected = self._collection(elements, node.identity, where) if where is not None else ()
+        return self._reduced(node, summed(collected, iterators))
+
+    def _collection(self, elements: Polynomial, identity: Any, where: Conjunction) -> Polynomial:
+        """The values that a reduction meets, each as one factor; its identity does not count."""
+        found: list[Any] = []
+        for part, (element,) in cells((elements,), self.ranges, where):
+            value = constant_value(element)
+            factor = single_factor(element)
+            if value is not None:
+                factor = Factor(Constant(str(value)))
+            elif factor is None:
+                factor = _factor_of(Opaque("value", (element,)))
+            if factor.head != Constant(str(identity)):
+                found += guarded(of_factor(factor), part)
+        return tuple(found)
+
+    def _reduced(self, node: Reduce, values: Polynomial) -> Polynomial:
+        """A reduction of values that are given as a sum of single factors, so that their relation has a multiplicity."""
+        found: list[Any] = []
+        for where, (part,) in cells((values,), self.ranges):
+            reduced = Opaque(node.op, (part,), idempotent=node.op in ("Max", "Min"))
+            found += guarded(of_factor(_factor_of(reduced)) if part else _number(node.identity), where)
+        return tuple(found)
+
+    def _function(self, body: Any, names: Names) -> Polynomial:
+        """A function of which nothing is known but its arguments."""
+        parts = [a for pair in body.args for a in pair.args] if isinstance(body, sympy.Piecewise) else list(body.args)
+        name = type(body).__name__
+        if type(body) in MIRRORED:
+            name, parts = MIRRORED[type(body)], parts[::-1]
+        return self.opaque(name, tuple(self.body(part, names) for part in parts), commutative=isinstance(body, COMMUTATIVE), build=body.func)
+
+    def opaque(self, name: str, arguments: tuple[Polynomial, ...], commutative: bool = False, build: Any = None) -> Polynomial:
+        """The value of a function, apart for every cell of its arguments' guards; a number where all of them are numbers."""
+        found: list[Any] = []
+        for where, parts in cells(arguments, self.ranges):
+            value = _folded(name, [constant_value(part) for part in parts], build)
+            found += guarded(of_factor(_factor_of(Opaque(name, parts, commutative))) if value is None else _number(value), where)
+        return tuple(found)
+
+
+def _factor_of(opaque: Opaque) -> Factor:
+    """An opaque value as an element of a tensor of its own, whose axes are the indices that it depends on."""
+    return Factor(opaque, tuple(affine(i) for i in opaque.free))
+
+
+def _folded(name: str, values: list[Fraction | None], build: Any) -> Any:
+    """The number that a function of rational numbers is; None where it is not known."""
+    if any(v is None for v in values):
+        return None
+    numbers = [sympy.Rational(v.numerator, v.denominator) for v in values if v is not None]
+    if name == "inverse":
+        return 1 / numbers[0]
+    if build not in (sympy.exp, sympy.tanh, sympy.Max, sympy.Min, sympy.Abs, sympy.sign, sympy.sqrt, sympy.Pow, sympy.erf, sympy.log):
+        return None
+    result = build(*numbers)
+    return result if result.is_Rational else None
+
+
+def _number(value: Any) -> Polynomial:
+    if value is sympy.true or value is sympy.false:
+        return constant(int(bool(value)))
+    if value.is_Rational:
+        return constant(Fraction(int(value.p), int(value.q)))
+    if value.is_Float:
+        return constant(Fraction(float(value)))
+    return of_factor(Factor(Constant(str(value))))
+
+
+def _index_value(form: Affine) -> Polynomial:
+    """A sum over the atoms of a form, so that equal multiples of one index add up."""
+    atoms = tuple(term for atom, c in form.terms for term in multiplied([constant(c), of_factor(Factor(IndexValue(), (affine(atom),)))], 1))
+    return (*atoms, *constant(form.const))

@@ -1,0 +1,138 @@
+"""Conditions on indices: as disjoint conjunctions, and as cells on each of which a polynomial has no guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import sympy
+from sympy.core.relational import Relational
+
+from derive.proof.polynomial import OutsideFragment, Polynomial
+from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.scope import Constraint, constraints
+
+Conjunction = tuple[Constraint, ...]
+Ranges = Mapping[Index, tuple[int, int]]
+MOST_CELLS = 64
+
+
+def negated(condition: Constraint) -> list[Constraint]:
+    """The opposite of a condition, as disjoint conditions."""
+    below = Constraint(-condition.form - 1, ">=")
+    return [below] if condition.relation == ">=" else [below, Constraint(condition.form - 1, ">=")]
+
+
+def inside(forms: Sequence[Affine], box: Sequence[tuple[int, int]]) -> Conjunction:
+    """`low <= form < high` for every axis."""
+    pairs = ((Constraint(f - low, ">="), Constraint(-f + (high - 1), ">=")) for f, (low, high) in zip(forms, box))
+    return tuple(c for pair in pairs for c in pair)
+
+
+def needed(conditions: Sequence[Constraint], ranges: Ranges) -> Conjunction | None:
+    """The conditions without those that the ranges imply; None where the ranges exclude one."""
+    kept = []
+    for condition in conditions:
+        low, high = condition.form.interval(ranges)
+        if high < 0 or (condition.relation == "==" and low > 0):
+            return None
+        if not (low >= 0 and (condition.relation == ">=" or high <= 0)):
+            kept.append(condition)
+    return tuple(kept)
+
+
+def outside(conditions: Sequence[Constraint], ranges: Ranges) -> Iterator[Conjunction]:
+    """The points at which some condition fails, as disjoint conjunctions."""
+    for position, condition in enumerate(conditions):
+        for opposite in negated(condition):
+            part = needed((*conditions[:position], opposite), ranges)
+            if part is not None:
+                yield part
+
+
+def is_index_condition(condition: Any) -> bool:
+    """Whether a condition compares quasi-affine forms of indices only."""
+    if condition in (sympy.true, sympy.false):
+        return True
+    if isinstance(condition, Relational):
+        return all(isinstance(side, (IndexArithmetic, sympy.Integer)) for side in condition.args)
+    return isinstance(condition, (sympy.And, sympy.Or, sympy.Not)) and all(map(is_index_condition, condition.args))
+
+
+def conjunctions(condition: Any, form: Callable[[Affine], Affine]) -> list[Conjunction]:
+    """An index condition as disjoint conjunctions; `form` replaces the indices."""
+    if condition is sympy.true:
+        return [()]
+    if condition is sympy.false:
+        return []
+    if isinstance(condition, sympy.And):
+        first, *rest = condition.args
+        return [(*a, *b) for a in conjunctions(first, form) for b in conjunctions(sympy.And(*rest, evaluate=False) if rest else sympy.true, form)]
+    if isinstance(condition, sympy.Or):
+        first, *rest = condition.args
+        others = conjunctions(sympy.Or(*rest, evaluate=False) if rest else sympy.false, form)
+        return conjunctions(first, form) + [(*a, *b) for a in _all_fail(conjunctions(first, form)) for b in others]
+    if isinstance(condition, sympy.Not):
+        return _all_fail(conjunctions(condition.args[0], form))
+    left, right = (form(affine(side)) for side in condition.args)
+    if isinstance(condition, sympy.Ne):
+        return [(opposite,) for opposite in negated(Constraint(left - right, "=="))]
+    found = constraints(condition.func(left, right, evaluate=False))
+    if any(c.truth is False for c in found):
+        return []
+    return [found]
+
+
+def _all_fail(parts: list[Conjunction]) -> list[Conjunction]:
+    """The points at which every conjunction fails."""
+    found: list[Conjunction] = [()]
+    for part in parts:
+        failing = [(*part[:k], opposite) for k, condition in enumerate(part) for opposite in negated(condition)]
+        found = [(*a, *b) for a in found for b in failing]
+        if len(found) > MOST_CELLS:
+            raise OutsideFragment("a condition of too many parts")
+    return found
+
+
+def cells(arguments: tuple[Polynomial, ...], ranges: Ranges, known: Conjunction = ()) -> list[tuple[Conjunction, tuple[Polynomial, ...]]]:
+    """Disjoint parts of the index space, with the arguments as they are there: without guards on outer indices.
+
+    Guards that concern a term's own reduction stay. All in one part where there would be more than `MOST_CELLS`.
+    """
+    found: list[tuple[Conjunction, tuple[Polynomial, ...]]] = []
+    todo = [(known, arguments)]
+    while todo:
+        where, parts = todo.pop()
+        split = _outer_guard(parts)
+        if split is None:
+            found.append((where, parts))
+        else:
+            todo += _split(split, where, parts, ranges)
+        if len(found) + len(todo) > MOST_CELLS:
+            return [(known, arguments)]
+    return found
+
+
+def _outer_guard(arguments: tuple[Polynomial, ...]) -> Constraint | None:
+    for polynomial in arguments:
+        for term in polynomial:
+            for condition in term.where:
+                if condition.indices.isdisjoint(term.bound):
+                    return condition
+    return None
+
+
+def _split(
+    guard: Constraint, where: Conjunction, arguments: tuple[Polynomial, ...], ranges: Ranges
+) -> Iterator[tuple[Conjunction, tuple[Polynomial, ...]]]:
+    holding = needed((guard,), ranges)
+    if holding is not None:
+        yield (*where, *holding), tuple(tuple(_without(term, guard) for term in p) for p in arguments)
+    for opposite in negated(guard):
+        failing = needed((opposite,), ranges)
+        if failing is not None:
+            yield (*where, *failing), tuple(tuple(term for term in p if guard not in term.where) for p in arguments)
+
+
+def _without(term: Any, guard: Constraint) -> Any:
+    return type(term)(term.coefficient, term.iterators, tuple(c for c in term.where if c != guard), term.factors)
