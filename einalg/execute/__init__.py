@@ -34,8 +34,9 @@ def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FL
 
     Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
     where some input is a float, inputs are taken in the declared types of the tensors (f16 and bf16 are computed in float32), and an
-    output has the dtype of its scope; if all inputs are integers, integers are computed in int64 and fractions in float64. `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array; it does not count
-    the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
+    output has the dtype of its scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
+    `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as cutting the loops can; it does
+    not count the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
 
     >>> import einalg as ea
     >>> execute(ea.parse("O[i] += A[i,j]", A=(2, 3)), {"A": np.arange(6).reshape(2, 3)})
