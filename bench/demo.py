@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
+from einalg.execute import execute
+from einalg.program import as_program, in_double
 
 ROUNDS = 15
 
@@ -92,7 +94,7 @@ def main() -> None:
     d = ea.derive(conv)
     print(f"{d}\n\nthe derivation\n{d.explain()}\n\nits kernels\n{d.best.source('c')}")
     runs = contestants(d, arrays)
-    expected = ea.execute(conv, **{k: v.astype(np.float64) for k, v in arrays.items()})
+    expected = execute(in_double(as_program(conv)), arrays)["O"]
     errors = {name: float(np.abs(run() - expected).max() / np.abs(expected).max()) for name, run in runs.items()}
     seconds = interleaved(runs)
     own = seconds["einalg, derived"]

@@ -16,10 +16,9 @@ from derive.history import History
 from derive.moves import Move, Rule
 from derive.proof import Proof, prove
 from derive.search import Budget
-from einalg.dtypes import is_float
 from einalg.errors import DeviceError, NotationError
 from einalg.kernel import Kernel
-from einalg.program import Program
+from einalg.program import Program, in_double
 
 TARGETS = ("cpu",)
 _REPEATS = 5  # at least; more until `_SECONDS` are spent
@@ -48,11 +47,10 @@ class _Machine:
         return [median(times) for times in spent]
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs computed in double precision, statement by statement as they are written."""
+        """The outputs computed in double precision, as they are written."""
         from einalg.execute import execute
 
-        wide = {name: np.asarray(a, np.float64) if is_float(program.tensors[name].dtype) else a for name, a in arrays.items()}
-        return execute(program, wide)
+        return execute(in_double(program), arrays)
 
 
 def _target(target: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import Basic
 
+from einalg.dtypes import is_float
 from einalg.errors import NotationError
 from einalg.scope import Scope
 from einalg.access import Node, Tensor
@@ -166,3 +167,14 @@ def _check_order(program: Program) -> None:
             if tensor.role != "intermediate" and used in program.names:
                 raise NotationError(f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them")
         known[name] = statement_tensor(name, scope)
+
+
+def in_double(program: Program) -> Program:
+    """The same program with its floating-point tensors, and so everything computed from them, in double precision."""
+    wide = {name: Tensor(name, t.axes, "f64" if is_float(t.dtype) else t.dtype, t.role) for name, t in program.tensors.items()}
+    statements = []
+    for name, scope in program.statements:
+        widened = substitute_tensors(scope, wide)
+        statements.append((name, widened))
+        wide[name] = statement_tensor(name, widened)
+    return Program(statements, program.outputs)
