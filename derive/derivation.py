@@ -28,6 +28,7 @@ log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
 SHORTLIST = 4  # candidates that are proven, checked and measured
+NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
 
@@ -128,7 +129,14 @@ class Derivation:
             for c in self.candidates
         ]
         s = self.stats
-        stats = {"states": s.states, "candidates": s.candidates, "seconds": s.seconds, "duplicates": s.duplicates, "stopped": s.stopped}
+        stats = {
+            "states": s.states,
+            "generated": s.generated,
+            "candidates": s.candidates,
+            "seconds": s.seconds,
+            "duplicates": s.duplicates,
+            "stopped": s.stopped,
+        }
         content = {"expression": record.program_record(self.expression), "candidates": rows, "stats": {**stats, "rejected": dict(s.rejected)}}
         record.write(path, KIND, content)
 
@@ -139,7 +147,7 @@ class Derivation:
         expression = record.program_from_record(content.get("expression"))
         try:
             candidates = [_loaded(expression, row, rules, backend) for row in content["candidates"]]
-            kept = {k: v for k, v in content["stats"].items() if k in ("states", "candidates", "seconds", "duplicates", "stopped")}
+            kept = {k: v for k, v in content["stats"].items() if k in ("states", "generated", "candidates", "seconds", "duplicates", "stopped")}
             stats = Stats(**kept)
             stats.rejected.update(content["stats"].get("rejected", {}))
         except (KeyError, TypeError, AttributeError, ValueError, RuleError) as error:
@@ -186,8 +194,15 @@ def derivation(
     kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
     if backend is not None and measure:
         kept = _checked(start, kept, backend, stats, seed)
-    kept.sort(key=lambda c: (not c.measured and any(k.measured for k in kept), c.cost))
-    return Derivation(start, kept, stats, backend)
+    return Derivation(start, _ranked(kept), stats, backend)
+
+
+def _ranked(candidates: list[Candidate]) -> list[Candidate]:
+    """Cheapest first, the measured before the estimated; where costs are as good as equal, fewer moves first."""
+    measured = any(c.measured for c in candidates)
+    ordered = sorted(candidates, key=lambda c: (measured and not c.measured, c.cost))
+    equal = [c for c in ordered if c.measured == ordered[0].measured and c.cost <= ordered[0].cost * (1 + NOISE)]
+    return [*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]]
 
 
 def _proven(start: Program, found: Found, backend: Backend | None, stats: Stats) -> Candidate | None:

@@ -45,9 +45,10 @@ class Budget:
 
 @dataclass
 class Stats:
-    """What a search did: `states` expanded, `candidates` found, `duplicates` met again, `rejected` candidates by reason."""
+    """What a search did: `states` expanded, programs `generated`, `candidates` found, `duplicates` met again, `rejected` by reason."""
 
     states: int = 0
+    generated: int = 0
     candidates: int = 0
     seconds: float = 0.0
     duplicates: int = 0
@@ -153,6 +154,7 @@ class _Search:
             except EinalgError as error:
                 log.warning("%s was proposed but does not apply: %s", move, error)
                 continue
+            self.stats.generated += 1
             identity = key(following)
             if identity in self.seen:
                 self.stats.duplicates += 1
