@@ -241,6 +241,19 @@ class Scope(Node, Indexable, Basic):
 
         return tensors(self)
 
+    def __hash__(self) -> int:
+        if self._mhash is None:
+            self._mhash = hash(("Scope", self.box, type(self.body).__name__))  # cheap: only `==` needs the names out of the way
+        return self._mhash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Scope) and self.box == other.box and self._hashable_content() == other._hashable_content()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def _hashable_content(self) -> tuple[Any, ...]:
         if self._alpha is None:
             from einalg.traverse import with_positional_names
