@@ -1,0 +1,68 @@
+"""Arrays given by a user, as kernels read them: contiguous, aligned, of the tensor's shape and type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from einalg.access import Tensor
+from einalg.dtypes import is_float, numpy_dtype
+from einalg.errors import ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str, Array]:
+    """Every tensor's array; `ShapeError` where one is missing, surplus, misshapen or of a type that would lose its values."""
+    surplus = sorted(set(arrays) - set(tensors))
+    if surplus:
+        raise ShapeError(f"{surplus[0]} is not an input of the program; the inputs are {', '.join(tensors) or 'none'}")
+    missing = [name for name in tensors if name not in arrays]
+    if missing:
+        raise ShapeError(f"no array is given for {missing[0]}, of shape {tensors[missing[0]].shape}\n  pass {missing[0]}=array")
+    return {name: load(tensor, arrays[name]) for name, tensor in tensors.items()}
+
+
+def load(tensor: Tensor, value: Any) -> Array:
+    """One array, copied only where its layout or type is another one.
+
+    >>> load(Tensor("A", (2,), "f32"), [1, 2])
+    array([1., 2.], dtype=float32)
+    """
+    dtype = numpy_dtype(tensor.dtype)
+    if type(value) is np.ndarray and value.dtype == dtype and value.shape == tensor.shape and value.flags.carray:
+        return value
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
+    if array.shape != tensor.shape:
+        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+    _check_type(tensor, array, dtype)
+    array = np.asarray(array, dtype, order="C")
+    return array if array.flags.aligned else array.copy()
+
+
+def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
+    given = array.dtype
+    if given.kind in "biuf" and (is_float(tensor.dtype) or np.can_cast(given, dtype)):
+        return
+    if given.kind in "biu":
+        low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
+            return
+        raise ShapeError(f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} holds values outside [{low}, {high}]")
+    raise ShapeError(f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is given\n  convert it: array.astype({dtype.name!r})")
+
+
+def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
+    """Random arrays for every tensor, for timing: floats in [0.5, 1), integers from 0 to 3."""
+    random = np.random.default_rng(seed)
+    arrays = {}
+    for name, tensor in tensors.items():
+        dtype = numpy_dtype(tensor.dtype)
+        values = random.random(tensor.shape, np.float32) * 0.5 + 0.5 if dtype.kind == "f" else random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape)
+        arrays[name] = values.astype(dtype)
+    return arrays

@@ -1,0 +1,366 @@
+"""The loop IR as C that a person can read, with the index names of the expression (design §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, isinf, isnan, prod
+from typing import Any
+
+from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_helper, vector_declarations
+from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Let, Number, Put, Ref, Statement, Value, walk
+from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
+from einalg.affine import Affine, FloorDiv, Index
+from einalg.errors import CodegenError
+from einalg.scope import Constraint
+
+SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
+LIMITS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1)}
+SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
+Text = tuple[str, int]  # C text and how tightly it binds
+
+
+def c_source(functions: Sequence[Function]) -> str:
+    """A C file with one static function for each kernel, and for each an entry `kernel_<position>(void *const *buffers)`.
+
+    The entry takes the inputs in order, then the output.
+    """
+    printers = [_Printer(function, position) for position, function in enumerate(functions)]
+    texts = [printer.function() for printer in printers]
+    helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
+    uses_half = any(b.dtype == "f16" for f in functions for b in (*f.inputs, f.output))
+    called = [(node.op, node.dtype) for f in functions for node in walk(f) if isinstance(node, Apply)]
+    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>", *vector_declarations(called)]
+    head += [*([HALF.rstrip()] if uses_half else []), *helpers]
+    return "\n".join(head) + "\n\n" + "\n".join(texts)
+
+
+def entry_name(position: int) -> str:
+    """The exported function of the kernel at `position` of a C file."""
+    return f"kernel_{position}"
+
+
+def index_type(function: Function) -> str:
+    """`int` where every offset and index value fits, else `int64_t`."""
+    largest = max((prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1)
+    bounds = [abs(v) for node in walk(function) if isinstance(node, For) for v in node.range]
+    forms = [abs(v) for node in walk(function) if isinstance(node, Affine) for v in (node.const, *(c for _, c in node.terms))]
+    return "int" if max([largest, *bounds]) * max([1, *forms]) < 2**30 or max([largest, *bounds, *forms]) < 2**15 else "int64_t"
+
+
+@dataclass
+class _Names:
+    """C identifiers for names of tensors and indices: the same wherever C allows it."""
+
+    given: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __call__(self, kind: str, name: str) -> str:
+        if (kind, name) not in self.given:
+            plain = "".join(ch if ch.isascii() else f"u{ord(ch):x}" for ch in name)
+            while plain in RESERVED or plain in self.given.values() or plain.startswith("kernel_") or plain.endswith(tuple(C_TYPES)):
+                plain += "_"
+            self.given[kind, name] = plain
+        return self.given[kind, name]
+
+
+class _Printer:
+    def __init__(self, function: Function, position: int):
+        self.source, self.position = function, position
+        self.names = _Names()
+        self.helpers: set[str] = set()
+        self.index = index_type(function)
+        self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
+        nodes = [node for node in walk(function) if isinstance(node, Ref) and node.buf.space == "global"]
+        self.flat = {r.buf.name for r in nodes} - {r.buf.name for r in nodes if r.buf.shape == self.shapes[r.buf.name]}
+        self.ranges: dict[Index, tuple[int, int]] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+
+    def function(self) -> str:
+        function = self.source
+        buffers = (*function.inputs, function.output)
+        arguments = ", ".join(self.argument(b, b is not function.output) for b in buffers)
+        self.statements(function.body)
+        name = f"{self.names('buf', function.output.name)}_{self.position}"
+        passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
+        comment = f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/") if function.comment else ""
+        entry = f"void {entry_name(self.position)}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
+        return f"{comment}static void {name}({arguments}) {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n" + entry
+
+    def argument(self, buf: Buf, read: bool) -> str:
+        inner = "" if buf.name in self.flat else "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
+        name = self.names("buf", buf.name)
+        target = f"(*restrict {name}){inner}" if inner else f"*restrict {name}"
+        return f"{'const ' if read else ''}{C_TYPES[buf.dtype]} {target}"
+
+    # Statements.
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def statements(self, body: Sequence[Statement]) -> None:
+        skip = False
+        for statement, after in zip(body, [*body[1:], None]):
+            if skip:
+                skip = False
+            elif isinstance(statement, Alloc) and isinstance(after, Put) and after.ref.buf == statement.buf and after.op == "=":
+                name, value = self.names("buf", statement.buf.name), self.operand(after.value, computed(statement.buf.dtype))
+                self.line(f"{C_TYPES[statement.buf.dtype]} {name} = {value};")
+                skip = True
+            else:
+                self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        if isinstance(statement, For):
+            return self.loop(statement)
+        if isinstance(statement, If):
+            return self.branch(statement, "if")
+        if isinstance(statement, Put):
+            return self.line(self.put(statement))
+        if isinstance(statement, Let):
+            self.line(f"const {self.index} {self.names('index', statement.index.name)} = {self.form(statement.value)};")
+            self.ranges[statement.index] = statement.range
+            return
+        buf = statement.buf
+        self.line(f"{C_TYPES[buf.dtype]} {self.names('buf', buf.name)}{''.join(f'[{n}]' for n in buf.shape)};")
+
+    def put(self, put: Put) -> str:
+        ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
+        value = self.operand(put.value, dtype)
+        if put.op in ("max", "min"):
+            return f"{ref} = {self.call(put.op, dtype)}({ref}, {value});"
+        if put.ref.dtype == "f16":
+            value = f"store_half({value})"
+        elif put.ref.dtype == "bool" and put.value.dtype != "bool":
+            value = f"({value}) != 0"
+        return f"{ref} {put.op} {value};"
+
+    def branch(self, statement: If, word: str) -> None:
+        self.line(f"{word} ({self.expression(statement.test)}) {{")
+        self.body(statement.then)
+        if len(statement.orelse) == 1 and isinstance(statement.orelse[0], If):
+            return self.branch(statement.orelse[0], "} else if")
+        if statement.orelse:
+            self.line("} else {")
+            self.body(statement.orelse)
+        self.line("}")
+
+    def body(self, body: Sequence[Statement]) -> None:
+        self.depth += 1
+        self.statements(body)
+        self.depth -= 1
+
+    def loop(self, loop: For, inside: bool = False) -> None:
+        if not inside and (pragma := self.pragma(loop)):
+            self.line(pragma)
+        before = self.ranges.get(loop.index)
+        low, high = self.bound(loop.low), self.bound(loop.high)
+        self.ranges[loop.index] = loop.range
+        name = self.names("index", loop.index.name)
+        self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
+        self.depth += 1
+        if loop.kind == "par" and _nested(loop):
+            self.loop(loop.body[0], inside=True)  # pyright: ignore
+        else:
+            self.statements(loop.body)
+        self.depth -= 1
+        self.line("}")
+        if before is not None:
+            self.ranges[loop.index] = before
+
+    def pragma(self, loop: For) -> str:
+        if loop.kind == "par":
+            count, inner = 1, loop
+            while _nested(inner):
+                inner, count = inner.body[0], count + 1
+            flat = count == 1 and not any(isinstance(n, For) for s in loop.body for n in walk(s))
+            return f"#pragma omp parallel for{' simd' if flat else ''}{f' collapse({count})' if count > 1 else ''} schedule(static)"
+        if loop.kind == "vec":
+            return "#pragma omp simd" + self.reduction_clause(loop)
+        return f"#pragma GCC unroll {loop.extent or 8}" if loop.kind == "unroll" else ""
+
+    def reduction_clause(self, loop: For) -> str:
+        nodes = [n for s in loop.body for n in walk(s)]
+        own = {n.buf for n in nodes if isinstance(n, Alloc)}
+        sums = {n.ref.buf: n.op for n in nodes if isinstance(n, Put) and not n.ref.buf.shape and n.ref.buf.space == "reg" and n.ref.buf not in own}
+        return "".join(f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items())
+
+    # Index expressions.
+
+    def bound(self, bound: Any) -> str:
+        if isinstance(bound, Affine):
+            return self.form(bound)
+        first, *others = bound.of
+        text = self.bound(first)
+        for other in others:
+            text = f"{self.index_call(f'index_{bound.op}')}({text}, {self.bound(other)})"
+        return text
+
+    def form(self, form: Affine) -> str:
+        parts = []
+        for atom, coefficient in sorted(form.terms, key=lambda term: -term[1]):
+            text = self.atom(atom)
+            parts.append((coefficient < 0, text if abs(coefficient) == 1 else f"{abs(coefficient)}*{text}"))
+        if form.const or not parts:
+            parts.append((form.const < 0, str(abs(form.const))))
+        (negative, text), *others = parts
+        return ("-" if negative else "") + text + "".join(f" {'-' if minus else '+'} {t}" for minus, t in others)
+
+    def atom(self, atom: Any) -> str:
+        if isinstance(atom, Index):
+            return self.names("index", atom.name)
+        inside = self.form(atom.argument)
+        whole = isinstance(atom, FloorDiv)
+        if atom.argument.interval(self.ranges)[0] >= 0:
+            plain = f"({inside})" if len(atom.argument.terms) > 1 or atom.argument.const or " " in inside or "*" in inside else inside
+            return f"({plain} {'/' if whole else '%'} {atom.divisor})"
+        return f"{self.index_call('floor_div' if whole else 'floor_mod')}({inside}, {atom.divisor})"
+
+    def condition(self, condition: Constraint) -> str:
+        left, right = condition.sides()
+        if condition.relation == "==":
+            return f"{self.form(left)} == {self.form(right)}"
+        return f"{self.form(left)} >= {self.form(right)}" if left.terms else f"{self.form(right)} <= {self.form(left)}"
+
+    def index_call(self, name: str) -> str:
+        self.helpers.add(index_helper(name, self.index))
+        return name
+
+    # Values.
+
+    def ref(self, ref: Ref) -> str:
+        name = self.names("buf", ref.buf.name)
+        if not ref.buf.shape:
+            return f"{name}[0]" if ref.buf.space == "global" else name
+        if len(ref.buf.shape) < len(self.shapes.get(ref.buf.name, ())) and ref.buf.name not in self.flat:
+            read = "" if ref.buf.name == self.source.output.name else "const "
+            name = f"(({read}{C_TYPES[ref.buf.dtype]} *){name})"
+        return name + "".join(f"[{self.form(s)}]" for s in ref.subscripts)
+
+    def expression(self, value: Value) -> str:
+        return self.text(value)[0]
+
+    def operand(self, value: Value, dtype: str, binds: int = SELECT) -> str:
+        """A value in type `dtype`, in brackets where it binds less tightly than `binds`."""
+        if isinstance(value, Number):
+            text = literal(value.value, dtype)
+            return f"({text})" if text.startswith("-") and binds > SUM else text
+        text, own = self.text(value)
+        if value.dtype == "f16":
+            text, own = f"load_half({text})", ATOM
+        if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):
+            text, own = f"({C_TYPES[dtype]}){_bracketed(text, own, UNARY)}", UNARY
+        return _bracketed(text, own, binds)
+
+    def text(self, value: Value) -> Text:
+        if isinstance(value, Ref):
+            return self.ref(value), ATOM
+        if isinstance(value, Number):
+            return literal(value.value, value.dtype), ATOM
+        if isinstance(value, IndexNumber):
+            text = self.form(value.form)
+            return text, ATOM if text.isidentifier() else SELECT
+        if isinstance(value, Holds):
+            return " && ".join(self.condition(c) for c in value.conditions), COMPARE if len(value.conditions) == 1 else LOGIC
+        return self.apply(value)
+
+    def apply(self, value: Apply) -> Text:
+        op, dtype, arguments = value.op, value.dtype, value.arguments
+        if op == "add":
+            return self.sum(arguments, dtype), SUM
+        if op == "mul":
+            return " * ".join(self.operand(a, dtype, UNARY) for a in arguments), PRODUCT
+        if op == "div":
+            return f"{self.operand(arguments[0], dtype, PRODUCT)} / {self.operand(arguments[1], dtype, UNARY)}", PRODUCT
+        if op == "neg":
+            return f"-{self.operand(arguments[0], dtype, UNARY)}", SUM
+        if op == "select":
+            test, yes, no = arguments
+            return f"{self.operand(test, 'bool', LOGIC)} ? {self.operand(yes, dtype, LOGIC)} : {self.operand(no, dtype, SELECT)}", SELECT
+        if op in SIGNS:
+            shared = common(arguments)
+            return f" {SIGNS[op]} ".join(self.operand(a, shared, SUM) for a in arguments), COMPARE
+        if op in ("and", "or"):
+            return f" {'&&' if op == 'and' else '||'} ".join(self.operand(a, "bool", ATOM) for a in arguments), LOGIC
+        if op == "not":
+            return f"!{self.operand(arguments[0], 'bool', ATOM)}", UNARY
+        if op == "cast":
+            return self.operand(arguments[0], dtype, UNARY), UNARY
+        return self.function_call(op, arguments, dtype), ATOM
+
+    def sum(self, arguments: Iterable[Value], dtype: str) -> str:
+        parts: list[str] = []
+        for argument in sorted(arguments, key=_is_negative):
+            minus = _is_negative(argument) and bool(parts)
+            value = _negated(argument) if minus else argument
+            parts.append(("- " if minus else "+ ") + self.operand(value, dtype, PRODUCT))
+        return " ".join(parts).removeprefix("+ ")
+
+    def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:
+        if op in ("max", "min"):
+            text = self.operand(arguments[0], dtype)
+            for other in arguments[1:]:
+                text = f"{self.call(op, dtype)}({text}, {self.operand(other, dtype)})"
+            return text
+        if op == "ipow":
+            assert isinstance(arguments[1], Number)
+            return f"{self.call(f'ipow{arguments[1].value}', dtype)}({self.operand(arguments[0], dtype)})"
+        passed = ", ".join(self.operand(a, dtype) for a in arguments)
+        if op in MATH:
+            return f"{op}{'f' if dtype == 'f32' else ''}({passed})"
+        return f"{self.call(op, dtype)}({passed})"
+
+    def call(self, name: str, dtype: str) -> str:
+        self.helpers.add(helper(name, dtype))
+        return f"{name}_{dtype}"
+
+
+def _nested(loop: For) -> bool:
+    """Whether a loop and the one directly inside it are shared by threads together."""
+    return len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.body[0].kind == "par"
+
+
+def _bracketed(text: str, own: int, binds: int) -> str:
+    return f"({text})" if own < binds or own == SELECT else text
+
+
+def _is_negative(value: Value) -> bool:
+    return (isinstance(value, Apply) and value.op == "neg") or (isinstance(value, Number) and value.value < 0)
+
+
+def _negated(value: Any) -> Value:
+    return value.arguments[0] if isinstance(value, Apply) else Number(-value.value, value.dtype)
+
+
+def literal(value: Any, dtype: str) -> str:
+    """A constant in C, exactly.
+
+    >>> literal(0.1, "f32"), literal(float("-inf"), "f64"), literal(float("-inf"), "i32"), literal(True, "bool")
+    ('0.1f', '-INFINITY', 'INT32_MIN', 'true')
+    """
+    if dtype == "bool":
+        return "true" if value else "false"
+    if dtype in LIMITS or dtype == WEAK:
+        return _integer(value, dtype)
+    suffix = "f" if dtype == "f32" else ""
+    if isinstance(value, Fraction):
+        return f"({float(value.numerator)!r}{suffix}/{float(value.denominator)!r}{suffix})"
+    if isnan(value):
+        return "NAN"
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf if value > 0 else -inf
+    return f"{'-' if number < 0 else ''}INFINITY" if isinf(number) else f"{number!r}{suffix}"
+
+
+def _integer(value: Any, dtype: str) -> str:
+    low, high = LIMITS.get(dtype, LIMITS["i64"])
+    number = (low if value < 0 else high) if isinf(value) else int(value)
+    if not low <= number <= high:
+        raise CodegenError(f"the constant {value} does not fit the type {dtype}\n  use a tensor of a wider type, or of floating point")
+    if number in (-(2**31), -(2**63)):
+        return "INT32_MIN" if number == -(2**31) else "INT64_MIN"
+    return f"{number}{'ULL' if number >= 2**63 else 'LL' if abs(number) >= 2**31 else ''}"

@@ -1,0 +1,183 @@
+"""Compiled programs: generated kernels and library calls behind one function of arrays (design §10, §12)."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from codegen.arguments import loaded, sample
+from codegen.c_printer import c_source, entry_name
+from codegen.compiler import TIMEOUT, Compiler, find_compiler
+from codegen.ir import Function
+from codegen.libraries import Buffers, Run, bind
+from codegen.lower import lower
+from codegen.schedule import DEFAULT, Schedule
+from einalg.dtypes import numpy_dtype
+from einalg.errors import CodegenError
+from einalg.kernel import EOP, Kernel
+from einalg.program import Program
+from einalg.scope import Scope
+
+LOG = logging.getLogger("einalg")
+FIND = "find"  # the compiler of this machine
+GENERATED, NUMPY = "generated", "numpy executor"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel with the call that runs it."""
+
+    kernel: Kernel
+    library: str
+    run: Run
+
+
+class Compiled:
+    """A program that runs: call it with its inputs by name.
+
+    `kernels` are the program's kernels, generated ones with their source. Returns a new array, or a dict of them for a program of
+    several outputs. Calls from several threads at once are safe.
+    """
+
+    def __init__(self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: str):
+        self.program, self.kernels, self.target = program, tuple(kernels), target
+        self._steps, self._text = tuple(steps), text
+        self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements}
+        self._memory = threading.local()
+
+    def __call__(self, **arrays: Any) -> Any:
+        buffers = self._buffers(arrays)
+        for step in self._steps:
+            step.run(buffers)
+        outputs = self.program.outputs
+        return {name: buffers[name] for name in outputs} if len(outputs) > 1 else buffers[outputs[0]]
+
+    def source(self, language: str = "c") -> str:
+        """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
+        if language != "c":
+            raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c')")
+        return self._text
+
+    def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
+        """Seconds that each kernel takes, by its output: the median of `repeats` runs of the program after a first one.
+
+        Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
+        """
+        buffers = self._buffers(arrays or sample(self.program.tensors))
+        spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._steps}
+        for _ in range(1 + max(1, repeats)):
+            for step in self._steps:
+                began = perf_counter()
+                step.run(buffers)
+                spent[step.kernel.output].append(perf_counter() - began)
+        return {name: median(seconds[1:]) for name, seconds in spent.items()}
+
+    def __repr__(self) -> str:
+        width = max(len(step.library) for step in self._steps)
+        return "\n".join([f"Compiled for {self.target}:", *(f"  {step.library:{width}}  {step.kernel}" for step in self._steps)])
+
+    def _buffers(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """The inputs as the kernels read them, new memory for the outputs, and memory that is kept for what is between."""
+        buffers = loaded(self.program.tensors, arrays)
+        kept = self._memory.__dict__
+        for name, (shape, dtype) in self._shapes.items():
+            if name in self.program.outputs:
+                buffers[name] = np.empty(shape, dtype)
+            else:
+                if name not in kept:
+                    kept[name] = np.empty(shape, dtype)
+                buffers[name] = kept[name]
+        return buffers
+
+
+def compile_program(
+    program: Program,
+    kernels: Sequence[Kernel] | None = None,
+    target: str = "cpu",
+    compiler: Compiler | str | None = FIND,
+    schedule: Schedule = DEFAULT,
+    timeout: float = TIMEOUT,
+) -> Compiled:
+    """A flat program (no nested scopes) and one kernel a statement, in order, as something that runs.
+
+    Operators that no library here has are generated like eOperators, which is also what happens without `kernels`. `compiler=None`
+    runs the program through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds, for the
+    compiler. Raises `CodegenError`.
+
+    >>> import einalg as ea
+    >>> from einalg.program import as_program
+    >>> run = compile_program(as_program(ea.parse("O[i] += A[i,j]", A=(2, 3))))
+    >>> run(A=[[1, 2, 3], [4, 5, 6]])
+    array([ 6., 15.], dtype=float32)
+    """
+    if target != "cpu":
+        raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu'")
+    kernels = _checked(program, kernels)
+    if compiler == FIND:
+        compiler = find_compiler()
+        if compiler is None:
+            LOG.warning("einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC")
+    if not isinstance(compiler, Compiler):
+        return Compiled(program, kernels, target, [_executed(program, kernels)], "")
+    steps, text = _steps(program, kernels, compiler, schedule, timeout)
+    return Compiled(program, [step.kernel for step in steps], target, steps, text)
+
+
+def _checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
+    """One kernel a statement, each with the statement's scope."""
+    if kernels is None:
+        kernels = [Kernel(EOP, {it.index.name: it.extent for it in s.iterators}, tuple(s.tensors), name) for name, s in program.statements]
+    outputs = [kernel.output for kernel in kernels]
+    if outputs != list(program.names):
+        raise CodegenError(f"the kernels compute {', '.join(outputs) or 'nothing'}, but the program has the statements {', '.join(program.names)}")
+    return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
+
+
+def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float) -> tuple[list[Step], str]:
+    """A step for each kernel, and the one C file with all that is generated."""
+    known: dict[str, Scope] = dict(program.statements)
+    bound = [bind(kernel, known[kernel.output]) if kernel.op != EOP else None for kernel in kernels]
+    functions = [lower(k.output, known[k.output], known, schedule) for k, found in zip(kernels, bound) if found is None]
+    text = c_source(functions)
+    library = compiler.load(text, timeout) if functions else None
+    steps, position = [], 0
+    for kernel, found in zip(kernels, bound):
+        if found is not None:
+            steps.append(Step(kernel, *found))
+            continue
+        function = functions[position]
+        sourced = replace(kernel, source=c_source([function]))
+        steps.append(Step(sourced, GENERATED, _called(getattr(library, entry_name(position)), function)))
+        position += 1
+    return steps, text
+
+
+def _called(entry: Any, function: Function) -> Run:
+    """A call of a compiled kernel with the addresses of its buffers."""
+    names = [b.name for b in (*function.inputs, function.output)]
+    block = ctypes.c_void_p * len(names)
+    entry.argtypes, entry.restype = [ctypes.c_void_p], None
+
+    def run(buffers: Buffers) -> None:
+        entry(block(*[buffers[name].__array_interface__["data"][0] for name in names]))
+
+    return run
+
+
+def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:
+    """The whole program through the NumPy executor."""
+    from einalg.execute import execute
+
+    def run(buffers: Buffers) -> None:
+        for name, value in execute(program, buffers).items():
+            buffers[name][...] = value
+
+    return Step(kernels[-1], NUMPY, run)

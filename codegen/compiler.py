@@ -1,0 +1,163 @@
+"""The system's C compiler: found, tried out, and run on generated sources (design §10)."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from codegen import cache
+from einalg.errors import CodegenError
+
+LOG = logging.getLogger("einalg")
+TIMEOUT = 300.0  # seconds for one source
+PROBE_TIMEOUT = 30.0
+NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
+# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math.
+WANTED = (
+    "-march=native", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
+    "-mprefer-vector-width=512",
+)  # fmt: skip
+INSTEAD = {"-march=native": "-mcpu=native", "-fopenmp": "-fopenmp-simd"}
+VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))
+PROBE = """\
+#include <math.h>
+#include <stdint.h>
+#if EINALG_VECTOR_MATH >= 1
+__attribute__((simd("notinbranch"))) float expf(float);
+#endif
+#if EINALG_VECTOR_MATH >= 2
+__attribute__((simd("notinbranch"))) float tanhf(float);
+#else
+#define tanhf sqrtf
+#endif
+float probe(const float *restrict a, float *restrict b, int n) {
+  float total = 0;
+  #pragma omp simd
+  for (int i = 0; i < n; ++i) b[i] = expf(a[i]) + tanhf(a[i]);
+  #pragma omp parallel for reduction(+:total)
+  for (int i = 0; i < n; ++i) total += a[i];
+  return total;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that works, with the flags that it accepts."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+
+    def key(self, source: str) -> str:
+        """What a compiled source is stored under: it changes with everything that the machine code depends on."""
+        parts = (source, *self.command, self.version, *self.flags, cpu())
+        return sha256("\0".join(parts).encode()).hexdigest()
+
+    def compile(self, source: str, timeout: float = TIMEOUT) -> Path:
+        """The shared object of a C source, from the cache or compiled now; `CodegenError` with the compiler's message.
+
+        `timeout` is in seconds.
+        """
+        key = self.key(source)
+        return cache.find(key) or cache.store(key, self._run(source, timeout))
+
+    def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
+        """The shared object of a C source, loaded into this process."""
+        path = self.compile(source, timeout)
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            raise CodegenError(f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder") from None
+
+    def _run(self, source: str, timeout: float) -> bytes:
+        try:
+            return _run((*self.command, *self.flags), source, timeout)
+        except subprocess.TimeoutExpired:
+            raise CodegenError(
+                f"{self.command[0]} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
+            ) from None
+        except OSError as error:
+            raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  set CC to a C compiler") from None
+
+
+def find_compiler() -> Compiler | None:
+    """The first C compiler that works: `$CC`, else cc, gcc or clang of the PATH; None where there is none."""
+    return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=16)
+def _find(chosen: str, path: str) -> Compiler | None:
+    commands = [tuple(shlex.split(chosen))] if chosen.strip() else []
+    for command in (*commands, ("cc",), ("gcc",), ("clang",)):
+        program = shutil.which(command[0], path=path or None)
+        reason = f"{command[0]} is not found"
+        if program:
+            try:
+                return _tried((program, *command[1:]))
+            except (CodegenError, OSError, subprocess.TimeoutExpired) as error:
+                reason = str(error)
+        if command in commands or program:
+            LOG.warning("einalg: the C compiler %s does not work: %s", " ".join(command), reason)
+    return None
+
+
+def _tried(command: tuple[str, ...]) -> Compiler:
+    """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
+    version = subprocess.run((*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False).stdout
+    wanted = tuple(flag for flag in WANTED if platform.machine().lower() in ("x86_64", "amd64") or not flag.startswith("-mprefer"))
+    best = (*wanted, *VECTOR_MATH[0])
+    if not _accepts(command, (*NEEDED, *best)):
+        _run((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
+        best = ()
+        for choices in [*((flag, INSTEAD.get(flag)) for flag in wanted), VECTOR_MATH]:
+            flags = ((choice,) if isinstance(choice, str) else choice for choice in choices if choice)
+            best += next((more for more in flags if _accepts(command, (*NEEDED, *best, *more))), ())
+    return Compiler(command, version, (*NEEDED, *best, "-lm"))
+
+
+def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
+    try:
+        _run((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT)
+    except CodegenError:
+        return False
+    return True
+
+
+def _run(command: Sequence[str], source: str, timeout: float) -> bytes:
+    """Compile a source in a folder of its own, and give the shared object."""
+    with tempfile.TemporaryDirectory(prefix="einalg-") as folder:
+        text, out = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
+        text.write_text(source)
+        libraries = [flag for flag in command if flag.startswith("-l")]
+        flags = [flag for flag in command if not flag.startswith("-l")]
+        done = subprocess.run(
+            [*flags, str(text), "-o", str(out), *libraries],
+            capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+        if done.returncode or not out.exists():
+            message = "\n".join(done.stderr.strip().splitlines()[:12]) or f"exit status {done.returncode}"
+            raise CodegenError(f"{command[0]} refused the generated code:\n{message}")
+        return out.read_bytes()
+
+
+@lru_cache(maxsize=1)
+def cpu() -> str:
+    """What `-march=native` depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()} {platform.node()}"
+    wanted = ("model name", "flags", "features", "cpu part", "cpu implementer")
+    return "\n".join(dict.fromkeys(line for line in lines if line.lower().startswith(wanted))) + platform.machine()

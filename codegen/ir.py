@@ -1,0 +1,196 @@
+"""The loop IR: a small immutable tree that every printer reads and every schedule writes (design §10).
+
+Index arithmetic is `einalg.affine` itself; loop variables are its indices. Subscripts count from 0. Scalar values carry the
+type in which they are computed. A node says nothing about a target: `kind` and `space` are names that a printer maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Union
+
+from einalg.affine import Affine, Index
+from einalg.scope import Constraint
+
+KINDS = ("seq", "unroll", "vec", "par", "block", "thread")
+SPACES = ("global", "shared", "local", "reg")
+
+
+@dataclass(frozen=True, slots=True)
+class Buf:
+    """An array of `shape` elements of `dtype` in row-major order; `space` says where it lives.
+
+    A buffer of one axis with the name of another one is the flat view of its memory.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    space: str = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One element of a buffer: a value where it is read, a place where it is written."""
+
+    buf: Buf
+    subscripts: tuple[Affine, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.buf.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant: an int, a bool, a float or a `Fraction`, exactly."""
+
+    value: int | float | Fraction
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexNumber:
+    """Index arithmetic in the place of a number."""
+
+    form: Affine
+    dtype: str = "i64"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Whether all of some conditions on indices hold."""
+
+    conditions: tuple[Constraint, ...]
+    dtype: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function: `add mul div neg max min select lt eq and not cast exp …`, computed in `dtype`."""
+
+    op: str
+    arguments: tuple[Value, ...]
+    dtype: str
+
+
+Value = Union[Ref, Number, IndexNumber, Holds, Apply]
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The `max` or `min` of index expressions: a loop bound that depends on outer loops."""
+
+    op: str
+    of: tuple[Bound, ...]
+
+
+Bound = Union[Affine, Extreme]
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Declare a buffer for the statements that follow it in the same body."""
+
+    buf: Buf
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Name an index expression for the statements that follow it in the same body; `range` encloses its value."""
+
+    index: Index
+    value: Affine
+    range: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`ref op value`, where op is `= += *= max min`."""
+
+    ref: Ref
+    op: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop."""
+
+    index: Index
+    low: Bound
+    high: Bound
+    range: tuple[int, int]
+    body: tuple[Statement, ...]
+    kind: str = "seq"
+
+    @property
+    def extent(self) -> int | None:
+        """The number of steps, where it does not depend on outer loops."""
+        if isinstance(self.low, Affine) and isinstance(self.high, Affine):
+            steps = self.high - self.low
+            return max(0, steps.const) if not steps.terms else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Run `then` where `test` holds, else `orelse`."""
+
+    test: Value
+    then: tuple[Statement, ...]
+    orelse: tuple[Statement, ...] = ()
+
+
+Statement = Union[Alloc, Let, Put, For, If]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One kernel: it reads `inputs` and writes every element of `output`, which overlaps none of them."""
+
+    name: str
+    inputs: tuple[Buf, ...]
+    output: Buf
+    body: tuple[Statement, ...]
+    comment: str = ""
+
+
+def children(node: Any) -> Iterator[Any]:
+    """The IR nodes and index expressions directly below a node."""
+    for field in fields(node):
+        value = getattr(node, field.name)
+        yield from (v for v in (value if isinstance(value, tuple) else (value,)) if _is_part(v))
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, (Affine, Constraint, Index)) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A node and everything below it, outer before inner."""
+    yield node
+    if is_dataclass(node):
+        for child in children(node):
+            yield from walk(child)
+
+
+def text(node: Any) -> str:
+    """A node spelled out in full, equal exactly for equal nodes.
+
+    >>> text(Put(Ref(Buf("O", (4,), "f32"), (Affine(2),)), "=", Number(1, "f32")))
+    "Put(Ref(Buf('O', (4,), 'f32', 'global'), (2,)), '=', Number(1, 'f32'))"
+    """
+    if isinstance(node, tuple):
+        return "(" + "".join(f"{text(v)}," for v in node) + ")"
+    if is_dataclass(node):
+        return f"{type(node).__name__}({', '.join(text(getattr(node, f.name)) for f in fields(node))})"
+    return str(node) if isinstance(node, (Affine, Constraint, Index)) else repr(node)
+
+
+def content_hash(node: Any) -> str:
+    """The key of a node in every cache: 64 hexadecimal digits."""
+    return sha256(text(node).encode()).hexdigest()

@@ -1,0 +1,213 @@
+"""A scope as a loop nest (design §10).
+
+The output is walked in the order in which it lies in memory. Loops are cut where a padded read enters or leaves its tensor, so
+that the inner parts need no guards. A small reduction is written out point by point in the innermost loop; a large one sums a row of
+neighbouring outputs, or one output at a time, whichever reads memory in order. A reduction stands outside the loops that it
+does not depend on, and its loops run only where it has something to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+
+from codegen.block import Block, Source, constant_bound
+from codegen.guards import PHASES, Place, cuts
+from codegen.ir import Bound, For, Function, Number, Put, Statement, walk
+from codegen.plan import Level, points
+from codegen.schedule import DEFAULT, Schedule, prefers_row
+from codegen.sums import add_row, contributing, hoist, outermost_reductions, value
+from einalg.affine import Affine, Index, affine
+from einalg.scope import Constraint, Reduce, Scope
+
+
+def lower(name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: Schedule = DEFAULT) -> Function:
+    """The loop nest of the statement `name = scope`, whose body reads tensors and earlier statements only.
+
+    `holes` are the scopes of earlier statements: those with conditions have no value at some points, which a padded read
+    must know. Raises `CodegenError` for a function without code.
+
+    >>> import einalg as ea
+    >>> f = lower("O", ea.parse("O[i] = A[i] + 1", A=(4,)))
+    >>> f.output.shape, f.body[0].extent, f.body[0].kind
+    ((4,), 4, 'vec')
+    """
+    return _Nest(Source(name, scope, holes or {}, schedule)).function()
+
+
+class _Nest:
+    """The loops over the output."""
+
+    def __init__(self, source: Source):
+        self.source, self.schedule = source, source.schedule
+        self.levels = source.plan.output
+        self.walked = {level.index for level in self.levels}
+        self.conditions = (*source.cutting, *source.plan.conditions)
+        self.threaded = self._threaded_levels()
+
+    def function(self) -> Function:
+        source = self.source
+        place = Place(source.plan.ranges, source.plan.fixed)
+        block = Block(place, {source.name, *source.buffers, *(i.name for i in source.plan.ranges)})
+        self.uncut = self._uncut(place)
+        if prod(source.output.shape):
+            self.nest(0, block)
+        body = tuple(self._parallel(s, self.threaded) for s in block.statements)
+        return Function(source.name, tuple(source.buffers.values()), source.output, body, str(source.scope))
+
+    def nest(self, depth: int, block: Block) -> None:
+        """The loops over the output from `depth` inwards."""
+        pending = block.place.open(self.source.scope.where)
+        if pending is None:
+            return self.zeros(depth, block)
+        here = [c for c in pending if block.place.is_bound(c)]
+        if here:
+            inside, outside = block.inner(block.place.given(here)), block.inner()
+            self.nest(depth, inside)
+            self.zeros(depth, outside)
+            return block.branch(here, inside, outside)
+        if depth == len(self.levels):
+            return block.put(self.source.target(block.place), "=", value(self.source, self.source.scope.body, block))
+        hoist(self.source, self.source.scope.body, block, bool(pending))
+        self.loop(depth, block)
+
+    def loop(self, depth: int, block: Block) -> None:
+        level = self.levels[depth]
+        parts = self.parts(level, block.place, depth == len(self.levels) - 1)
+        if depth == len(self.levels) - 1:
+            for low, high in parts:
+                self.row(level, low, high, block)
+        elif depth < self.threaded and len(parts) > 1:
+            inside = block.inner(block.place.loop(level.index, *level.range))
+            self.branches(level.index, parts, depth, inside)
+            block.loop(level.index, parts[0][0], parts[-1][1], inside)
+        else:
+            for low, high in parts:
+                self.part(level, low, high, block, depth)
+
+    def part(self, level: Level, low: Bound, high: Bound, block: Block, depth: int) -> None:
+        """One part of a loop, and all that is inside it."""
+        place = _inside(block.place, level, low, high)
+        if level.index in place.fixed:
+            return self.nest(depth + 1, block.beside(place))
+        inside = block.inner(place)
+        self.nest(depth + 1, inside)
+        block.loop(level.index, low, high, inside)
+
+    def branches(self, index: Index, parts: Sequence[tuple[Bound, Bound]], depth: int, block: Block) -> None:
+        """The parts of a loop that threads share, as one loop with a branch for each part."""
+        (low, high), *others = parts
+        first, last = constant_bound(low), constant_bound(high)
+        assert first is not None and last is not None
+        place = block.place.within(index, first, last)
+        if not others:
+            return self.nest(depth + 1, block.beside(place))
+        inside, outside = block.inner(place), block.inner()
+        self.nest(depth + 1, inside)
+        self.branches(index, others, depth, outside)
+        block.branch((Constraint(affine(last - 1) - affine(index), ">="),), inside, outside)
+
+    def parts(self, level: Level, place: Place, innermost: bool) -> list[tuple[Bound, Bound]]:
+        """Where a loop is cut; an innermost loop of a few steps everywhere, so that the one around it can use vector registers."""
+        low, high = place.bounded(level.low), place.bounded(level.high)
+        first, last = constant_bound(low), constant_bound(high)
+        if first is None or last is None or level.index in self.uncut:
+            return [(low, high)]
+        if innermost and last - first <= PHASES:
+            return [(affine(a), affine(a + 1)) for a in range(first, last)]
+        at = [first, *cuts(place, level.index, first, last, self.conditions), last]
+        return [(affine(a), affine(b)) for a, b in pairwise(at)]
+
+    def zeros(self, depth: int, block: Block) -> None:
+        """Points of the output outside the conditions of the scope hold 0."""
+        if depth == len(self.levels):
+            return block.put(self.source.target(block.place), "=", Number(0, self.source.output.dtype))
+        level = self.levels[depth]
+        inside = block.inner(block.place.loop(level.index, *level.range))
+        self.zeros(depth + 1, inside)
+        block.loop(level.index, block.place.bounded(level.low), block.place.bounded(level.high), inside)
+
+    # The innermost loop, over outputs that are neighbours in memory.
+
+    def row(self, level: Level, low: Bound, high: Bound, block: Block) -> None:
+        place = _inside(block.place, level, low, high)
+        if level.index in place.fixed:
+            return self.nest(len(self.levels), block.beside(place))
+        first, last = constant_bound(low), constant_bound(high)
+        reduces = [r for r in outermost_reductions(self.source.scope.body) if r not in block.results]
+        large = [r for r in reduces if contributing(self.source, r, place) is None]
+        if large and first is not None and last is not None and prefers_row(large, level.index, last - first, place.fixed):
+            return self.rows(level.index, first, last, large, block)
+        inside = block.inner(place)
+        self.nest(len(self.levels), inside)
+        block.loop(level.index, low, high, inside)
+
+    def rows(self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block) -> None:
+        """The innermost loop in tiles, each with a row of accumulators for every large reduction."""
+        size = self.schedule.row
+        tiles, rest = divmod(high - low, size)
+        if tiles < 2:
+            return self.tile(index, affine(low), high - low, large, block)
+        tile = self.source.plan.fresh(f"{index.name}_tile")
+        self.walked.add(tile)
+        inside = block.inner(block.place.loop(tile, 0, tiles))
+        self.tile(index, affine(tile) * size + low, size, large, inside)
+        block.loop(tile, affine(0), affine(tiles), inside)
+        if rest:
+            self.tile(index, affine(high - rest), rest, large, block)
+
+    def tile(self, index: Index, base: Affine, width: int, large: Sequence[Reduce], block: Block) -> None:
+        for reduce in large:
+            add_row(self.source, reduce, index, base, width, block)
+        first, last = base.interval(block.place.ranges)
+        inside = block.inner(block.place.loop(index, first, last + width))
+        self.nest(len(self.levels), inside)
+        block.loop(index, base, base + width, inside)
+        for reduce in large:
+            del block.results[reduce]
+
+    # Choices.
+
+    def _uncut(self, place: Place) -> set[Index]:
+        """The loops that are not cut: outer ones first where all cuts together would give too many parts."""
+        uncut: set[Index] = set()
+        regions = 1
+        for level in reversed(self.levels):
+            count = len(cuts(place, level.index, *level.range, self.conditions)) + 1
+            if regions * count > self.schedule.regions:
+                uncut.add(level.index)
+            else:
+                regions *= count
+        return uncut
+
+    def _threaded_levels(self) -> int:
+        """How many outer loops threads share."""
+        work = prod(self.source.output.shape) * (1 + sum(points(r) for r in outermost_reductions(self.source.scope.body)))
+        if work < self.schedule.parallel or not self.levels:
+            return 0
+        chunks = 1
+        for depth, level in enumerate(self.levels):
+            chunks *= level.extent
+            if chunks >= self.schedule.chunks or depth + 2 >= len(self.levels):
+                return depth + 1
+        return len(self.levels)
+
+    def _parallel(self, statement: Statement, depth: int) -> Statement:
+        """A loop over the output as one that threads share, with the loops directly inside it."""
+        if not isinstance(statement, For) or statement.index not in self.walked or not depth or not self._writes(statement):
+            return statement
+        body = statement.body
+        if len(body) == 1:
+            body = (self._parallel(body[0], depth - 1),)
+        return replace(statement, kind="par", body=body)
+
+    def _writes(self, statement: Statement) -> bool:
+        return any(isinstance(node, Put) and node.ref.buf == self.source.output for node in walk(statement))
+
+
+def _inside(place: Place, level: Level, low: Bound, high: Bound) -> Place:
+    """Inside one part of a loop."""
+    first, last = constant_bound(low), constant_bound(high)
+    return place.loop(level.index, *level.range) if first is None or last is None else place.within(level.index, first, last)
