@@ -73,7 +73,7 @@ class Quotient(IndexArithmetic, Expr):
     divisor: int
     sign: str
     _rank: int
-    precedence = PRECEDENCE["Mul"]
+    precedence = PRECEDENCE["Mul"] - 1  # brackets in every product, for `-i//2` is `(-i)//2`
     divide: Callable[[Affine, int], Affine]
 
     def __new__(cls, argument: IndexLike, divisor: int) -> Any:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import sympy
+from sympy import Integer
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
@@ -28,18 +29,36 @@ class _TextPrinter(StrPrinter):
         return "-inf"
 
     def _print_Mul(self, expr: Any) -> str:
-        """Sums last, for `2*(a + b)*c` is `(2*a + 2*b)*c`."""
-        sums = [factor for factor in expr.args if factor.is_Add]
-        others = [factor for factor in expr.args if not factor.is_Add]
-        if not sums or not others:
-            return super()._print_Mul(expr)
-        first = super()._print_Mul(sympy.Mul(*others)) if len(others) > 1 else self.parenthesize(others[0], PRECEDENCE["Mul"])
-        brackets = "*".join(f"({self._print(s)})" for s in sums)
-        if others[0].is_Number and len(others) == 1:
-            sign, number = ("-", -others[0]) if others[0] < 0 else ("", others[0])
-            first = sign + ("" if number == 1 else f"{self._print(number)}*")
-            return f"{first}({brackets})"
-        return f"{first}*{brackets}"
+        """Sums last or in brackets of their own: `2*(a + b)*c` would be `(2*a + 2*b)*c`."""
+        number, rest = expr.as_coeff_Mul()
+        sign, number = ("-", -number) if number.is_extended_negative else ("", number)
+        top, bottom = (Integer(number.p), Integer(number.q)) if number.is_Rational else (number, Integer(1))
+        factors, sums, divisors = _parted(rest)
+        below = [self._factor(d) for d in ([bottom] if bottom != 1 else []) + divisors]
+        over = f"/({'*'.join(below)})" if len(below) > 1 else f"/{below[0]}" if below else ""
+        above = [self._factor(f) for f in ([top] if top != 1 else []) + factors]
+        brackets = [self._factor(s) for s in sums]
+        if factors or not sums:
+            return sign + ("*".join(above + brackets) or "1") + over
+        if not sign and top == 1:
+            return "*".join(brackets) + over
+        if divisors:
+            return f"{sign}{self._print(top)}{over}*{'*'.join(brackets)}"
+        return f"{sign}{'*'.join([*above, '(' + '*'.join(brackets) + ')'])}{over}"
+
+    def _factor(self, factor: Any) -> str:
+        return self.parenthesize(factor, PRECEDENCE["Mul"], strict=False)
+
+
+def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """The factors of a product: those that are no sums, the sums, and what stands below the line."""
+    factors, sums, divisors = [], [], []
+    for factor in sympy.Mul.make_args(product):
+        if isinstance(factor, sympy.Pow) and factor.exp.is_Rational and factor.exp < 0:
+            divisors.append(sympy.Pow(factor.base, -factor.exp))
+        elif factor != 1:
+            (sums if factor.is_Add else factors).append(factor)
+    return factors, sums, divisors
 
 
 def text(node: Any) -> str:
