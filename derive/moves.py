@@ -120,9 +120,13 @@ def _thawed(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    """A map shows what it renames; one that renames nothing shows its order."""
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_shown, value)) + ")"
-    return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}" if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        renamed = [f"{k}: {v}" for k, v in value.items() if k != v]
+        return "{" + ", ".join(renamed) + "}" if renamed else "(" + ", ".join(value) + ")"
+    return str(value)
 
 
 def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> Iterator[Move]:
