@@ -167,7 +167,8 @@ class Padded(Node, Indexable, Basic):
             raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
         given = tuple(amounts)
         if len(given) != base.rank:
-            raise ShapeError(f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries\n  give one entry an axis; 0 for an axis without padding")
+            wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries"
+            raise ShapeError(f"{wrong}\n  give one entry an axis, 0 for an axis without padding: .pad({', '.join('0' * base.rank)})")
         pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
         fill = sympy.sympify(fill)
         if fill.free_symbols or not fill.is_extended_real:
@@ -248,7 +249,8 @@ class Access(Node, Expr):
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
         if len(given) != base.rank:
-            raise ShapeError(f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: [{', '.join(map(str, given))}]")
+            wrong = f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: [{', '.join(map(str, given))}]"
+            raise ShapeError(f"{wrong}\n  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]")
         return cls.of(base, tuple(affine(s) for s in given))
 
     @classmethod

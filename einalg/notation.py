@@ -65,7 +65,8 @@ def _integer(value: Any, what: str) -> int:
     if isinstance(value, Affine) and not value.terms:
         return value.const
     if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
-        raise NotationError(f"the range of {what} must be whole numbers, not {value}\n  e.g. {what}:224, or {what}:-1:225")
+        shown = repr(float(value)) if isinstance(value, sympy.Float) else value
+        raise NotationError(f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225")
     return int(value)
 
 

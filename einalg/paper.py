@@ -9,6 +9,7 @@ from sympy.printing.latex import LatexPrinter
 
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index
+from einalg.printing import ordered_terms
 from einalg.scope import Constraint, Iterator, Reduce, Scope
 from einalg.traverse import accesses
 
@@ -17,6 +18,9 @@ SIGNS = {"Sum": r"\sum", "Prod": r"\prod", "Max": r"\max", "Min": r"\min"}
 
 class PaperPrinter(LatexPrinter):
     """`L` and `Σ` with their indices below; ranges only where they are not `0..size`; braces around inner scopes."""
+
+    def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
+        return ordered_terms(expr)
 
     def _print_Tensor(self, node: Tensor) -> str:
         return node.name if len(node.name) == 1 else rf"\mathrm{{{_escaped(node.name)}}}"

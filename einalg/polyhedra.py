@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as PyIterator, Sequence
+from collections.abc import Iterator as PyIterator
+from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import islpy as isl
 
+from einalg.access import Access
 from einalg.affine import Affine, FloorDiv, Index, floordiv, modulo
 from einalg.affine import affine as to_affine
 from einalg.errors import RuleError
 from einalg.scope import Constraint, Iterator
-from einalg.access import Access
 
 OPERATIONS = 2_000_000  # about a second of isl's time
 

@@ -28,6 +28,9 @@ class _TextPrinter(StrPrinter):
     def _print_NegativeInfinity(self, expr: Any) -> str:
         return "-inf"
 
+    def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
+        return ordered_terms(expr)
+
     def _print_Mul(self, expr: Any) -> str:
         """Sums last or in brackets of their own: `2*(a + b)*c` would be `(2*a + 2*b)*c`."""
         number, rest = expr.as_coeff_Mul()
@@ -50,6 +53,11 @@ class _TextPrinter(StrPrinter):
         return self.parenthesize(factor, PRECEDENCE["Mul"], strict=False)
 
 
+def ordered_terms(total: Any) -> list[Any]:
+    """The terms of a sum as a person writes them: numbers last, and nothing negative first where there is a choice."""
+    return sorted(total.args, key=lambda term: (bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)))
+
+
 def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
     """The factors of a product: those that are no sums, the sums, and what stands below the line."""
     factors, sums, divisors = [], [], []
@@ -70,7 +78,7 @@ def latex(node: Any) -> str:
     """`node` as the EinNet paper writes it: `L` with its indices, `Σ`, braces for inner scopes."""
     from einalg.paper import PaperPrinter
 
-    return PaperPrinter({"mul_symbol": r"\ "}).doprint(node)
+    return PaperPrinter({"mul_symbol": r"\ ", "order": "none"}).doprint(node)
 
 
 def iterators_text(iterators: tuple[Iterator, ...]) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from sympy import Basic
 
+from einalg.access import Node, Tensor
 from einalg.dtypes import is_float
 from einalg.errors import NotationError
 from einalg.scope import Scope
-from einalg.access import Node, Tensor
 from einalg.traverse import all_scopes, map_accesses, rebased
 
 

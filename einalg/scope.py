@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator as PyIterator
+from collections.abc import Iterable
+from collections.abc import Iterator as PyIterator
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -11,9 +12,9 @@ from sympy import And, Basic, Expr
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
+from einalg.access import Box, Indexable, Node
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError
-from einalg.access import Box, Indexable, Node
 
 REDUCTIONS = ("Sum", "Max", "Min", "Prod")
 IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": sympy.oo}
@@ -109,7 +110,7 @@ def constraints(condition: Any) -> tuple[Constraint, ...]:
 
 
 def _conjuncts(condition: Any) -> PyIterator[Any]:
-    if condition is None or condition is True or condition is sympy.true:
+    if condition is None or condition is sympy.true:
         return
     if isinstance(condition, (tuple, list, sympy.Tuple)):
         for part in condition:
@@ -124,10 +125,12 @@ def _conjuncts(condition: Any) -> PyIterator[Any]:
 def _from_relational(part: Any) -> list[Constraint]:
     if isinstance(part, Constraint):
         return [part]
-    if part is False or part is sympy.false:
+    if isinstance(part, bool):
+        raise NotationError(f"where= takes comparisons of indices, not {part}\n  `==` compares structure: write sympy.Eq(i, j)")
+    if part is sympy.false:
         return [Constraint(-1, ">=")]
     if isinstance(part, Relational):
-        left, right = affine(part.lhs), affine(part.rhs)
+        left, right = _side(part, part.lhs), _side(part, part.rhs)
         if isinstance(part, sympy.Eq):
             return [Constraint(left - right, "==")]
         if isinstance(part, (sympy.GreaterThan, sympy.StrictGreaterThan)):
@@ -139,6 +142,14 @@ def _from_relational(part: Any) -> list[Constraint]:
         f"where= takes comparisons of indices joined by &, not {part}\n"
         "  for a union of domains, write a sum of two padded scopes; for `!=`, split into `<` and `>`"
     )
+
+
+def _side(part: Any, value: Any) -> Affine:
+    try:
+        return affine(value)
+    except NotationError:
+        message = f"where= compares indices, and {value} in {part} is not index arithmetic"
+        raise NotationError(f"{message}\n  a condition on elements goes into the body: Piecewise((a, condition), (0, True))") from None
 
 
 class Reduce(Node, Expr):

@@ -14,6 +14,7 @@ from einalg.scope import Reduce, Scope
 from einalg.source import Source
 from einalg.text_values import Reader
 from einalg.traverse import accesses, reductions
+from einalg.wellformed import check
 
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
@@ -62,6 +63,7 @@ class _Statements:
 
     def __init__(self, source: Source, tensors: dict[str, Any]):
         self.source, self.tensors = source, tensors
+        self.scopes: dict[str, Scope] = {}
 
     def module(self, module: ast.Module) -> Any:
         if not module.body:
@@ -72,7 +74,7 @@ class _Statements:
         for node in module.body:
             name, scope = self.statement(node)
             statements.append((name, scope))
-            self.tensors[name] = statement_tensor(name, scope)
+            self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
         return statements[0][1] if len(statements) == 1 else Program(statements)
 
     def expression(self, node: ast.Expr) -> Scope:
@@ -96,7 +98,10 @@ class _Statements:
         if name.id in self.tensors:
             raise self.source.error(name, f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1")
         reader = Reader(self.source, self.tensors, node)
-        return name.id, self.assigned(reader, node, target) if isinstance(target, ast.Subscript) else self.named(reader, node, name.id)
+        scope = self.assigned(reader, node, target) if isinstance(target, ast.Subscript) else self.named(reader, node, name.id)
+        if any(earlier.where for earlier in self.scopes.values()):
+            reader.guard(node, check, Program((*self.scopes.items(), (name.id, scope))))
+        return name.id, scope
 
     def named(self, reader: Reader, node: ast.Assign, name: str) -> Scope:
         scope = reader.value(node.value)

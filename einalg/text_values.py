@@ -8,13 +8,14 @@ from typing import Any
 
 import sympy
 from sympy import Integer
+from sympy.logic.boolalg import Boolean
 
 from einalg.access import Access, Indexable
 from einalg.affine import Index
 from einalg.errors import EinalgError, NotationError
 from einalg.infer import build_scope
 from einalg.notation import as_body, binder
-from einalg.scope import Iterator, Reduce
+from einalg.scope import Iterator, Reduce, constraints
 from einalg.source import Source
 from einalg.vocabulary import (
     BINARY,
@@ -26,6 +27,7 @@ from einalg.vocabulary import (
     MAX_EXPONENT,
     MAX_NUMBER,
     MAX_PARTS,
+    SPELT,
     UNARY,
     not_in_notation,
 )  # fmt: skip
@@ -52,6 +54,9 @@ class Reader:
         except EinalgError as error:
             raise self.source.placed(error, self.place(error.about) or node) from None
         except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError) as error:
+            if any(isinstance(value, Boolean) for value in values):
+                message = "a comparison is no number\n  write Piecewise((a, condition), (0, True))"
+                raise self.source.error(node, message) from None
             raise self.source.error(node, f"this has no value: {error}\n  compare and compute with elements and numbers only") from None
 
     def place(self, about: Any) -> Any:
@@ -199,6 +204,7 @@ class Reader:
     def binding(self, node: ast.Call, name: str, key: ast.expr) -> Any:
         iterators = self.iterators(key)
         where = self.named(node, "where", f"{name}[...](body, where=condition)").get("where")
+        where = self.guard(node.keywords[0].value if node.keywords else node, constraints, where)
         if len(node.args) != 1:
             raise self.source.error(node, f"{name}[...] takes one body, and here are {len(node.args)}\n  {name}[...](body, where=condition)")
         body = self.body(node.args[0])
@@ -218,7 +224,8 @@ class Reader:
         name = ast.unparse(node.func)
         function = FUNCTIONS.get(name)
         if function is None:
-            remedy = f"write it with its indices: {name}[i](...)" if name in BINDERS else f"known: {', '.join(sorted(FUNCTIONS))}"
+            known = f"known: {', '.join(sorted(FUNCTIONS))}"
+            remedy = f"write it with its indices: {name}[i](...)" if name in BINDERS else f"write {SPELT[name]}" if name in SPELT else known
             raise self.source.error(node.func, f"{name} is not a function of the notation\n  {remedy}")
         self.named(node, "", f"write {name}(...) without names")
         if len(node.args) > MAX_ARGUMENTS:

@@ -8,10 +8,11 @@ from typing import Any
 import sympy
 from sympy import Expr, Integer
 
+from einalg.access import Access, Padded, Tensor, unpadded
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.dtypes import is_float, promote
-from einalg.scope import Constraint, Iterator as Range, Reduce, Scope
-from einalg.access import Access, Padded, Tensor, unpadded
+from einalg.scope import Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
 
 Leaf = Callable[[Any], Any]
 

@@ -43,6 +43,12 @@ INSTEAD: dict[type, str] = {
     ast.Is: "write Eq(a, b)",
     ast.Not: "write ~condition",
 }
+SPELT: dict[str, str] = {
+    "max": "Max(a, b), or Max[i](A[i]) over an index", "min": "Min(a, b), or Min[i](A[i]) over an index", "abs": "Abs(a)", "sum": "Sum[i](A[i])",
+    "prod": "Prod[i](A[i])", "mean": "Sum[i:8](A[i])/8", "pow": "a**b", "relu": "Max(a, 0)", "sigmoid": "1/(1 + exp(-a))", "rsqrt": "1/sqrt(a)",
+    "where": "Piecewise((a, condition), (b, True))", "select": "Piecewise((a, condition), (b, True))", "einsum": "C[i,j] += A[i,k]*B[k,j]",
+    "clip": "Min(Max(a, low), high)", "ceil": "ceiling(a)", "round": "floor(a + 1/2)", "arctan": "atan(a)", "arcsin": "asin(a)", "arccos": "acos(a)",
+}  # fmt: skip
 PLAIN = "a body is made of accesses, numbers, indices and functions of them"
 NAMED: dict[type, str] = {
     ast.BoolOp: "`and` and `or`", ast.IfExp: "`if`", ast.Lambda: "`lambda`", ast.JoinedStr: "text", ast.NamedExpr: "`:=`", ast.Starred: "`*`",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import islpy as isl
@@ -13,21 +15,24 @@ from einalg.polyhedra import Space, bounded, domain_set
 from einalg.scope import Constraint, Iterator, Reduce, Scope
 from einalg.traverse import IndexArithmetic, all_scopes
 
+Statements = Mapping[str, Scope]
+
 
 def check(expression: Any) -> None:
     """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not well-formed."""
-    statements = [expression] if isinstance(expression, Scope) else [scope for _, scope in expression.statements]
-    for scope in statements:
+    known: dict[str, Scope] = {}
+    for name, scope in [("", expression)] if isinstance(expression, Scope) else expression.statements:
         for node in all_scopes(scope):
-            check_scope(node)
+            check_scope(node, known)
+        known[name] = scope
 
 
-def check_scope(scope: Scope) -> None:
-    """Check one scope, not the scopes that it reads."""
+def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> None:
+    """Check one scope, not the scopes that it reads; `statements` are those that it may read by name."""
     _bind({}, scope.iterators)
     for condition in scope.where:
         _all_bound(condition.indices, scope.ranges, condition)
-    _visit(scope.body, scope.iterators, scope.where)
+    _visit(scope.body, scope.iterators, scope.where, statements)
 
 
 def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...]) -> dict[Index, tuple[int, int]]:
@@ -49,17 +54,18 @@ def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
         raise NotationError(message).regarding(Index(loose[0]))
 
 
-def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> None:
+def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], statements: Statements) -> None:
     ranges = {it.index: (it.low, it.high) for it in iterators}
     if isinstance(body, Access):
         _check_access(body, iterators, where, ranges)
+        _check_inside_domain(body, iterators, where, statements)
     elif isinstance(body, Reduce):
         _bind(ranges, body.iterators)
         inner = (*iterators, *body.iterators)
         known = {it.index for it in inner}
         for condition in body.where:
             _all_bound(condition.indices, known, condition)
-        _visit(body.body, inner, (*where, *body.where))
+        _visit(body.body, inner, (*where, *body.where), statements)
     elif isinstance(body, IndexArithmetic):
         _all_bound(affine(body).indices, ranges, body)
     elif body.is_Symbol:
@@ -67,7 +73,7 @@ def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, 
         raise NotationError(f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor")
     else:
         for argument in body.args:
-            _visit(argument, iterators, where)
+            _visit(argument, iterators, where, statements)
 
 
 def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], ranges: Any) -> None:
@@ -82,8 +88,6 @@ def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[
             exact = _exact_interval(subscript, iterators, where)
             if exact is not None and (exact[0] < low or exact[1] >= high):
                 raise RangeError(outside(access, axis, subscript, *exact)).regarding((access, axis))
-    if isinstance(access.base, Scope) and access.base.where:
-        _check_inside_domain(access, iterators, where)
 
 
 def outside(access: Access, axis: int, subscript: Affine, first: int, last: int) -> str:
@@ -112,13 +116,21 @@ def _exact_interval(form: Affine, iterators: tuple[Iterator, ...], where: tuple[
         return form.interval({it.index: (it.low, it.high) for it in iterators})
 
 
-def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> None:
-    inner = access.base
-    assert isinstance(inner, Scope) and not isinstance(inner, Padded)
+def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], statements: Statements) -> None:
+    """A scope whose domain is cut, and that is not padded, is read inside its domain."""
+    base = access.base
+    inner = statements.get(base.name) if isinstance(base, Tensor) and base.role == "intermediate" else base
+    if not isinstance(inner, Scope) or not inner.where or any(it.extent <= 0 for it in iterators):
+        return
     space = Space([it.index for it in iterators])
-    read = space.map(access.subscripts).intersect_domain(space.set(iterators, where)).range()
     target = domain_set(inner.iterators, inner.where)
-    if not read.is_subset(target):
+    try:
+        with bounded():
+            inside = space.map(access.subscripts).intersect_domain(space.set(iterators, where)).range().is_subset(target)
+    except isl.Error:
+        inside = False
+    if not inside:
         conditions = " and ".join(map(str, inner.where))
-        message = f"{access} reads points of the inner scope at which it has no value (it has where {conditions})"
-        raise RangeError(f"{message}\n  pad it: (...).pad({', '.join('0' * inner.rank)})").regarding(access)
+        name = base.name if isinstance(base, Tensor) else "(...)"
+        message = f"{access} reads points of {describe(base)} at which it has no value (it has where {conditions})"
+        raise RangeError(f"{message}\n  pad it: {name}.pad({', '.join('0' * inner.rank)})").regarding(access)
