@@ -30,10 +30,8 @@ def lstm_cell(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_
     >>> import einalg as ea
     >>> shapes = dict(x=(2, 3), state=(2, 4), memory=(2, 4), W=(16, 3), U=(16, 4))
     >>> cell = lstm_cell(*(ea.tensor(name, shape) for name, shape in shapes.items()))
-    >>> cell.outputs
-    ('h', 'c')
-    >>> cell["h"]
-    L[b:2, j:4](tanh(c[b, j])/(1 + exp(-gates[b, j + 12])))
+    >>> cell.outputs, cell["gates"].shape, cell["h"].shape
+    (('h', 'c'), (2, 16), (2, 4))
     """
     data, state, memory = (operand(value, name, least=1, dtype="float") for name, value in (("x", x), ("h", h), ("c", c)))
     size = _check_state(data, state)
