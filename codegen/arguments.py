@@ -60,9 +60,11 @@ def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
 def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
     """Random arrays for every tensor, for timing: floats in [0.5, 1), integers from 0 to 3."""
     random = np.random.default_rng(seed)
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for name, tensor in tensors.items():
         dtype = numpy_dtype(tensor.dtype)
-        values = random.random(tensor.shape, np.float32) * 0.5 + 0.5 if dtype.kind == "f" else random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape)
-        arrays[name] = values.astype(dtype)
+        if dtype.kind == "f":
+            arrays[name] = (random.random(tensor.shape, np.float32) * 0.5 + 0.5).astype(dtype)
+        else:
+            arrays[name] = random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape).astype(dtype)
     return arrays

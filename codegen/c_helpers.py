@@ -13,11 +13,13 @@ VECTOR_MATH = {
     **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "sinh", "tan", "tanh"), 2),
 }  # the functions that glibc has for whole vectors, and since which generation of it
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
-KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+KEYWORDS = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false half main NAN INFINITY
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min load_half store_half
-signgam y0 y1 yn j0 j1 jn gamma asm typeof""".split()
-RESERVED = frozenset([*KEYWORDS, *MATH, *(f"{name}f" for name in MATH)])
+signgam y0 y1 yn j0 j1 jn gamma asm typeof""".split()  # noqa: SIM905
+)
+RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
 
 HALF = """\
 #if defined(__FLT16_MAX__) && !defined(EINALG_SOFTWARE_HALF)
@@ -107,7 +109,7 @@ def index_helper(name: str, c: str) -> str:
     """Integer division that rounds down also for negative numbers, and bounds of loops."""
     body = {
         "floor_div": "return a / b - (a % b < 0);",
-        "floor_mod": f"const {c} r = a % b; return r < 0 ? r + b : r;",
+        "floor_mod": f"const {c} r = a % b; return r + (r < 0) * b;",  # gcc 12 gets `r < 0 ? r + b : r` wrong in vectors of 2
         "index_max": "return a > b ? a : b;",
         "index_min": "return a < b ? a : b;",
     }[name]

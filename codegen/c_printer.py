@@ -9,7 +9,7 @@ from math import inf, isinf, isnan, prod
 from typing import Any
 
 from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_helper, vector_declarations
-from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Let, Number, Put, Ref, Statement, Value, walk
+from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Put, Ref, Statement, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
 from einalg.errors import CodegenError
@@ -119,10 +119,6 @@ class _Printer:
             return self.branch(statement, "if")
         if isinstance(statement, Put):
             return self.line(self.put(statement))
-        if isinstance(statement, Let):
-            self.line(f"const {self.index} {self.names('index', statement.index.name)} = {self.form(statement.value)};")
-            self.ranges[statement.index] = statement.range
-            return
         buf = statement.buf
         self.line(f"{C_TYPES[buf.dtype]} {self.names('buf', buf.name)}{''.join(f'[{n}]' for n in buf.shape)};")
 
@@ -161,8 +157,9 @@ class _Printer:
         name = self.names("index", loop.index.name)
         self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
         self.depth += 1
-        if loop.kind == "par" and _nested(loop):
-            self.loop(loop.body[0], inside=True)  # pyright: ignore
+        nested = _shared(loop)
+        if nested is not None:
+            self.loop(nested, inside=True)
         else:
             self.statements(loop.body)
         self.depth -= 1
@@ -172,9 +169,9 @@ class _Printer:
 
     def pragma(self, loop: For) -> str:
         if loop.kind == "par":
-            count, inner = 1, loop
-            while _nested(inner):
-                inner, count = inner.body[0], count + 1
+            count, inner = 1, _shared(loop)
+            while inner is not None:
+                count, inner = count + 1, _shared(inner)
             flat = count == 1 and not any(isinstance(n, For) for s in loop.body for n in walk(s))
             return f"#pragma omp parallel for{' simd' if flat else ''}{f' collapse({count})' if count > 1 else ''} schedule(static)"
         if loop.kind == "vec":
@@ -216,6 +213,9 @@ class _Printer:
         if atom.argument.interval(self.ranges)[0] >= 0:
             plain = f"({inside})" if len(atom.argument.terms) > 1 or atom.argument.const or " " in inside or "*" in inside else inside
             return f"({plain} {'/' if whole else '%'} {atom.divisor})"
+        if atom.divisor & (atom.divisor - 1) == 0:
+            shift = atom.divisor.bit_length() - 1
+            return f"(({inside}) >> {shift})" if whole else f"(({inside}) & {atom.divisor - 1})"
         return f"{self.index_call('floor_div' if whole else 'floor_mod')}({inside}, {atom.divisor})"
 
     def condition(self, condition: Constraint) -> str:
@@ -317,9 +317,10 @@ class _Printer:
         return f"{name}_{dtype}"
 
 
-def _nested(loop: For) -> bool:
-    """Whether a loop and the one directly inside it are shared by threads together."""
-    return len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.body[0].kind == "par"
+def _shared(loop: For) -> For | None:
+    """The loop directly inside, where threads share both together."""
+    inner = loop.body[0] if loop.kind == "par" and len(loop.body) == 1 else None
+    return inner if isinstance(inner, For) and inner.kind == "par" else None
 
 
 def _bracketed(text: str, own: int, binds: int) -> str:

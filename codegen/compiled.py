@@ -147,7 +147,7 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
     bound = [bind(kernel, known[kernel.output]) if kernel.op != EOP else None for kernel in kernels]
     functions = [lower(k.output, known[k.output], known, schedule) for k, found in zip(kernels, bound) if found is None]
     text = c_source(functions)
-    library = compiler.load(text, timeout) if functions else None
+    library = _flagged(compiler, functions).load(text, timeout) if functions else None
     steps, position = [], 0
     for kernel, found in zip(kernels, bound):
         if found is not None:
@@ -158,6 +158,12 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
         steps.append(Step(sourced, GENERATED, _called(getattr(library, entry_name(position)), function)))
         position += 1
     return steps, text
+
+
+def _flagged(compiler: Compiler, functions: Sequence[Function]) -> Compiler:
+    """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
+    whole = any(b.dtype[0] in "iu" for f in functions for b in (*f.inputs, f.output))
+    return compiler.with_flags("-fwrapv") if whole else compiler
 
 
 def _called(entry: Any, function: Function) -> Run:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -65,6 +65,10 @@ class Compiler:
         parts = (source, *self.command, self.version, *self.flags, cpu())
         return sha256("\0".join(parts).encode()).hexdigest()
 
+    def with_flags(self, *flags: str) -> Compiler:
+        """The same compiler with more flags."""
+        return replace(self, flags=(*flags, *self.flags))
+
     def compile(self, source: str, timeout: float = TIMEOUT) -> Path:
         """The shared object of a C source, from the cache or compiled now; `CodegenError` with the compiler's message.
 
@@ -79,7 +83,9 @@ class Compiler:
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:
-            raise CodegenError(f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder") from None
+            raise CodegenError(
+                f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder"
+            ) from None
 
     def _run(self, source: str, timeout: float) -> bytes:
         try:

@@ -146,9 +146,7 @@ def _replaced(body: Any, access: Access, fill: Any) -> Any:
     return rebuild(body, lambda node: fill if node == access else node)
 
 
-def narrowed(
-    place: Place, index: Index, low: Bound, high: Bound, conditions: Sequence[Constraint]
-) -> tuple[Bound, Bound, tuple[Constraint, ...]]:
+def narrowed(place: Place, index: Index, low: Bound, high: Bound, conditions: Sequence[Constraint]) -> tuple[Bound, Bound, tuple[Constraint, ...]]:
     """Bounds of a loop over `index` inside which the conditions that are linear in it hold; and the conditions that are left."""
     lows, highs, left = [low], [high], []
     for condition in conditions:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, Union
+from typing import Any
 
 from einalg.affine import Affine, Index
 from einalg.scope import Constraint
@@ -77,7 +77,7 @@ class Apply:
     dtype: str
 
 
-Value = Union[Ref, Number, IndexNumber, Holds, Apply]
+Value = Ref | Number | IndexNumber | Holds | Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Extreme:
     """The `max` or `min` of index expressions: a loop bound that depends on outer loops."""
 
     op: str
-    of: tuple[Bound, ...]
+    of: tuple[Affine | Extreme, ...]
 
 
-Bound = Union[Affine, Extreme]
+Bound = Affine | Extreme
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,6 @@ class Alloc:
     """Declare a buffer for the statements that follow it in the same body."""
 
     buf: Buf
-
-
-@dataclass(frozen=True, slots=True)
-class Let:
-    """Name an index expression for the statements that follow it in the same body; `range` encloses its value."""
-
-    index: Index
-    value: Affine
-    range: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +136,7 @@ class If:
     orelse: tuple[Statement, ...] = ()
 
 
-Statement = Union[Alloc, Let, Put, For, If]
+Statement = Alloc | Put | For | If
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from codegen.ir import Bound, Extreme
 from codegen.scalar import index_form
 from codegen.schedule import Schedule, strides
 from einalg.access import Access
-from einalg.affine import Affine, FloorDiv, Index, affine
+from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Iterator, Reduce, Scope
 from einalg.traverse import accesses, fresh_index, reductions, substitute
 
@@ -235,4 +235,3 @@ def distinct_indices(scope: Scope) -> Scope:
 
     body = change(scope.body)
     return scope if body is scope.body else Scope(scope.iterators, scope.where, body)
-

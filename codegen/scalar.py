@@ -108,7 +108,7 @@ def _product(body: Any, leaves: Leaves) -> Value:
     above, below = [], []
     for factor in sympy.Mul.make_args(body):
         base, exponent = factor.as_base_exp() if factor.is_Pow else (factor, sympy.S.One)
-        if factor.is_Rational and not factor.is_Integer and factor.is_finite:
+        if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
             above.append(Number(int(factor.p), WEAK))
             below.append(Number(int(factor.q), WEAK))
         elif exponent.is_Number and exponent.is_negative:

@@ -151,7 +151,7 @@ def _loops(source: Source, reduce: Reduce, levels: Sequence[Level], conditions: 
 def _steps_at(level: Level, step: int) -> tuple[Constraint, ...]:
     """The conditions under which a loop has a step."""
     highs = level.high.of if isinstance(level.high, Extreme) else (level.high,)
-    return tuple(Constraint(high - step - 1, ">=") for high in highs)
+    return tuple(Constraint(high - step - 1, ">=") for high in highs if isinstance(high, Affine))
 
 
 def add_row(source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block) -> None:

@@ -36,10 +36,10 @@ class View:
 
     def matrices(self) -> tuple[Axis, ...] | None:
         """The three groups as single axes that BLAS can walk, or None."""
-        merged = [_merged(group) for group in self.groups]
-        if any(axis is None for axis in merged):
+        batch, row, column = map(_merged, self.groups)
+        if batch is None or row is None or column is None:
             return None
-        batch, (rows, step), (columns, stride) = merged  # pyright: ignore
+        (rows, step), (columns, stride) = row, column
         if columns == 1:
             stride = 1 if step != 1 or rows == 1 else rows
         if rows == 1:
@@ -106,25 +106,24 @@ def _matrices(view: View, array: Array, dtype: np.dtype[Any]) -> Array:
 
 def _computed_in(scope: Scope) -> str:
     """Half precision is summed in single precision, truth values in integers; BLAS has neither."""
-    reduce = scope.body
-    accesses = [f for f in sympy.Mul.make_args(reduce.body if isinstance(reduce, Reduce) else reduce)]
-    return computed(promote(scope.dtype, *(result_dtype(f) for f in accesses)))
+    return computed(promote(scope.dtype, *(result_dtype(f) for f in _factors(scope.body))))
 
 
-def _factors(body: Any) -> list[Access] | None:
+def _factors(body: Any) -> list[Access]:
+    """The two reads of which the body is the product or the sum of products; none where it is neither."""
     product = body.body if isinstance(body, Reduce) else body
+    factors: Sequence[Any] = sympy.Mul.make_args(product)
     if isinstance(product, sympy.Pow) and product.exp == 2:
-        factors = [product.base, product.base]
-    else:
-        factors = list(sympy.Mul.make_args(product))
-    return factors if len(factors) == 2 and all(isinstance(f, Access) for f in factors) else None
+        factors = (product.base, product.base)
+    accesses = [f for f in factors if isinstance(f, Access)]
+    return accesses if len(accesses) == len(factors) == 2 else []
 
 
 def _operands(kernel: Kernel, scope: Scope) -> tuple[View, View] | None:
     """`left[b, m, k]` and `right[b, n, k]`."""
     body = scope.body
     factors = _factors(body)
-    if factors is None or scope.where or (isinstance(body, Reduce) and (body.op != "Sum" or body.where)):
+    if not factors or scope.where or (isinstance(body, Reduce) and (body.op != "Sum" or body.where)):
         return None
     ranges = {it.index: (it.low, it.high) for it in (*scope.iterators, *(body.iterators if isinstance(body, Reduce) else ()))}
     covered = {i for group in kernel.groups.values() for i in group}
@@ -148,10 +147,9 @@ def _in_order(kernel: Kernel, group: str, scope: Scope) -> tuple[Index, ...]:
 
 def _view(access: Access, groups: tuple[tuple[Index, ...], ...], ranges: Mapping[Index, tuple[int, int]]) -> View | None:
     base = unpadded(access.base)
-    strides = [prod(max(1, high - low) for low, high in base.box[axis + 1 :]) for axis in range(base.rank)]
     steps: dict[Index, int] = dict.fromkeys((i for group in groups for i in group), 0)
     offset = 0
-    for form, stride, (low, high) in zip(access.subscripts, strides, base.box):
+    for form, stride, (low, high) in zip(access.subscripts, _strides(base.shape), base.box):
         first, last = form.interval(ranges)
         if isinstance(access.base, Padded) and (first < low or last >= high):
             return None
@@ -170,8 +168,16 @@ def _view(access: Access, groups: tuple[tuple[Index, ...], ...], ranges: Mapping
     return View(base.name, (first_group, second_group, third_group), offset)
 
 
+def _strides(shape: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each axis of a contiguous array."""
+    steps = [1]
+    for size in reversed(shape[1:]):
+        steps.insert(0, steps[0] * max(1, size))
+    return steps if shape else []
+
+
 def _output(kernel: Kernel, scope: Scope) -> tuple[Any, int]:
-    strides = {i: prod(max(1, n) for n in scope.shape[axis + 1 :]) for axis, i in enumerate(scope.indices)}
+    strides = dict(zip(scope.indices, _strides(scope.shape)))
     extents = {it.index: it.extent for it in scope.iterators}
     return tuple(tuple((extents[i], strides[i]) for i in _in_order(kernel, name, scope)) for name in "bmn"), 0
 
