@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from einalg.ops.activations import clip, elu, gelu, hardsigmoid, hardswish, leaky_relu, relu, sigmoid, silu, softplus
-from einalg.ops.attention import attention, banded_attention
 from einalg.ops.bands import g2bmm, gbmm
 from einalg.ops.blocks import batch_to_space, depth_to_space, pixel_shuffle, pixel_unshuffle, space_to_batch, space_to_depth, unfold, upsample_nearest
 from einalg.ops.broadcasting import (
@@ -47,6 +46,7 @@ from einalg.ops.recurrent import gru_cell, lstm_cell
 from einalg.ops.reductions import cumsum, logsumexp, max, mean, min, norm, prod, sum, variance
 from einalg.ops.registry import OPERATORS, operator
 from einalg.ops.reshaping import flatten, reshape, squeeze, unsqueeze
+from einalg.ops.softmax_attention import attention, banded_attention
 from einalg.ops.transposed_convolution import conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 __all__ = ["OPERATORS", "operator", *OPERATORS]  # pyright: ignore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def test_operator(name: str, record_property: Any) -> None:
 
 def test_every_case_has_an_operator() -> None:
     assert set(CASES) <= set(OPERATORS)
+
+
+def test_no_module_has_the_name_of_an_operator() -> None:
+    """`einalg.ops.name` would be the one or the other, depending on what was imported last."""
+    modules = {module.name for module in pkgutil.iter_modules(ea.ops.__path__)}
+    assert not modules & set(OPERATORS)
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
