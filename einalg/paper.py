@@ -10,7 +10,7 @@ from sympy.printing.latex import LatexPrinter
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index
 from einalg.printing import ordered_terms
-from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.scope import Iterator, Reduce, Scope
 from einalg.traverse import accesses
 
 SIGNS = {"Sum": r"\sum", "Prod": r"\prod", "Max": r"\max", "Min": r"\min"}
@@ -50,10 +50,6 @@ class PaperPrinter(LatexPrinter):
     def _range(self, it: Iterator, body: Any) -> str:
         name = self._print(it.index)
         return name if (it.low, it.high) in _axes_of(body, it.index) and it.low == 0 else rf"{name}={it.low}..{it.high - 1}"
-
-    def _print_Constraint(self, node: Constraint) -> str:
-        left, right = map(self._print, node.sides())
-        return rf"{left} = {right}" if node.relation == "==" else rf"{left} \ge {right}"
 
 
 def _axes_of(body: Any, index: Index) -> PyIterator[tuple[int, int]]:

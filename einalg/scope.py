@@ -92,11 +92,15 @@ class Constraint(Node, Basic):
 
     def _sympystr(self, printer: Any) -> str:
         left, right = self.sides()
-        return f"Eq({left}, {right})" if self.relation == "==" else f"{left} >= {right}"
+        if self.relation == "==":
+            return f"Eq({left}, {right})"
+        return f"{left} >= {right}" if left.terms else f"{right} <= {left}"
 
     def _latex(self, printer: Any) -> str:
         left, right = self.sides()
-        return f"{printer._print(left)} {'=' if self.relation == '==' else chr(92) + 'ge'} {printer._print(right)}"
+        if self.relation == "==":
+            return rf"{printer._print(left)} = {printer._print(right)}"
+        return rf"{printer._print(left)} \ge {printer._print(right)}" if left.terms else rf"{printer._print(right)} \le {printer._print(left)}"
 
 
 def constraints(condition: Any) -> tuple[Constraint, ...]:

@@ -13,7 +13,7 @@ from einalg.access import Access, Tensor
 from einalg.affine import Affine, affine, modulo
 from einalg.notation import as_body
 from einalg.program import Program, statement_tensor
-from einalg.scope import Reduce, Scope
+from einalg.scope import Iterator, Reduce, Scope
 from einalg.testing.choices import Choices, Domain, Options, draw_conditions, draw_form, draw_iterators
 
 NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
@@ -38,7 +38,7 @@ class _Expression:
 
 
 def draw_scope(choices: Choices, options: Options) -> Scope:
-    return _scope(_Expression(choices), options, depth=2 if options.nested else 0)
+    return _scope(_Expression(choices), options, depth=2 if options.nested else 0, outermost=True)
 
 
 def draw_program(choices: Choices, options: Options, max_statements: int) -> Program:
@@ -54,13 +54,16 @@ def draw_program(choices: Choices, options: Options, max_statements: int) -> Pro
     return Program(statements)
 
 
-def _scope(expression: _Expression, options: Options, depth: int) -> Scope:
+def _scope(expression: _Expression, options: Options, depth: int, outermost: bool = False) -> Scope:
     choices = expression.choices
     count = choices.integer(1, min(3, options.max_indices))
     first = choices.one_of((0, 0, 1, 2))
     domain = Domain(draw_iterators(choices, NAMES[first:], count, options.max_points))
     domain = domain.extended((), draw_conditions(choices, domain, options))
-    body = _Body(expression, options, depth).body(domain, choices.integer(1, 4))
+    drawing = _Body(expression, options, depth)
+    if outermost and drawing.may_pool(domain) and choices.chance(10):
+        return Scope(domain.iterators, domain.where, drawing.pooling(domain))
+    body = drawing.body(domain, choices.integer(1, options.max_reads))
     return Scope(domain.iterators, domain.where, as_body(body))
 
 
@@ -69,9 +72,9 @@ class _Body:
         self.expression, self.options, self.depth = expression, options, depth
         self.choices = expression.choices
 
-    def body(self, domain: Domain, reads: int) -> Any:
-        """A polynomial of about so many reads, with reductions in any place."""
-        if self.may_reduce(domain) and self.choices.one_of((True, True, False)):
+    def body(self, domain: Domain, reads: int, reduced: bool = False) -> Any:
+        """A polynomial of about so many reads, with reductions in any place; one right inside another is rarer."""
+        if self.may_reduce(domain) and self.choices.one_of((False, False, False, True) if reduced else (False, True)):
             return self.reduction(domain, reads)
         if reads <= 1:
             return self.element(domain)
@@ -92,15 +95,31 @@ class _Body:
     def reduction(self, domain: Domain, reads: int) -> Any:
         choices = self.choices
         op = choices.one_of(self.options.reductions)
-        names = [n for n in NAMES[::-1] if n not in {i.name for i in domain.indices}]
-        most = max(1, self.options.max_points // max(1, domain.box_size))
-        room = self.options.max_indices - len(domain.iterators)
-        own = draw_iterators(choices, names, choices.integer(1, min(2, room)), min(most, 4) if op == "Prod" else most)
+        own = self.iterators(domain, 4 if op == "Prod" else self.options.max_points)
         inner = domain.extended(own)
         where = draw_conditions(choices, inner, self.options)
         if where and op in ("Max", "Min") and inner.extended((), where).is_empty_somewhere(domain):
             where = ()  # the largest of no element is -inf, which is not an integer
-        return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads)))
+        return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads, reduced=True)))
+
+    def iterators(self, domain: Domain, most: int) -> tuple[Iterator, ...]:
+        """Those of a reduction at a place of `domain`, with at most so many points."""
+        names = [n for n in NAMES[::-1] if n not in {i.name for i in domain.indices}]
+        points = max(1, self.options.max_points // max(1, domain.box_size))
+        room = self.options.max_indices - len(domain.iterators)
+        return draw_iterators(self.choices, names, self.choices.integer(1, min(2, room)), min(most, points))
+
+    def may_pool(self, domain: Domain) -> bool:
+        return self.may_reduce(domain) and self.options.padding and {"Max", "Min"} <= set(self.options.reductions)
+
+    def pooling(self, domain: Domain) -> Any:
+        """The largest or smallest of a window, padded by what never is; as nothing is computed from it, it may be infinite."""
+        op, fill = self.choices.one_of((("Max", -sympy.oo), ("Min", sympy.oo)))
+        own = self.iterators(domain, self.options.max_points)
+        access = self.read(domain.extended(own))
+        pads = [(self.choices.integer(0, 2), self.choices.integer(0, 1)) for _ in access.subscripts]
+        shifts = [-self.choices.integer(0, before) for before, _ in pads]
+        return Reduce(op, own, None, access.base.pad(*pads, fill=fill)[tuple(s + d for s, d in zip(access.subscripts, shifts))])
 
     def function(self, domain: Domain, reads: int) -> Any:
         one, other = as_body(self.body(domain, reads - 1)), as_body(self.element(domain))
@@ -132,7 +151,7 @@ class _Body:
         """What to read: None for a new tensor."""
         expression, choices = self.expression, self.choices
         known = [*expression.tensors, *expression.inner]
-        kinds = ["new", "new", *(("known",) if known else ()), *(("inner", "inner") if self.depth else ())]
+        kinds = ["new", "new", *(("known",) if known else ()), *(("inner",) * self.depth)]
         kind = choices.one_of(kinds)
         if kind == "inner":
             scope = _scope(expression, self.options.for_inner_scope(), self.depth - 1)

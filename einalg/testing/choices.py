@@ -44,9 +44,10 @@ class Options:
     reductions: tuple[str, ...] = REDUCTIONS
     functions: bool = False
     max_points: int = 240
+    max_reads: int = 4
 
     def for_inner_scope(self) -> Options:
-        return replace(self, max_indices=min(self.max_indices, 3), max_points=max(1, self.max_points // 6))
+        return replace(self, max_indices=min(self.max_indices, 3), max_points=max(1, self.max_points // 6), max_reads=2)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def draw_form(choices: Choices, indices: Sequence[Index], options: Options) -> A
     """A subscript: a bare index, a window `i + j`, a strided and dilated sum, a quotient, or a constant."""
     if not indices:
         return affine(choices.integer(0, 2))
-    kinds = ["bare", "bare", "sum", "sum", "constant", *(("quotient", "remainder", "mixed") if options.quotients else ())]
+    kinds = ["bare", "bare", "bare", "sum", "sum", "sum", "constant", *(("quotient", "remainder", "mixed") if options.quotients else ())]
     kind = choices.one_of(kinds)
     if kind == "bare":
         return affine(choices.one_of(indices))
