@@ -50,7 +50,7 @@ def _tighter_inner(scope: Scope, inner: Scope) -> Iterator[Any]:
         with bounded():
             read = _read_points(scope, inner)
             yield _as_box(read, inner.rank)
-            fills = {r.access.base.fill for r in reads_of(scope, inner) if isinstance(r.access.base, Padded)} or {0}
+            fills = {r.access.base.fill for r in reads_of(scope, inner) if isinstance(r.access.base, Padded)} or {0}  # two paddings are refused below
             if len(fills) == 1:
                 matters = may_differ_from(fills.pop(), inner.body, inner.iterators, inner.where)
                 yield _as_box(matters, inner.rank)

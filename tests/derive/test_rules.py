@@ -120,8 +120,16 @@ def test_tightening_undoes_relaxing():
     tight = apply(relaxed, only(relaxed, "boundary tightening"), ALL)
     assert str(relaxed) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, f, c])))[r, h + r - 1, f])"
     assert str(tight) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, c]))).pad(0, 1, 0)[r, h + r - 1, f])"
-    again = next(m for m in moves(tight, [RULES["boundary relaxing"]]))
-    assert check_moves(RULES["boundary relaxing"], tight, arrays(tight)) and apply(tight, again, ALL)
+    again = apply(tight, Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3], [-1, 7], [0, 2]], "where": []}), ALL)
+    assert str(again).replace(".pad(0, 1, 0)", "") == str(relaxed) and same(tight, again)
+
+
+def test_relaxing_minds_which_of_two_paddings_a_point_shows():
+    """Found on a random expression: the inner fill (1) stands in the gap, the outer one (0) beyond."""
+    start = program("O[i:2] = (L[t:3](X[t]*2, where=t>=1)).pad(0, fill=1).pad(1)[i] * X[i]", X=(3,))
+    assert not list(moves(start, [RULES["boundary relaxing"]]))
+    with pytest.raises(ea.RuleError, match="reads the fill at a point that would get a value"):
+        apply(start, Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3]], "where": []}), ALL)
 
 
 def arrays(start):
@@ -209,7 +217,7 @@ def test_any_isl_map_of_a_user(mapping):
     [
         ("{ [h, w] -> [h] }", "the map is not a bijection on the domain, so it cannot rename its points"),
         ("{ [h, w] -> [h, w] : h < 3 }", "the map is not a bijection on the domain, so it cannot rename its points"),
-        ("{ [h] -> [h] }", "the map takes 1 indices, but there are 2: h:6, w:5"),
+        ("{ [h] -> [h] }", "the map takes 1 indices, but there are 2: h, w"),
     ],
 )
 def test_maps_that_cannot_rename_points(mapping, message):
@@ -224,7 +232,7 @@ def test_an_unreadable_map():
 
 
 BAD_MOVES = [
-    (Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}), "the reduction has the indices c, r, not all of q"),
+    (Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}), "the reduction has the indices r, c, not all of q"),
     (
         Move("summation splitting", ("O",), {"reduction": 0, "outer": ["r", "c"]}),
         "no index is left to move into the inner scope\n  leave at least one index out of `outer`",
