@@ -7,8 +7,6 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from derive import derivation as _derivation
 from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule

@@ -11,7 +11,7 @@ from einalg.access import Node, Tensor
 from einalg.dtypes import is_float
 from einalg.errors import NotationError
 from einalg.scope import Scope
-from einalg.traverse import all_scopes, map_accesses, rebased
+from einalg.traverse import add_tensor, all_scopes, map_accesses, rebased
 
 
 class Program(Node, Basic):
@@ -139,17 +139,17 @@ def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
     """Replace tensors by name, at any depth, by other readables of the same box."""
     if not values:
         return scope
-    memo: dict[int, Scope] = {}
+    memo: dict[Scope, Scope] = {}  # not by identity: a scope may be spelled twice
     for node in all_scopes(scope):
 
         def change(access: Any) -> Any:
             base = access.tensor
-            value = memo.get(id(base), base) if isinstance(base, Scope) else values.get(base.name, base)
+            value = memo.get(base, base) if isinstance(base, Scope) else values.get(base.name, base)
             return access if value is base else rebased(access, value)
 
         body = map_accesses(node.body, change)
-        memo[id(node)] = node if body is node.body else Scope(node.iterators, node.where, body)
-    return memo[id(scope)]
+        memo[node] = node if body is node.body else Scope(node.iterators, node.where, body)
+    return memo[scope]
 
 
 def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
@@ -159,8 +159,11 @@ def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
 
 def _check_order(program: Program) -> None:
     known: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
     for name, scope in program.statements:
         for used, tensor in scope.tensors.items():
+            if tensor.role != "intermediate":
+                add_tensor(inputs, tensor)
             if tensor.role == "intermediate" and known.get(used) != tensor:
                 why = "before it is assigned" if used not in known else "with another shape or dtype than it has"
                 raise NotationError(f"statement {name} reads {used} {why}")

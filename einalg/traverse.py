@@ -11,6 +11,7 @@ from sympy import Expr, Integer
 from einalg.access import Access, Padded, Tensor, unpadded
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.dtypes import is_float, promote
+from einalg.errors import NotationError
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
 
@@ -154,14 +155,26 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def tensors(scope: Scope) -> dict[str, Tensor]:
-    """Every tensor that a scope or the scopes below it read, by name, in order of first use."""
+    """Every tensor that a scope or the scopes below it read, by name, in order of first use.
+
+    Raises `NotationError` where two different tensors have one name.
+    """
     found: dict[str, Tensor] = {}
     for node in all_scopes(scope):
         for access in accesses(node.body):
             base = unpadded(access.base)
             if isinstance(base, Tensor):
-                found.setdefault(base.name, base)
+                add_tensor(found, base)
     return found
+
+
+def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
+    """Note a tensor by name; `NotationError` where another one has that name."""
+    known = found.setdefault(tensor.name, tensor)
+    if known != tensor:
+        unlike = next(name for name in ("shape", "axes", "dtype", "role") if getattr(known, name) != getattr(tensor, name))
+        values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
+        raise NotationError(f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own")
 
 
 def result_dtype(body: Any) -> str:

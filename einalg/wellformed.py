@@ -13,7 +13,7 @@ from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, RangeError
 from einalg.polyhedra import Space, bounded, domain_set
 from einalg.scope import Constraint, Iterator, Reduce, Scope
-from einalg.traverse import IndexArithmetic, all_scopes
+from einalg.traverse import IndexArithmetic, all_scopes, tensors
 
 Statements = Mapping[str, Scope]
 
@@ -32,6 +32,7 @@ def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> 
     _bind({}, scope.iterators)
     for condition in scope.where:
         _all_bound(condition.indices, scope.ranges, condition)
+    tensors(scope)  # refuses two tensors of one name
     _visit(scope.body, scope.iterators, scope.where, statements)
 
 

@@ -42,7 +42,7 @@ def elu(x: Any, alpha: Any = 1) -> Scope:
 
     >>> import einalg as ea
     >>> elu(ea.tensor("x", (4,)))
-    L[i:4](-1 + Max(0, x[i]) + exp(Min(0, x[i])))
+    L[i:4](Max(0, x[i]) + exp(Min(0, x[i])) - 1)
     """
     scale = number(alpha, "alpha")
     return elementwise(x, lambda v: sympy.Max(v, 0) + scale * (sympy.exp(sympy.Min(v, 0)) - 1))
@@ -54,7 +54,7 @@ def sigmoid(x: Any) -> Scope:
 
     >>> import einalg as ea
     >>> sigmoid(ea.tensor("x", (4,)))
-    L[i:4](1/(1 + exp(-x[i])))
+    L[i:4](1/(exp(-x[i]) + 1))
     """
     return elementwise(x, lambda v: 1 / (1 + sympy.exp(-v)))
 
@@ -65,7 +65,7 @@ def silu(x: Any) -> Scope:
 
     >>> import einalg as ea
     >>> silu(ea.tensor("x", (4,)))
-    L[i:4](x[i]/(1 + exp(-x[i])))
+    L[i:4](x[i]/(exp(-x[i]) + 1))
     """
     return elementwise(x, lambda v: v / (1 + sympy.exp(-v)))
 
@@ -78,7 +78,7 @@ def gelu(x: Any, approximate: str = "none") -> Scope:
 
     >>> import einalg as ea
     >>> gelu(ea.tensor("x", (4,)))
-    L[i:4]((1 + erf(sqrt(2)*x[i]/2))*x[i]/2)
+    L[i:4](x[i]*(erf(sqrt(2)*x[i]/2) + 1)/2)
     """
     if approximate == "none":
         return elementwise(x, lambda v: v * (1 + sympy.erf(v / sympy.sqrt(2))) / 2)
@@ -95,7 +95,7 @@ def softplus(x: Any, beta: Any = 1) -> Scope:
 
     >>> import einalg as ea
     >>> softplus(ea.tensor("x", (4,)))
-    L[i:4](Max(0, x[i]) + log(1 + exp(-Abs(x[i]))))
+    L[i:4](Max(0, x[i]) + log(exp(-Abs(x[i])) + 1))
     """
     scale = positive(beta, "beta")
     return elementwise(x, lambda v: sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v) * scale)) / scale)
@@ -107,7 +107,7 @@ def hardsigmoid(x: Any) -> Scope:
 
     >>> import einalg as ea
     >>> hardsigmoid(ea.tensor("x", (4,)))
-    L[i:4](Min(6, Max(0, 3 + x[i]))/6)
+    L[i:4](Min(6, Max(0, x[i] + 3))/6)
     """
     return elementwise(x, lambda v: sympy.Min(sympy.Max(v + 3, 0), 6) / 6)
 
@@ -118,7 +118,7 @@ def hardswish(x: Any) -> Scope:
 
     >>> import einalg as ea
     >>> hardswish(ea.tensor("x", (4,)))
-    L[i:4](x[i]*Min(6, Max(0, 3 + x[i]))/6)
+    L[i:4](x[i]*Min(6, Max(0, x[i] + 3))/6)
     """
     return elementwise(x, lambda v: v * sympy.Min(sympy.Max(v + 3, 0), 6) / 6)
 

@@ -55,7 +55,7 @@ def sub(a: Any, b: Any) -> Scope:
 
     >>> import einalg as ea
     >>> sub(ea.tensor("a", (2, 3)), ea.tensor("b", (2, 1)))
-    L[i:2, j:3](-b[i, 0] + a[i, j])
+    L[i:2, j:3](a[i, j] - b[i, 0])
     """
     return broadcast(lambda p, q: p - q, a=a, b=b)
 

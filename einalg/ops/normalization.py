@@ -151,7 +151,7 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any =
 
     >>> import einalg as ea
     >>> batch_norm(ea.tensor("x", (2, 3)), ea.tensor("m", (3,)), ea.tensor("v", (3,)), eps=0)
-    L[i:2, j:3]((-m[j] + x[i, j])/sqrt(v[j]))
+    L[i:2, j:3]((x[i, j] - m[j])/sqrt(v[j]))
     """
     small = epsilon(eps)
     found = operand(x, "x", least=1)

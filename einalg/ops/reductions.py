@@ -154,7 +154,7 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
 
     >>> import einalg as ea
     >>> variance(ea.tensor("x", (2, 3)), 1)
-    L[i:2](Sum[r:3]((-(L[i:2](Sum[r:3](x[i, r])/3))[i] + x[i, r])**2)/3)
+    L[i:2](Sum[r:3]((x[i, r] - (L[i:2](Sum[r:3](x[i, r])/3))[i])**2)/3)
     """
     r = reduce_axes(x, axes, nonempty="variance")
     divisor = r.count - number(correction, "correction")
@@ -196,7 +196,7 @@ def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
     >>> import einalg as ea
     >>> logsumexp(ea.tensor("x", (3,)))
-    L[()]((L[()](Max[r:3](x[r])))[()] + log(Sum[r:3](exp(-(L[()](Max[r:3](x[r])))[()] + x[r]))))
+    L[()]((L[()](Max[r:3](x[r])))[()] + log(Sum[r:3](exp(x[r] - (L[()](Max[r:3](x[r])))[()]))))
     """
     r = reduce_axes(x, axes, nonempty="largest element")
     largest = r.result(r.over(Max, r.element))[r.rest]
