@@ -77,7 +77,8 @@ class Quotient(IndexArithmetic, Expr):
     divide: Callable[[Affine, int], Affine]
 
     def __new__(cls, argument: IndexLike, divisor: int) -> Any:
-        return cls.divide(affine(argument), int(divisor))
+        form = cls.divide(affine(argument), int(divisor))
+        return form.as_atom() or form
 
     @classmethod
     def _make(cls, argument: Affine, divisor: int) -> Any:
@@ -89,6 +90,16 @@ class Quotient(IndexArithmetic, Expr):
     @property
     def args(self) -> tuple[Any, ...]:
         return (self.argument, Integer(self.divisor))
+
+    __hash__ = Expr.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        return self.sort_tuple == other.sort_tuple if isinstance(other, Quotient) else NotImplemented  # an `Affine` compares itself
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def as_affine(self) -> Affine:
         return Affine._make(((self, 1),), 0)

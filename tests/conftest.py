@@ -1,9 +1,38 @@
-"""How many random examples a property is tried on: `ci` by default, `nightly` for `make nightly`."""
+"""How many random examples a property is tried on, and transcripts that are compared as text.
+
+`ci` is the profile by default, `nightly` that of `make nightly`. `pytest --update-golden` writes the transcripts anew, to be
+reviewed as a diff.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew instead of comparing with it")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` fails where tests/golden/name holds other text."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text.rstrip("\n") + "\n")
+        assert path.is_file(), f"no transcript {name}: write it with pytest --update-golden"
+        assert text.rstrip("\n") + "\n" == path.read_text(), f"{name} differs; where that is meant: pytest --update-golden"
+
+    return compare
