@@ -1,0 +1,39 @@
+"""Random flat programs, compiled, have the values that the reference evaluator gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codegen.schedule import Schedule
+from einalg.testing import strategies
+from tests.codegen.harness import check, evaluated, run_programs
+
+BATCH = 16  # programs that are compiled together
+TIGHT = Schedule(unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2)  # small numbers reach every kind of loop on small sizes
+
+
+@st.composite
+def programs_with_arrays(draw: Any) -> Any:
+    program = draw(strategies.programs(max_statements=2, nested=False, functions=True))
+    return program, draw(strategies.arrays_for(program))
+
+
+def check_all(cases: Any, **options: Any) -> None:
+    programs, arrays = zip(*cases)
+    for (program, given_arrays), found in zip(cases, run_programs(programs, arrays, **options)):
+        check(program, evaluated(program, given_arrays), found)
+
+
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
+def test_programs(cases: Any) -> None:
+    check_all(cases)
+
+
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
+def test_programs_under_a_tight_schedule(cases: Any) -> None:
+    check_all(cases, schedule=TIGHT)
