@@ -27,7 +27,7 @@ def photograph(size: int) -> np.ndarray[Any, Any]:
     from matplotlib import cbook
     from PIL import Image
 
-    with cbook.get_sample_data("grace_hopper.jpg") as file, Image.open(file) as image:
+    with Image.open(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)) as image:  # pyright: ignore[reportArgumentType]
         width, height = image.size
         left, top = (width - size) // 2, (height - size) // 2
         pixels = np.asarray(image.convert("RGB").crop((left, top, left + size, top + size)))

@@ -89,9 +89,10 @@ class _Keys:
             if indices.terms:
                 number = _stored("index", indices.substitute(names).sort_tuple)
                 return _stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)])) if others else number
-        if not body.args:
+        operands = body.args  # pyright: ignore[reportAttributeAccessIssue]
+        if not operands:
             return _constant(body)
-        parts = [self.body(a, names, depth) for a in body.args]
+        parts = [self.body(a, names, depth) for a in operands]
         return _stored(type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts))
 
     def access(self, access: Access, names: Names) -> Key:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.custom import check_moves, check_rule
+from derive.custom import check_rule
 from derive.moves import Move, apply, moves
 from derive.rules import ALL, RULES
 from einalg.access import Tensor
