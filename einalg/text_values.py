@@ -94,11 +94,11 @@ class Reader:
         return self.value(node)
 
     def read_Name(self, node: ast.Name) -> Any:
+        if node.id in CONSTANTS:
+            return CONSTANTS[node.id]
         if node.id in self.tensors and node.id not in self.bound:
             axes = ", ".join("ijklmnpq"[: self.tensors[node.id].rank]) or "()"
             raise self.source.error(node, f"{node.id} is a tensor, and here stands a number\n  give it its subscripts: {node.id}[{axes}]")
-        if node.id in CONSTANTS:
-            return CONSTANTS[node.id]
         if (node.id in FUNCTIONS or node.id in BINDERS) and node.id not in self.bound:
             raise self.source.error(node, f"{node.id} is a function of the notation, and here stands a number\n  call it: {node.id}(...)")
         return self.guard(node, Index, node.id)
