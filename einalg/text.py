@@ -47,7 +47,9 @@ def parse_value(text: str) -> Any:
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         raise NotationError(f"{text!r} is not one index form or condition\n  e.g. 2*h + r - 1")
     try:
-        return Reader(source, {}, body[0]).value(body[0].value)
+        reader = Reader(source, {}, body[0])
+        reader.bound |= {word.id for word in reader.words}
+        return reader.value(body[0].value)
     except RecursionError:
         raise NotationError("the index form is nested too deeply to be read\n  shorten it") from None
 
