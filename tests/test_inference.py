@@ -154,7 +154,9 @@ def test_nothing_is_shrunk_silently() -> None:
 
 def test_a_gap_is_not_read() -> None:
     text = "O[i:4,j:4] = (L[i:4, j:4](A[i, j], where=i >= j))"
-    with pytest.raises(RangeError, match=r"reads points of the inner scope at which it has no value \(it has where i >= j\)\n  pad it: \(...\).pad\(0, 0\)"):
+    with pytest.raises(
+        RangeError, match=r"reads points of the inner scope at which it has no value \(it has where i >= j\)\n  pad it: \(...\).pad\(0, 0\)"
+    ):
         ranges(f"{text}[i, j]")
     assert ranges(f"{text}.pad(0, 0)[i, j]") == "i:4, j:4"
     assert ranges(f"O = L[i:4,j:4](({text[13:]})[i, j], where=i >= j + 1)") == "i:4, j:4"
