@@ -175,14 +175,17 @@ class _Printer:
             flat = count == 1 and not any(isinstance(n, For) for s in loop.body for n in walk(s))
             return f"#pragma omp parallel for{' simd' if flat else ''}{f' collapse({count})' if count > 1 else ''} schedule(static)"
         if loop.kind == "vec":
-            return "#pragma omp simd" + self.reduction_clause(loop)
+            return self.vector_pragma(loop)
         return f"#pragma GCC unroll {loop.extent or 8}" if loop.kind == "unroll" else ""
 
-    def reduction_clause(self, loop: For) -> str:
+    def vector_pragma(self, loop: For) -> str:
+        """The pragma of a loop whose steps are independent but for the registers that they reduce into."""
         nodes = [n for s in loop.body for n in walk(s)]
         own = {n.buf for n in nodes if isinstance(n, Alloc)}
         sums = {n.ref.buf: n.op for n in nodes if isinstance(n, Put) and not n.ref.buf.shape and n.ref.buf.space == "reg" and n.ref.buf not in own}
-        return "".join(f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items())
+        if not set(sums.values()) <= set(CLAUSE):
+            return ""
+        return "#pragma omp simd" + "".join(f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items())
 
     # Index expressions.
 

@@ -25,6 +25,7 @@ from einalg.errors import CodegenError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program
 from einalg.scope import Scope
+from einalg.traverse import inner_scopes
 
 LOG = logging.getLogger("einalg")
 FIND = "find"  # the compiler of this machine
@@ -138,6 +139,9 @@ def _checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]
     outputs = [kernel.output for kernel in kernels]
     if outputs != list(program.names):
         raise CodegenError(f"the kernels compute {', '.join(outputs) or 'nothing'}, but the program has the statements {', '.join(program.names)}")
+    nested = [name for name, scope in program.statements if inner_scopes(scope)]
+    if nested:
+        raise CodegenError(f"statement {nested[0]} reads an inner scope\n  give each inner scope a statement of its own first")
     return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
 
 

@@ -81,7 +81,7 @@ def translate(body: Any, leaves: Leaves) -> Value:
         return _piecewise(body, leaves)
     if isinstance(body, Relational):
         return _comparison(body, leaves)
-    if not body.args:
+    if not body.args or body.is_number:
         return constant(body)
     if isinstance(body, (sympy.Mul, sympy.Pow)):
         return _product(body, leaves)
@@ -111,6 +111,8 @@ def _product(body: Any, leaves: Leaves) -> Value:
         if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
             above.append(Number(int(factor.p), WEAK))
             below.append(Number(int(factor.q), WEAK))
+        elif factor.is_number:
+            above.append(constant(factor))
         elif exponent.is_Number and exponent.is_negative:
             below.append(_power(translate(base, leaves), -exponent, leaves))
         else:
@@ -128,11 +130,9 @@ def _power(base: Value, exponent: Any, leaves: Leaves) -> Value:
         return base
     if exponent.is_Integer and not exponent.is_negative:
         return apply("ipow", [base, Number(int(exponent), WEAK)])
-    dtype = common([base])
-    dtype = dtype if is_float(dtype) else "f32"
-    if exponent == sympy.S.Half:
-        return Apply("sqrt", (base,), dtype)
-    return Apply("pow", (base, translate(exponent, leaves)), dtype)
+    arguments = (base,) if exponent == sympy.S.Half else (base, translate(exponent, leaves))
+    dtype = common(arguments)
+    return Apply("sqrt" if len(arguments) == 1 else "pow", arguments, dtype if is_float(dtype) else "f32")
 
 
 def _piecewise(body: Any, leaves: Leaves) -> Value:

@@ -17,8 +17,11 @@ from codegen.compiler import Compiler, find_compiler
 from codegen.ir import Function
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
+from einalg.access import Access, Tensor
 from einalg.dtypes import is_float, numpy_dtype
-from einalg.program import Program, as_program
+from einalg.program import Program, as_program, statement_tensor
+from einalg.scope import Scope
+from einalg.traverse import map_accesses, rebased
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"f64": 1e-9, "f32": 2e-5, "bf16": 2e-5, "f16": 4e-3}
@@ -30,43 +33,68 @@ def compiler() -> Compiler:
     return found
 
 
+def flat(expression: Any) -> Program:
+    """A program without nested scopes: each inner scope as a statement of its own."""
+    program = as_program(expression)
+    taken = {*program.names, *program.tensors}
+    statements: list[tuple[str, Scope]] = []
+    known: dict[Scope, Tensor] = {}
+
+    def opened(scope: Scope) -> Scope:
+        def change(access: Access) -> Access:
+            return rebased(access, statement(access.tensor)) if isinstance(access.tensor, Scope) else access
+
+        return Scope(scope.iterators, scope.where, map_accesses(scope.body, change))
+
+    def statement(scope: Scope) -> Tensor:
+        if scope not in known:
+            inside = opened(scope)
+            name = next(n for n in (f"U{k}" for k in range(len(taken) + 1)) if n not in taken)
+            taken.add(name)
+            statements.append((name, inside))
+            known[scope] = statement_tensor(name, inside)
+        return known[scope]
+
+    for name, scope in program.statements:
+        statements.append((name, opened(scope)))
+    return Program(statements, program.outputs)
+
+
 def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     """The kernels of a flat program."""
     known = dict(as_program(program).statements)
     return [lower(name, scope, known, schedule) for name, scope in known.items()]
 
 
-def run_functions(kernels: Sequence[Function], inputs: Sequence[Mapping[str, Any]], flags: Sequence[str] = ("-fwrapv",)) -> list[Array]:
-    """The outputs of kernels on their inputs; all are compiled together. Elements that are not written show as NaN, -77 or True."""
-    library = compiler().with_flags(*flags).load(c_source(kernels))
-    outputs = []
-    for position, (kernel, arrays) in enumerate(zip(kernels, inputs)):
-        given = [np.asarray(arrays[b.name], numpy_dtype(b.dtype), order="C") for b in kernel.inputs]
-        out = np.empty(kernel.output.shape, numpy_dtype(kernel.output.dtype))
-        out.fill(np.nan if out.dtype.kind == "f" else 77 if out.dtype.kind == "u" else -77)
-        pointers = [a.ctypes.data for a in (*given, out)]
-        getattr(library, entry_name(position))((ctypes.c_void_p * len(pointers))(*pointers))
-        outputs.append(out)
-    return outputs
+def run_functions(kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str) -> list[Array]:
+    """The outputs of kernels, compiled together, each on its own arrays."""
+    library = compiler().with_flags("-fwrapv", *flags).load(c_source(kernels))
+    return [_call(getattr(library, entry_name(k)), kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
 
 
 def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT) -> list[dict[str, Array]]:
-    """The values of all statements of several flat programs, each read by later statements as in a compiled program."""
-    kernels = [function for program in programs for function in functions(program, schedule)]
-    library_inputs: list[dict[str, Any]] = []
+    """The values of all statements of several flat programs, which are compiled together."""
+    kernels = [functions(program, schedule) for program in programs]
+    library = compiler().with_flags("-fwrapv").load(c_source([kernel for group in kernels for kernel in group]))
     results: list[dict[str, Array]] = []
-    for program, given in zip(programs, arrays):
+    position = 0
+    for group, given in zip(kernels, arrays):
         values: dict[str, Any] = dict(given)
-        for name, scope in program.statements:
-            library_inputs.append(values)
-            values[name] = np.empty(scope.shape, numpy_dtype(scope.dtype))
+        for kernel in group:
+            values[kernel.output.name] = _call(getattr(library, entry_name(position)), kernel, values)
+            position += 1
         results.append(values)
-    library = compiler().with_flags("-fwrapv").load(c_source(kernels))
-    for position, (kernel, values) in enumerate(zip(kernels, library_inputs)):
-        given = [np.asarray(values[b.name], numpy_dtype(b.dtype), order="C") for b in kernel.inputs]
-        pointers = [a.ctypes.data for a in (*given, values[kernel.output.name])]
-        getattr(library, entry_name(position))((ctypes.c_void_p * len(pointers))(*pointers))
     return results
+
+
+def _call(entry: Any, kernel: Function, values: Mapping[str, Any]) -> Array:
+    """One kernel's output. Elements that it does not write show as NaN, 77, -77 or True."""
+    given = [np.asarray(values[b.name], numpy_dtype(b.dtype), order="C") for b in kernel.inputs]
+    out = np.empty(kernel.output.shape, numpy_dtype(kernel.output.dtype))
+    out.fill(np.nan if out.dtype.kind == "f" else 77 if out.dtype.kind == "u" else -77 if out.dtype.kind == "i" else True)
+    pointers = [a.ctypes.data for a in (*given, out)]
+    entry((ctypes.c_void_p * len(pointers))(*pointers))
+    return out
 
 
 def agrees(found: Array, expected: Any, dtype: str) -> bool:
