@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from derive.proof.exact import compare_exactly
 from derive.proof.random_evaluation import compare
 from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
 from einalg.program import Program, as_program, inlined
+from einalg.scope import Scope
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 
@@ -35,20 +37,32 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     mismatch = _mismatch(one, two)
     if mismatch is not None:
         return Proof(DIFFERENT, None, "shapes", 0.0, reason=mismatch)
-    undecided = []
+    proofs = []
     for name, other in zip(one.outputs, two.outputs):
-        outcome = compare_exactly(inlined(one, name), inlined(two, other))
-        if outcome.equal is False:
-            return Proof(DIFFERENT, outcome.region, EXACT, 0.0, name)
-        if outcome.equal is None:
-            undecided.append((name, other))
-    if not undecided:
-        return Proof(PROVED, None, EXACT, 0.0)
-    return compare(_of(one, [name for name, _ in undecided]), _of(two, [name for _, name in undecided]), rounds, seed)
+        proof = replace(_output(inlined(one, name), inlined(two, other), rounds, seed), output=name)
+        if proof.verdict == DIFFERENT:
+            return proof
+        proofs.append(proof)
+    return _weakest(proofs)
 
 
-def _of(program: Program, outputs: list[str]) -> Program:
-    return Program(program.statements, outputs)
+def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
+    outcome = compare_exactly(one, two)
+    if outcome.equal is None:
+        return compare(one, two, rounds, seed)
+    return Proof(PROVED, None, EXACT, 0.0) if outcome.equal else Proof(DIFFERENT, outcome.region, EXACT, 0.0)
+
+
+def _weakest(proofs: list[Proof]) -> Proof:
+    """What is known of all outputs: the verdict of the least certain one, and a bound for all together."""
+    tested = [p for p in proofs if p.verdict == TESTED]
+    if not tested:
+        return replace(proofs[0], output=None)
+    bounds = [p.error_probability for p in tested]
+    unknown = next((p for p in tested if p.error_probability is None), None)
+    if unknown is not None:
+        return replace(unknown, output=None)
+    return replace(tested[0], output=None, error_probability=min(1.0, sum(b for b in bounds if b is not None)))
 
 
 def _mismatch(one: Program, two: Program) -> str | None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import islpy as isl
 
-from derive.proof.polynomial import Constant, Factor, IndexValue, Opaque, Polynomial, Read
-from derive.proof.relations import Piece, difference, piece, union
+from derive.proof.polynomial import Factor, Opaque, Polynomial, Read
+from derive.proof.relations import Piece, difference, opaque_name, piece, union
 from einalg.affine import Index, affine
 from einalg.polyhedra import Space
 
@@ -67,14 +67,9 @@ class Classes:
                     change = _change(known, order, domain)
                     if change is not None:
                         return known.name, change
-        made = _Class(f"{opaque.function} #{len(self.known) + 1}", opaque.function, opaque.idempotent, arguments, domain)
+        made = _Class(opaque_name(opaque.function, len(self.known) + 1), opaque.function, opaque.idempotent, arguments, domain)
         self.known.append(made)
         return made.name, Space(point).map([affine(i) for i in point])
-
-
-def is_interpreted(head: str) -> bool:
-    """Whether a factor of this name stands for something that obeys laws of its own, so that a difference proves nothing."""
-    return "#" in head or head == str(IndexValue()) or head.startswith(str(Constant("")))
 
 
 def _orders(arguments: list[Pieces], commutative: bool) -> Iterator[Sequence[Pieces]]:
@@ -90,8 +85,7 @@ def _change(known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> isl.
         identity = isl.Map.identity(domain.get_space().map_from_set())
         if _equal_under(identity, known, arguments, domain):
             return identity
-    change = _by_corners(known, arguments, domain)
-    return change if change is not None and _equal_under(change, known, arguments, domain) else None
+    return _by_corners(known, arguments, domain)
 
 
 def _heads(pieces: Pieces) -> set[Any]:
@@ -123,7 +117,7 @@ def _by_corners(known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> 
         return None
     change = _product([theirs[k] for k in ours]).apply_range(_product([ours[k] for k in ours]).reverse())
     change = change.intersect_domain(domain).lexmin()
-    return change if domain.is_subset(change.domain()) else None
+    return change if domain.is_subset(change.domain()) and _equal_under(change, known, arguments, domain) else None
 
 
 def _corners(arguments: Sequence[Pieces], domain: isl.Set) -> dict[Any, isl.Map]:

@@ -28,7 +28,7 @@ from derive.proof.polynomial import (
 )
 from einalg.access import Access, Padded, Readable, Tensor, padded_box
 from einalg.affine import Affine, Index, IndexArithmetic, affine
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.scope import IDENTITY, Iterator, Reduce, Scope
 
 MOST_TERMS = 512  # of one polynomial
 MOST_NODES = 20_000  # of the bodies that are written out, repetitions counted
@@ -55,7 +55,7 @@ class Expansion:
         """The value at every point of the output, counted from 0 on every axis; 0 where the scope has none."""
         indices = output_indices(scope.rank)
         self.ranges.update({i: (0, it.extent) for i, it in zip(indices, scope.iterators)})
-        point = tuple(affine(i) + it.low for i, it in zip(indices, scope.iterators))
+        point = tuple(affine(i) + it.low if it.extent != 1 else affine(it.low) for i, it in zip(indices, scope.iterators))
         return self.under(scope, point, ())
 
     def under(self, scope: Scope, point: Sequence[Affine], conditions: Conjunction) -> Polynomial:
@@ -133,10 +133,12 @@ class Expansion:
         return (*inside(point, padded_box(inner)), *(c.substitute(names) for c in own))
 
     def _bound(self, iterators: Sequence[Iterator]) -> tuple[Names, tuple[Iterator, ...]]:
-        """Iterators with names that occur nowhere else, counted from 0."""
-        names: dict[Index, Affine] = {}
+        """Iterators with names that occur nowhere else, counted from 0; one of a single value is replaced by it."""
+        names: dict[Index, Affine] = {it.index: affine(it.low) for it in iterators if it.extent == 1}
         fresh = []
         for it in iterators:
+            if it.extent == 1:
+                continue
             index = next(self._fresh)
             self.ranges[index] = (0, it.extent)
             fresh.append(Iterator(index, 0, it.extent))
@@ -150,28 +152,24 @@ class Expansion:
         elements = self.body(node.body, names) if where is not None else ()
         if node.op == "Sum":
             return summed(guarded(elements, where or ()), iterators)
-        collected = self._collection(elements, node.identity, where) if where is not None else ()
+        collected = self._collection(elements, node.op, where) if where is not None else ()
         return self._reduced(node, summed(collected, iterators))
 
-    def _collection(self, elements: Polynomial, identity: Any, where: Conjunction) -> Polynomial:
-        """The values that a reduction meets, each as one factor; its identity does not count."""
+    def _collection(self, elements: Polynomial, op: str, where: Conjunction) -> Polynomial:
+        """The values that a reduction meets, as a sum of single factors; its identity does not count."""
+        identity = Factor(Constant(str(IDENTITY[op])))
         found: list[Any] = []
         for part, (element,) in cells((elements,), self.ranges, where):
-            value = constant_value(element)
-            factor = single_factor(element)
-            if value is not None:
-                factor = Factor(Constant(str(value)))
-            elif factor is None:
-                factor = _factor_of(Opaque("value", (element,)))
-            if factor.head != Constant(str(identity)):
-                found += guarded(of_factor(factor), part)
+            for term in _met(element, op):
+                if term.factors != (identity,):
+                    found.append(term.guarded(part))
         return tuple(found)
 
     def _reduced(self, node: Reduce, values: Polynomial) -> Polynomial:
         """A reduction of values that are given as a sum of single factors, so that their relation has a multiplicity."""
         found: list[Any] = []
         for where, (part,) in cells((values,), self.ranges):
-            reduced = Opaque(node.op, (part,), idempotent=node.op in ("Max", "Min"))
+            reduced = Opaque(_reduction_name(node.op), (part,), idempotent=node.op in ("Max", "Min"))
             found += guarded(of_factor(_factor_of(reduced)) if part else _number(node.identity), where)
         return tuple(found)
 
@@ -195,6 +193,28 @@ class Expansion:
 def _factor_of(opaque: Opaque) -> Factor:
     """An opaque value as an element of a tensor of its own, whose axes are the indices that it depends on."""
     return Factor(opaque, tuple(affine(i) for i in opaque.free))
+
+
+def _reduction_name(op: str) -> str:
+    return f"{op}[]"
+
+
+def _met(element: Polynomial, op: str) -> Polynomial:
+    """What a reduction meets in one element: the factors of a product, what an inner reduction of its kind meets, or a value."""
+    value = constant_value(element)
+    if value is not None:
+        return of_factor(Factor(Constant(str(value))))
+    if op == "Prod" and len(element) == 1 and not element[0].iterators and not element[0].where:
+        numbers = constant(element[0].coefficient) if element[0].coefficient != 1 else None
+        parts = [of_factor(factor) for factor in element[0].factors] if numbers is None else [numbers, *map(of_factor, element[0].factors)]
+        if len(parts) > 1:
+            return tuple(term for part in parts for term in _met(part, op))
+    factor = single_factor(element)
+    if factor is None:
+        return of_factor(_factor_of(Opaque("value", (element,))))
+    if isinstance(factor.head, Opaque) and factor.head.function == _reduction_name(op):
+        return factor.head.arguments[0]
+    return of_factor(factor)
 
 
 def _folded(name: str, values: list[Fraction | None], build: Any) -> Any:
@@ -221,6 +241,5 @@ def _number(value: Any) -> Polynomial:
 
 
 def _index_value(form: Affine) -> Polynomial:
-    """A sum over the atoms of a form, so that equal multiples of one index add up."""
-    atoms = tuple(term for atom, c in form.terms for term in multiplied([constant(c), of_factor(Factor(IndexValue(), (affine(atom),)))], 1))
-    return (*atoms, *constant(form.const))
+    """An index form in the place of a number: one factor, so that different spellings of one function of the indices agree."""
+    return of_factor(Factor(IndexValue(), (form,))) if form.terms else constant(form.const)

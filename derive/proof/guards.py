@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -122,17 +123,30 @@ def _outer_guard(arguments: tuple[Polynomial, ...]) -> Constraint | None:
     return None
 
 
-def _split(
-    guard: Constraint, where: Conjunction, arguments: tuple[Polynomial, ...], ranges: Ranges
-) -> Iterator[tuple[Conjunction, tuple[Polynomial, ...]]]:
-    holding = needed((guard,), ranges)
-    if holding is not None:
-        yield (*where, *holding), tuple(tuple(_without(term, guard) for term in p) for p in arguments)
-    for opposite in negated(guard):
-        failing = needed((opposite,), ranges)
-        if failing is not None:
-            yield (*where, *failing), tuple(tuple(term for term in p if guard not in term.where) for p in arguments)
+def _split(guard: Constraint, where: Conjunction, arguments: tuple[Polynomial, ...], ranges: Ranges) -> Iterator[tuple[Conjunction, tuple[Polynomial, ...]]]:
+    for fact in (guard, *negated(guard)):
+        part = needed((fact,), ranges)
+        if part is not None:
+            yield (*where, *part), tuple(tuple(_given(fact, polynomial)) for polynomial in arguments)
 
 
-def _without(term: Any, guard: Constraint) -> Any:
-    return type(term)(term.coefficient, term.iterators, tuple(c for c in term.where if c != guard), term.factors)
+def _given(fact: Constraint, polynomial: Polynomial) -> Iterator[Any]:
+    """The terms that are left where a fact holds, without the guards that follow from it."""
+    for term in polynomial:
+        verdicts = [follows(fact, condition) for condition in term.where]
+        if False not in verdicts:
+            open_guards = tuple(c for c, verdict in zip(term.where, verdicts) if verdict is None)
+            yield term if len(open_guards) == len(term.where) else replace(term, where=open_guards)
+
+
+def follows(fact: Constraint, condition: Constraint) -> bool | None:
+    """Whether a condition holds (True) or fails (False) wherever a fact about the same sum of indices does."""
+    for sign in (1, -1):
+        if fact.form.scaled(sign).terms == condition.form.terms:
+            offset = condition.form.const - sign * fact.form.const  # condition's form is sign * fact's form + offset
+            if fact.relation == "==":
+                return offset == 0 if condition.relation == "==" else offset >= 0
+            if sign > 0:
+                return True if condition.relation == ">=" and offset >= 0 else False if condition.relation == "==" and offset > 0 else None
+            return False if offset < 0 else None
+    return None

@@ -45,7 +45,7 @@ class IndexValue:
     """The integers: an index in the place of a number."""
 
     def __str__(self) -> str:
-        return "index"
+        return "index value"
 
 
 @dataclass(frozen=True, eq=False)

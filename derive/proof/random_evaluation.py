@@ -1,153 +1,168 @@
-"""Equality outside the exact fragment: evaluation at random inputs over a large prime field (design §9)."""
+"""Equality outside the exact fragment: evaluation at random inputs (design §9).
+
+First over a large prime field, where functions are random but equal on equal arguments: what is equal there is equal. What is
+not may still obey a law of the functions, and is decided by exact rational numbers where those suffice, else in double
+precision. Where evaluating an output as a whole takes too long, blocks of it are evaluated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
-import islpy as isl
 import numpy as np
-import sympy
 
-from derive.proof.verdict import DIFFERENT, TESTED, Proof
-from einalg.access import Tensor
-from einalg.dtypes import is_float
+from derive.proof.blocks import Cut, block_extents, cut, origins, values_for, work
+from derive.proof.laws import Laws, laws, miss_probability
+from derive.proof.regions import from_mask
+from derive.proof.relations import union
+from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
 from einalg.execute import PrimeField, execute
 from einalg.execute.primefield import MERSENNE
-from einalg.program import Program, statement_tensor, substitute_tensors
-from einalg.scope import Reduce
-from einalg.traverse import all_scopes
+from einalg.reference import evaluate
+from einalg.scope import Scope
 
-MODULUS = MERSENNE
-TOLERANCE = 1e-9  # of double precision, relative to the largest element
-MOST_RUNS = 2000
-LARGEST = 2**40  # of a degree that is told
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
-
-
-def compare(one: Program, two: Program, rounds: int, seed: int) -> Proof:
-    """Evaluate both sides at random inputs; the chance to miss a difference is `(degree / modulus) ** rounds`."""
-    tensors = {**one.tensors, **two.tensors}
-    for number in range(rounds):
-        rng = np.random.default_rng((seed, number))
-        arrays = {name: _residues(rng, tensor) for name, tensor in tensors.items()}
-        field = PrimeField(MODULUS, seed=seed + number)
-        where = _differing(one, two, execute(one, arrays, arithmetic=field), execute(two, arrays, arithmetic=field), 0.0)
-        if where is not None:
-            if _is_rational(one) and _is_rational(two):
-                return Proof(DIFFERENT, where[1], "evaluation over a prime field", 0.0, where[0])
-            return _in_floats(one, two, tensors, seed)
-    degree = max(_degree(one), _degree(two))
-    chance = min(1.0, degree / MODULUS) ** rounds
-    return Proof(TESTED, None, f"evaluation at {rounds} random points over a prime field, degree {degree}", chance)
+MOST_WORK = 20_000_000  # bodies evaluated at once by the executor
+MOST_EXACT_WORK = 10_000  # by the reference evaluator
+EXACT_ROUNDS = 4  # for every round: small integers meet few of the cases that an order distinguishes
+BLOCKS = 4
+TOLERANCE = 1e-8  # of double precision, relative to an element
+CANCELLED = 1e-11  # relative to the largest element: what is left of an element that is 0
+Array = np.ndarray[Any, Any]
+Pair = tuple[Array, Array]
+Evaluation = Callable[[Cut, np.random.Generator], Pair]
+Found = dict[tuple[int, ...], Array]
 
 
-def _residues(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 2 if tensor.dtype == "bool" else MODULUS, tensor.shape)
+@dataclass(frozen=True)
+class _Tests:
+    """Both sides, and how often they are evaluated."""
+
+    one: Scope
+    two: Scope
+    rounds: int
+    seed: int
+
+    def blocks(self, number: int, limit: int) -> Iterator[tuple[Cut, np.random.Generator]]:
+        """What is evaluated in a round, the whole output where it is small."""
+        rng = np.random.default_rng([self.seed, number])
+        scopes = [self.one, self.two]
+        extents = block_extents(scopes, limit)
+        for origin in origins(self.one.shape, extents, BLOCKS, rng):
+            yield cut(scopes, origin, extents), rng
+
+    def is_whole(self, limit: int) -> bool:
+        return work([self.one, self.two]) <= limit
+
+    def region(self, found: Found) -> Any:
+        """The union of what differed in all rounds."""
+        parts = [from_mask(mask, [i.name for i in self.one.indices], origin) for origin, mask in found.items()]
+        return union(parts).coalesce()
+
+    def proof(self, verdict: str, method: str, limit: int, region: Any = None, error: float | None = None) -> Proof:
+        where = "" if self.is_whole(limit) else ", on blocks of the output"
+        return Proof(verdict, region, f"{method}{where}", error)
 
 
-def _in_floats(one: Program, two: Program, tensors: Mapping[str, Tensor], seed: int) -> Proof:
-    """Functions obey identities that a field does not know: double precision decides."""
+def compare(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
+    """Compare two scopes of one shape by evaluation, `rounds` times with inputs that `seed` draws."""
+    tests = _Tests(one, two, max(1, rounds), seed)
+    if not prod(one.shape):
+        return Proof(PROVED, None, "there is no output point", 0.0)
+    found = _differing(tests, MOST_WORK, _in_field(), _unequal, confirm=True)
+    kind = max(laws(one), laws(two))
+    if found and kind is Laws.RATIONAL:
+        return tests.proof(DIFFERENT, f"evaluation modulo {MERSENNE}", MOST_WORK, tests.region(found), 0.0)
+    equal = None if found else _equal_in_field(tests)
+    if equal is not None and (equal.error_probability is not None or kind is Laws.RATIONAL):
+        return equal
+    decided = _in_rationals(tests) if kind is Laws.ORDERED else None
+    if decided is None:
+        decided = _in_floats(tests)
+    return decided if equal is None or decided.verdict == DIFFERENT else replace(equal, method=f"{equal.method}; {decided.method}")
+
+
+def _equal_in_field(tests: _Tests) -> Proof:
+    whole = tests.is_whole(MOST_WORK)
+    chance = miss_probability([tests.one, tests.two], MERSENNE) if whole else None
+    times = f"{tests.rounds} random input{'s' if tests.rounds > 1 else ''}"
+    return tests.proof(TESTED, f"evaluation modulo {MERSENNE} at {times}", MOST_WORK, error=None if chance is None else chance**tests.rounds)
+
+
+def _differing(tests: _Tests, limit: int, evaluated: Evaluation, unequal: Callable[[Pair], Array], confirm: bool = False) -> Found:
+    """Where the sides differ, by the blocks' origins; `confirm` asks for a second input on which they do."""
+    found: Found = {}
+    for number in range(tests.rounds):
+        for block, rng in tests.blocks(number, limit):
+            mask = unequal(evaluated(block, rng))
+            if confirm and mask.any():
+                mask = mask & unequal(evaluated(block, rng))
+            if mask.any():
+                found[block.origin] = found.get(block.origin, False) | mask
+    return found
+
+
+def _in_field() -> Evaluation:
+    """Both sides over the prime field; the functions that it lacks are drawn anew every time."""
+
+    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
+        field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
+        arrays = {name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape)) for name, t in block.tensors.items()}
+        one, two = (next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes)
+        return one, two
+
+    return evaluated
+
+
+def _unequal(pair: Pair) -> Array:
+    return np.asarray(pair[0] != pair[1])
+
+
+def _in_rationals(tests: _Tests) -> Proof | None:
+    """Exact, on small integers, among which ties are common; None where a division by zero spoils it."""
+    try:
+        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _exactly, _unequal)
+    except (ZeroDivisionError, OverflowError, TypeError):
+        return None
+    if not found:
+        return tests.proof(TESTED, "exact evaluation at random integers", MOST_EXACT_WORK)
+    return tests.proof(DIFFERENT, "exact evaluation at random integers", MOST_EXACT_WORK, tests.region(found), 0.0)
+
+
+def _exactly(block: Cut, rng: np.random.Generator) -> Pair:
+    low, high = rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1)])
+    arrays = {name: values_for(t, lambda shape: rng.integers(low, high + 1, shape)) for name, t in block.tensors.items()}
+    one, two = (evaluate(scope, **{name: arrays[name] for name in scope.tensors}) for scope in block.scopes)
+    return one, two
+
+
+def _in_floats(tests: _Tests) -> Proof:
+    """Double precision: inputs of both signs, where a side may be undefined, and positive ones, where it should not be."""
     method = "evaluation in double precision"
-    one, two = _in_double(one), _in_double(two)
-    for number, low in enumerate((-1.0, 0.5)):
-        rng = np.random.default_rng((seed, number))
-        arrays = {name: _real(rng, tensor, low) for name, tensor in tensors.items()}
-        where = _differing(one, two, execute(one, arrays), execute(two, arrays), TOLERANCE)
-        if where is not None:
-            return Proof(DIFFERENT, where[1], method, None, where[0])
-    return Proof(TESTED, None, method)
+    found = _differing(tests, MOST_WORK, _floating(lambda rng, shape: rng.normal(size=shape)), _apart)
+    if not found:
+        positive = _floating(lambda rng, shape: rng.uniform(0.25, 1.75, shape))
+        found = _differing(tests, MOST_WORK, positive, lambda pair: _apart(pair) | (np.isfinite(pair[0]) != np.isfinite(pair[1])), confirm=True)
+    if found:
+        return tests.proof(DIFFERENT, method, MOST_WORK, tests.region(found))
+    return tests.proof(TESTED, method, MOST_WORK)
 
 
-def _in_double(program: Program) -> Program:
-    """The program with its floating-point tensors in double precision."""
-    wide = {n: Tensor(n, t.axes, "f64" if is_float(t.dtype) else t.dtype, t.role) for n, t in program.tensors.items()}
-    statements = []
-    for name, scope in program.statements:
-        widened = substitute_tensors(scope, wide)
-        statements.append((name, widened))
-        wide[name] = statement_tensor(name, widened)
-    return Program(statements, program.outputs)
+def _floating(draw: Callable[[np.random.Generator, Any], Array]) -> Evaluation:
+    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
+        arrays = {name: values_for(t, lambda shape: draw(rng, shape)) for name, t in block.tensors.items()}
+        one, two = (next(iter(execute(scope, arrays).values())).astype(np.float64) for scope in block.scopes)
+        return one, two
+
+    return evaluated
 
 
-def _real(rng: np.random.Generator, tensor: Tensor, low: float) -> np.ndarray[Any, Any]:
-    if tensor.dtype == "bool":
-        return rng.integers(0, 2, tensor.shape).astype(bool)
-    return rng.uniform(low, 1.5, tensor.shape)
-
-
-def _differing(one: Program, two: Program, left: Arrays, right: Arrays, tolerance: float) -> tuple[str, isl.Set] | None:
-    """The first output that differs, with the points at which it does."""
-    for name, other in zip(one.outputs, two.outputs):
-        a, b = left[name], right[other]
-        same = a == b
-        if tolerance:
-            a, b = a.astype(np.float64), b.astype(np.float64)
-            finite = np.abs(a[np.isfinite(a)])
-            scale = max(1.0, float(finite.max()) if finite.size else 0.0)
-            with np.errstate(invalid="ignore"):
-                same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * scale)
-        if not np.all(same):
-            return name, points(~np.asarray(same))
-    return None
-
-
-def points(mask: np.ndarray[Any, Any]) -> isl.Set:
-    """The points at which a mask is true, as runs along the last axis; their bounding box where the runs are too many."""
-    names = [f"x{k}" for k in range(mask.ndim)]
-    found = np.argwhere(mask)
-    if not mask.ndim:
-        return isl.Set("{ [] }")
-    breaks = np.flatnonzero(np.any(found[1:, :-1] != found[:-1, :-1], axis=1) | (found[1:, -1] != found[:-1, -1] + 1)) + 1
-    runs = np.split(found, breaks)
-    if len(runs) > MOST_RUNS:
-        boxes = [f"{a} <= {n} <= {b}" for n, a, b in zip(names, found.min(0), found.max(0))]
-        return isl.Set(f"{{ [{', '.join(names)}] : {' and '.join(boxes)} }}")
-    pieces = (" and ".join([*(f"{n} = {v}" for n, v in zip(names, run[0][:-1])), f"{run[0][-1]} <= {names[-1]} <= {run[-1][-1]}"]) for run in runs)
-    return isl.Set(f"{{ [{', '.join(names)}] : {' or '.join(pieces)} }}").coalesce()
-
-
-def _bodies(program: Program) -> list[Any]:
-    return [node.body for _, scope in program.statements for node in all_scopes(scope)]
-
-
-def _is_rational(program: Program) -> bool:
-    """Only + - * / and integer powers occur: a difference over a prime field is a difference."""
-    return all(_rational(body) for body in _bodies(program))
-
-
-def _rational(body: Any) -> bool:
-    if isinstance(body, Reduce):
-        return body.op in ("Sum", "Prod") and _rational(body.body)
-    if hasattr(body, "subscripts") or not body.args:
-        return body not in (sympy.oo, -sympy.oo)
-    if isinstance(body, sympy.Pow):
-        return bool(body.exp.is_Integer) and _rational(body.base)
-    return isinstance(body, (sympy.Add, sympy.Mul)) and all(_rational(a) for a in body.args)
-
-
-def _degree(program: Program) -> int:
-    """A bound of the degree of numerator and denominator of any output in the elements of the inputs."""
-    known: dict[Any, int] = {}
-    for name, scope in program.statements:
-        for node in all_scopes(scope):
-            known[node] = min(LARGEST, _body_degree(node.body, known))
-        known[name] = known[scope]
-    return max(known[name] for name in program.outputs)
-
-
-def _body_degree(body: Any, known: Mapping[Any, int]) -> int:
-    if hasattr(body, "subscripts"):
-        base = body.tensor
-        return known.get(base.name if isinstance(base, Tensor) else base, 1)
-    if isinstance(body, Reduce):
-        times = int(np.prod([it.extent for it in body.iterators])) if body.op == "Prod" else 1
-        return times * _body_degree(body.body, known)
-    if not body.args:
-        return 0
-    if isinstance(body, sympy.Pow) and body.exp.is_Integer:
-        return abs(int(body.exp)) * _body_degree(body.base, known)
-    degrees = [_body_degree(a, known) for a in body.args]
-    fraction = any(isinstance(a, sympy.Pow) and a.exp.is_negative for a in sympy.preorder_traversal(body))
-    return sum(degrees) if isinstance(body, sympy.Mul) or fraction else max(degrees)
+def _apart(pair: Pair) -> Array:
+    one, two = pair
+    finite = np.isfinite(one) & np.isfinite(two)
+    with np.errstate(invalid="ignore"):
+        size = np.maximum(np.abs(one), np.abs(two))
+        allowed = TOLERANCE * size + CANCELLED * float(size[finite].max(initial=0.0))
+        return finite & (np.abs(one - two) > allowed)

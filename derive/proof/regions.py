@@ -48,7 +48,7 @@ def _boxes(mask: np.ndarray[Any, Any], origin: Sequence[int]) -> Iterator[Box]:
     if mask.ndim == 0:
         yield ()
         return
-    changes = np.flatnonzero((mask[1:] != mask[:-1]).reshape(len(mask) - 1, -1).any(axis=1)) + 1
+    changes = np.flatnonzero((mask[1:] != mask[:-1]).reshape(len(mask) - 1, mask.size // len(mask)).any(axis=1)) + 1
     bounds = [0, *changes.tolist(), len(mask)]
     for low, high in zip(bounds, bounds[1:]):
         for rest in _boxes(mask[low], origin[1:]):

@@ -56,10 +56,19 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.left)
 
-    def region(self, heads: Heads) -> isl.Set:
-        """The points at which these monomials differ."""
-        parts = [s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank) for s in self.left[heads]]
-        return union(parts).coalesce()
+    def region(self) -> isl.Set:
+        """The points at which some monomial differs."""
+        sets = [s for parts in self.left.values() for s in parts]
+        return union([s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank) for s in sets]).coalesce()
+
+    def interpreted(self) -> list[str]:
+        """Factors that are left over and obey laws of their own (functions, constants, indices), so that no difference is proven."""
+        return sorted({head for heads in self.left for head in heads if not head.isidentifier()})
+
+
+def opaque_name(function: str, number: int) -> str:
+    """A factor's name that no tensor can have."""
+    return f"{function} #{number}"
 
 
 def piece(term: Term, point: Sequence[Index], ranges: Ranges, factor: Callable[[Any, Space, isl.Set], tuple[str, isl.Map]]) -> Piece | None:
