@@ -43,10 +43,9 @@ def quotient_text(node: Quotient) -> str:
 
 
 def quotient_latex(node: Quotient, printer: Any) -> str:
-    operand = printer._print(node.argument)
-    if node.sign == "//":
-        return rf"\lfloor {operand} / {node.divisor} \rfloor"
-    return rf"{operand if node.argument.as_atom() else f'({operand})'} \bmod {node.divisor}"
+    form = node.argument
+    operand = printer._print(form) if len(form.terms) + bool(form.const) == 1 else f"({printer._print(form)})"
+    return rf"\lfloor {operand} / {node.divisor} \rfloor" if node.sign == "//" else rf"{operand} \bmod {node.divisor}"
 
 
 def _operand(atom: Atom, coefficient: int, term: str) -> str:

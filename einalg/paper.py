@@ -6,9 +6,10 @@ from collections.abc import Iterator as PyIterator
 from typing import Any
 
 from sympy.printing.latex import LatexPrinter
+from sympy.printing.precedence import PRECEDENCE
 
 from einalg.access import Access, Padded, Tensor
-from einalg.affine import Index
+from einalg.affine import Index, Modulo
 from einalg.printing import ordered_terms
 from einalg.scope import Iterator, Reduce, Scope
 from einalg.traverse import accesses
@@ -22,13 +23,25 @@ class PaperPrinter(LatexPrinter):
     def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
         return ordered_terms(expr)
 
+    def _needs_mul_brackets(self, expr: Any, first: bool = False, last: bool = False) -> bool:
+        """What follows a `Σ` in a product would be read as a part of it."""
+        return isinstance(expr, Reduce) and not last or isinstance(expr, Modulo) or super()._needs_mul_brackets(expr, first, last)
+
+    def _needs_add_brackets(self, expr: Any) -> bool:
+        return isinstance(expr, Modulo) or super()._needs_add_brackets(expr)
+
+    def parenthesize(self, item: Any, level: int, is_neg: bool = False, strict: bool = False) -> str:
+        if isinstance(item, Reduce) and level > PRECEDENCE["Mul"]:
+            return rf"\left({self._print(item)}\right)"
+        return super().parenthesize(item, level, is_neg, strict)
+
     def _print_Tensor(self, node: Tensor) -> str:
         return node.name if len(node.name) == 1 else rf"\mathrm{{{_escaped(node.name)}}}"
 
     def _print_Padded(self, node: Padded) -> str:
         fill = "" if node.fill == 0 else rf"\,{self._print(node.fill)}"
         base = self._print_readable(node.base)
-        return rf"{{{base}}}^{{\mathrm{{pad}}{fill}}}" if "^" in base else rf"{base}^{{\mathrm{{pad}}{fill}}}"
+        return rf"{{{base}}}^{{\mathrm{{pad}}{fill}}}" if isinstance(node.base, Padded) else rf"{base}^{{\mathrm{{pad}}{fill}}}"
 
     def _print_readable(self, node: Any) -> str:
         return rf"\left\{{{self._print(node)}\right\}}" if isinstance(node, Scope) else self._print(node)

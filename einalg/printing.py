@@ -113,7 +113,8 @@ def tree(node: Any, depth: int = 0) -> str:
         return f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n{tree(unpadded(node.base), depth + 1)}"
     if isinstance(node, (Access, IndexArithmetic)) or not getattr(node, "args", ()):
         return f"{pad}{text(node)}"
-    return "\n".join([f"{pad}{type(node).__name__}", *(tree(a, depth + 1) for a in node.args)])
+    arguments = ordered_terms(node) if isinstance(node, sympy.Add) else node.args
+    return "\n".join([f"{pad}{type(node).__name__}", *(tree(a, depth + 1) for a in arguments)])
 
 
 def _padding(base: Any) -> str:

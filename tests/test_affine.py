@@ -239,7 +239,7 @@ def test_names_are_read_as_python_reads_them() -> None:
         (-2 * (I % 3) - 1, "-2*(i%3) - 1", r"-2\left(i \bmod 3\right)-1"),
         (I % 3, "i%3", r"i \bmod 3"),
         ((I + 1) % 3, "(i + 1)%3", r"(i+1) \bmod 3"),
-        (((I + 1) // 2) % 3, "((i + 1)//2)%3", r"\lfloor i+1 / 2 \rfloor \bmod 3"),
+        (((I + 1) // 2) % 3, "((i + 1)//2)%3", r"\lfloor (i+1) / 2 \rfloor \bmod 3"),
         (affine(0), "0", "0"),
         (affine(-3), "-3", "-3"),
     ],
