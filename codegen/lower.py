@@ -30,9 +30,9 @@ def lower(name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, sch
     must know. Raises `CodegenError` for a function without code.
 
     >>> import einalg as ea
-    >>> f = lower("O", ea.parse("O[i] = A[i] + 1", A=(4,)))
+    >>> f = lower("O", ea.parse("O[i] = A[i] + 1", A=(9,)))
     >>> f.output.shape, f.body[0].extent, f.body[0].kind
-    ((4,), 4, 'vec')
+    ((9,), 9, 'vec')
     """
     return _Nest(Source(name, scope, holes or {}, schedule)).function()
 

@@ -31,7 +31,9 @@ def conv(stride: int, dilation: int, before: int, after: int, size: int = 9, ker
 
 
 for _stride, _dilation, _before, _after in ((1, 1, 1, 1), (2, 1, 1, 0), (3, 1, 0, 2), (1, 2, 2, 2), (2, 3, 3, 1), (1, 1, 0, 0)):
-    EXPRESSIONS[f"conv_stride{_stride}_dilation{_dilation}_pad{_before}{_after}"] = lambda a=_stride, b=_dilation, c=_before, d=_after: conv(a, b, c, d)
+    EXPRESSIONS[f"conv_stride{_stride}_dilation{_dilation}_pad{_before}{_after}"] = lambda a=_stride, b=_dilation, c=_before, d=_after: conv(
+        a, b, c, d
+    )
 
 
 @expression
@@ -310,7 +312,7 @@ def piecewise_of_indices() -> Any:
 @expression
 def piecewise_of_values() -> Any:
     a = ea.tensor("A", (40,), "f64")
-    return ea.L[i](sympy.Piecewise((a[i], a[i] > 1), (2 * a[i] - 1, sympy.And(a[i] > -1, sympy.Ne(i, 3))), (0, True)))
+    return ea.L[i](sympy.Piecewise((a[i], a[i] > 1), (2 * a[i] - 1, (a[i] > -1) & sympy.Ne(i, 3)), (0, True)))
 
 
 @expression

@@ -11,6 +11,7 @@ from codegen.schedule import Schedule
 from einalg.testing import strategies
 from tests.codegen.harness import check, evaluated, run_programs
 
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 BATCH = 16  # programs that are compiled together
 TIGHT = Schedule(unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2)  # small numbers reach every kind of loop on small sizes
 
@@ -27,13 +28,13 @@ def check_all(cases: Any, **options: Any) -> None:
         check(program, evaluated(program, given_arrays), found)
 
 
-@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=SLOW)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs(cases: Any) -> None:
     check_all(cases)
 
 
-@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=SLOW)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, schedule=TIGHT)

@@ -1,0 +1,132 @@
+"""Bounds and cuts of loops: exactly the points that meet the conditions are visited, and none without need."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.guards import Place, cuts, enclosure, layers, narrowed, skipping
+from codegen.ir import Bound
+from einalg.affine import Affine, Index, affine
+from einalg.scope import Constraint, Reduce
+from einalg.traverse import accesses
+
+h, r, s = ea.indices("h r s")
+
+
+@st.composite
+def linear_conditions(draw: Any, indices: tuple[Index, ...]) -> Constraint:
+    form = affine(draw(st.integers(-6, 6)))
+    for index in indices:
+        form = form + affine(index) * draw(st.sampled_from([0, 1, 1, -1, -1, 2, 3, -2]))
+    return Constraint(form, draw(st.sampled_from([">=", ">=", ">=", "=="])))
+
+
+def value(bound: Bound, env: dict[Any, int]) -> int:
+    if isinstance(bound, Affine):
+        return bound.evaluate(env)
+    return (max if bound.op == "max" else min)(value(b, env) for b in bound.of)
+
+
+@given(st.lists(linear_conditions((h, r)), max_size=4), st.integers(-3, 3), st.integers(1, 6), st.integers(-3, 3), st.integers(1, 6))
+def test_narrowed_loops(conditions: list[Constraint], low: int, extent: int, first: int, count: int) -> None:
+    place = Place({h: (low, low + extent), r: (first, first + count)}, bound=frozenset([h]))
+    start, end, left = narrowed(place, r, affine(first), affine(first + count), conditions)
+    ranges = enclosure(start, place.ranges), enclosure(end, place.ranges)
+    for at in range(low, low + extent):
+        inside = range(value(start, {h: at}), value(end, {h: at}))
+        assert ranges[0][0] <= value(start, {h: at}) <= ranges[0][1] and ranges[1][0] <= value(end, {h: at}) <= ranges[1][1]
+        kept = [step for step in inside if all(c.holds({h: at, r: step}) for c in left)]
+        assert kept == [step for step in range(first, first + count) if all(c.holds({h: at, r: step}) for c in conditions)]
+
+
+@given(st.lists(linear_conditions((h, r)), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 4))
+def test_cuts_decide_what_can_be_decided(conditions: list[Constraint], extent: int, count: int) -> None:
+    """Inside a part, a condition of kind >= is true for all values of the other indices everywhere or nowhere, and likewise false."""
+    place = Place({h: (0, extent), r: (0, count)})
+    at = [0, *cuts(place, h, 0, extent, conditions), extent]
+    for begin, end in pairwise(at):
+        for condition in (c for c in conditions if c.relation == ">="):
+            always = [all(condition.holds({h: x, r: y}) for y in range(count)) for x in range(begin, end)]
+            never = [not any(condition.holds({h: x, r: y}) for y in range(count)) for x in range(begin, end)]
+            assert len(set(always)) == len(set(never)) == 1
+
+
+@given(linear_conditions((h, r, s)), st.integers(-2, 2), st.integers(1, 4))
+def test_decisions_are_right(condition: Constraint, low: int, extent: int) -> None:
+    place = Place(dict.fromkeys((h, r, s), (low, low + extent)))
+    values = {
+        bool(condition.holds({h: x, r: y, s: z}))
+        for x in range(low, low + extent)
+        for y in range(low, low + extent)
+        for z in range(low, low + extent)
+    }
+    truth = place.decide(condition)
+    assert truth is None or values == {truth}
+
+
+def test_remainders_are_cut_apart() -> None:
+    place = Place({h: (0, 3), r: (0, 2)})
+    assert cuts(place, h, 0, 3, [Constraint((h + r) % 3, "==")]) == [1, 2]
+    assert cuts(Place({h: (0, 9), r: (0, 2)}), h, 0, 9, [Constraint((h + r) % 3, "==")]) == []
+
+
+def test_known_conditions_hold() -> None:
+    place = Place({h: (0, 9)})
+    condition = Constraint(h - 3, ">=")
+    assert place.decide(condition) is None
+    assert place.given([condition]).decide(condition) is True
+    assert place.fix(h, 2).decide(condition) is False
+    assert place.open([condition]) == (condition,)
+    assert place.fix(h, 2).open([condition]) is None
+    assert place.fix(h, 4).open([condition]) == ()
+
+
+def test_fixed_indices_follow_each_other() -> None:
+    outer, inner = ea.indices("outer inner")
+    place = Place({h: (0, 8), outer: (0, 4), inner: (0, 2)}).fix(h, affine(outer) * 2 + inner).fix(inner, 1)
+    assert place.form(affine(h)) == 2 * outer + 1
+    assert place.form(affine(h) // 2) == outer
+    assert place.fix(outer, 3).form(affine(h)) == 7
+
+
+@pytest.mark.parametrize(
+    ("op", "fill", "combine", "absorbed"),
+    [
+        ("Sum", 0, lambda a, b: a * b, True),
+        ("Sum", 0, lambda a, b: a + b, False),
+        ("Sum", 1, lambda a, b: a * b, False),
+        ("Sum", 0, lambda a, b: a**2 * b, True),
+        ("Max", -sympy.oo, lambda a, b: a, True),
+        ("Max", 0, lambda a, b: a, False),
+        ("Min", sympy.oo, lambda a, b: a, True),
+        ("Prod", 1, lambda a, b: a, True),
+        ("Prod", 0, lambda a, b: a, False),
+    ],
+)
+def test_fills_that_a_reduction_absorbs(op: str, fill: Any, combine: Any, absorbed: bool) -> None:
+    a, b = ea.tensor("A", (5,)).pad(1, fill=fill)[h + r - 1], ea.tensor("B", (3,))[r]
+    reduce = Reduce(op, [(r, 0, 3)], None, combine(a, b))
+    assert bool(skipping(reduce, {})) == absorbed
+
+
+def test_layers_of_a_view_padded_twice() -> None:
+    scope = ea.L[h:-4:9](ea.tensor("A", (4,)).pad((1, 2), fill=5).pad((3, 3), fill=-1)[h])
+    (access,) = accesses(scope.body)
+    tensor, inner, outer = layers(access, {})
+    assert tensor == ((Constraint(h, ">="), Constraint(3 - h, ">=")), None)
+    assert inner == ((Constraint(h + 1, ">="), Constraint(5 - h, ">=")), 5)
+    assert outer == ((), -1)
+
+
+def test_holes_are_conditions() -> None:
+    lower = ea.L[h:4, r:4](ea.tensor("A", (4, 4))[h, r], where=h >= r)
+    view = ea.tensor("T", (4, 4)).pad(1, 0, fill=7)
+    (access,) = accesses(ea.L[h:6, s:4](view[h - 1, s]).body)
+    assert Constraint(h - s - 1, ">=") in layers(access, {"T": lower})[0][0]
