@@ -172,7 +172,7 @@ class Padded(Node, Indexable, Basic):
         pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
         fill = sympy.sympify(fill)
         if fill.free_symbols or not fill.is_extended_real:
-            raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}")
+            raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf")
         if isinstance(base, Padded) and base.fill == fill:
             pads = tuple((a + c, b + d) for (a, b), (c, d) in zip(base.amounts, pads))
             base = base.base
@@ -208,7 +208,7 @@ def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
     entries = _entries(entry)
     pair = (entry, entry) if entries is None else entries
     if len(pair) != 2 or not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in pair):
-        raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}")
+        raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}\n  e.g. .pad(1, (0, 2))")
     before, after = int(pair[0]), int(pair[1])
     if before < 0 or after < 0:
         raise ShapeError(f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead")

@@ -102,7 +102,7 @@ def _product(left: Affine, right: Affine | None) -> Affine | None:
 
 def _divisor(value: Any, sign: str) -> int:
     if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
-        raise NotationError(f"an index can be divided ({sign}) by a positive integer constant only, not by {value}")
+        raise NotationError(f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2")
     if int(value) <= 0:
-        raise NotationError(f"an index can be divided ({sign}) by a positive integer only, not by {value}")
+        raise NotationError(f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2")
     return int(value)

@@ -14,7 +14,7 @@ from typing import Any
 from einalg.access import Access, describe, padded_box
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, RangeError
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.scope import Iterator, Reduce, Scope, Twice
 from einalg.traverse import IndexArithmetic, rebuild
 from einalg.wellformed import check_scope
 
@@ -84,7 +84,7 @@ def _iterator(binding: _Binding) -> Iterator:
 
 def _bind(bound: dict[Index, _Binding], binding: _Binding) -> None:
     if binding.index in bound:
-        raise NotationError(f"index {binding.index} is bound twice\n  rename one of the two").regarding(binding.index)
+        raise Twice(binding.index).error()
     bound[binding.index] = binding
 
 

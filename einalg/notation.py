@@ -13,7 +13,7 @@ from einalg.affine import Affine, Index
 from einalg.errors import EinalgError, NotationError
 from einalg.infer import build_scope
 from einalg.printing import located
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.scope import Iterator, Reduce, Scope, Twice
 from einalg.traverse import with_plain_numbers
 
 
@@ -42,10 +42,10 @@ def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Te
 def binder(key: Any) -> list[Iterator]:
     """Read `h`, `h:224`, `t:-1:225` of `L[...]`, `Sum[...]`."""
     found = [_iterator(entry) for entry in (key if isinstance(key, tuple) else (key,))]
-    names = [it.index.name for it in found]
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise NotationError(f"index {twice} is bound twice\n  rename one of the two")
+    bound = [it.index for it in found]
+    twice = next((index for index in bound if bound.count(index) > 1), None)
+    if twice is not None:
+        raise Twice(twice).error()
     return found
 
 
@@ -62,6 +62,8 @@ def _iterator(entry: Any) -> Iterator:
 
 
 def _integer(value: Any, what: str) -> int:
+    if value is None:
+        raise NotationError(f"the range of {what} has no end\n  e.g. {what}:224, or {what}:-1:225")
     if isinstance(value, Affine) and not value.terms:
         return value.const
     if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
@@ -82,16 +84,17 @@ def as_body(value: Any) -> Any:
         body = None
     if not isinstance(body, (sympy.Expr, Boolean)):
         raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them")
-    if not _is_real(body):
-        raise NotationError(f"{body} is no real number\n  a body is real; use Piecewise((a, condition), (b, True)) to leave out where it is not")
+    if (wrong := _not_real(body)) is not None:
+        what = "divides by 0" if wrong is sympy.zoo else "has no value" if wrong is sympy.nan else "is imaginary"
+        raise NotationError(f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))")
     return body
 
 
-def _is_real(body: Any) -> bool:
-    """Whether neither `nan`, a division by 0 nor an imaginary number occurs; accesses and reductions are real."""
+def _not_real(body: Any) -> Any:
+    """The first of `nan`, a division by 0 and an imaginary number that occurs; accesses and reductions are real."""
     if isinstance(body, (Access, Reduce)) or not body.args:
-        return body not in (sympy.nan, sympy.zoo, sympy.I)
-    return all(map(_is_real, body.args))
+        return body if body in (sympy.nan, sympy.zoo, sympy.I) else None
+    return next((found for found in map(_not_real, body.args) if found is not None), None)
 
 
 class _Traversal:

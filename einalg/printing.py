@@ -13,7 +13,7 @@ from sympy.printing.str import StrPrinter
 from einalg.access import Access, Padded, number_text, unpadded
 from einalg.affine import IndexArithmetic
 from einalg.errors import Error, underline
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.scope import Iterator, Reduce, Scope, Twice
 
 
 class _TextPrinter(StrPrinter):
@@ -87,9 +87,10 @@ def iterators_text(iterators: tuple[Iterator, ...]) -> str:
 
 def located(error: Error, iterators: Any, body: Any) -> Error:
     """The error with the expression above it in which what it is about is underlined."""
-    access, axis = error.about if isinstance(error.about, tuple) else (error.about, None)
-    if error.placed or access is None:
+    if error.placed or error.about is None:
         return error
+    about = error.about.index if isinstance(error.about, Twice) else error.about
+    access, axis = about if isinstance(about, tuple) else (about, None)
     shown = f"L[{iterators_text(iterators)}]({text(body)})"
     found = re.search(rf"(?<!\w){re.escape(text(access))}", shown)
     if found is None:

@@ -37,6 +37,15 @@ class Iterator(NamedTuple):
         return f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
 
 
+class Twice(NamedTuple):
+    """An index that is bound a second time, which is what an error is about."""
+
+    index: Index
+
+    def error(self) -> NotationError:
+        return NotationError(f"index {self.index} is bound twice\n  rename one of the two").regarding(self)
+
+
 def iterator(index: Index, low: Any = None, high: Any = None) -> Iterator:
     return Iterator(index, None if low is None else int(low), None if high is None else int(high))
 
@@ -153,7 +162,7 @@ def _side(part: Any, value: Any) -> Affine:
         return affine(value)
     except NotationError:
         message = f"where= compares indices, and {value} in {part} is not index arithmetic"
-        raise NotationError(f"{message}\n  a condition on elements goes into the body: Piecewise((a, condition), (0, True))") from None
+        raise NotationError(f"{message}\n  any other condition goes into the body: Piecewise((a, condition), (0, True))") from None
 
 
 class Reduce(Node, Expr):

@@ -32,7 +32,8 @@ class Source:
     def _misspelt(self, error: SyntaxError) -> NotationError:
         line, column = max(error.lineno or 1, 1), max((error.offset or 1) - 1, 0)
         width = (error.end_offset or 0) - (error.offset or 0) if error.end_lineno == error.lineno else 1
-        return NotationError(error.msg).below(underline(self.text, column, width, line))
+        remedy = "the text is read as Python: check the brackets and the signs up to here"
+        return NotationError(f"{error.msg}\n  {remedy}").below(underline(self.text, column, width, line))
 
     def error(self, node: Any, message: str) -> NotationError:
         return self.placed(NotationError(message), node)

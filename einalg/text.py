@@ -70,7 +70,7 @@ class _Statements:
     def module(self, module: ast.Module) -> Any:
         if not module.body:
             raise NotationError("the text is empty\n  write a statement, e.g. O[i] += A[i,j]*x[j]")
-        if len(module.body) == 1 and isinstance(module.body[0], ast.Expr):
+        if len(module.body) == 1 and isinstance(module.body[0], ast.Expr) and not isinstance(module.body[0].value, ast.Compare):
             return self.expression(module.body[0])
         statements: list[tuple[str, Scope]] = []
         for node in module.body:
@@ -86,6 +86,8 @@ class _Statements:
         return value
 
     def statement(self, node: ast.stmt) -> tuple[str, Scope]:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
+            raise self.source.error(node, f"this compares, and a statement assigns\n  {STATEMENT}")
         if isinstance(node, ast.Expr):
             raise self.source.error(node, "a program is made of statements, and this has no name\n  name it: T = L[...](...)")
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

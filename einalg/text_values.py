@@ -11,11 +11,11 @@ from sympy import Integer
 from sympy.logic.boolalg import Boolean
 
 from einalg.access import Access, Indexable
-from einalg.affine import Index
+from einalg.affine import Index, affine
 from einalg.errors import EinalgError, NotationError
 from einalg.infer import build_scope
 from einalg.notation import as_body, binder
-from einalg.scope import Iterator, Reduce, constraints
+from einalg.scope import Iterator, Reduce, Twice, constraints
 from einalg.source import Source
 from einalg.vocabulary import (
     BINARY,
@@ -44,7 +44,9 @@ class Reader:
         if len(parts) > MAX_PARTS:
             raise NotationError(f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n  name some of them: T[i] = ...")
         self.words = sorted((n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
-        self.bound = {name.id for part in parts for key in _bound_by(part) for name in ast.walk(key) if isinstance(name, ast.Name)}
+        self.bindings = [name for part in parts for key in _bound_by(part) for name in ast.walk(key) if isinstance(name, ast.Name)]
+        self.bindings.sort(key=lambda n: (n.lineno, n.col_offset))
+        self.bound = {name.id for name in self.bindings}
         self.read: list[tuple[Access, ast.Subscript]] = []
 
     def guard(self, node: Any, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
@@ -57,12 +59,15 @@ class Reader:
             if any(isinstance(value, Boolean) for value in values):
                 message = "a comparison is no number\n  write Piecewise((a, condition), (0, True))"
                 raise self.source.error(node, message) from None
-            raise self.source.error(node, f"this has no value: {error}\n  compare and compute with elements and numbers only") from None
+            reason = " ".join(str(error).split())
+            raise self.source.error(node, f"this has no value: {reason}\n  compute with elements, indices and numbers, and compare them") from None
 
     def place(self, about: Any) -> Any:
         """The part of the grammar tree that an error is about."""
         if isinstance(about, Index):
             return next((n for n in self.words if n.id == about.name), None)
+        if isinstance(about, Twice):
+            return ([n for n in self.bindings if n.id == about.index.name] + [None, None])[1]
         access, axis = about if isinstance(about, tuple) else (about, None)
         node = next((n for a, n in self.read if a == access), None)
         if node is None or axis is None:
@@ -107,12 +112,9 @@ class Reader:
         value = node.value
         if isinstance(value, bool):
             return sympy.true if value else sympy.false
-        if isinstance(value, float):
-            return sympy.Float(value) if abs(value) != float("inf") else sympy.oo
-        if not isinstance(value, int):
-            raise self.source.error(
-                node, f"{ast.unparse(node)} is not a number of the notation\n  numbers are whole (3), decimal (0.5) or fractions (1/3)"
-            )
+        if not isinstance(value, (int, float)):
+            message = f"{ast.unparse(node)} is not a number of the notation\n  numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            raise self.source.error(node, message)
         return self.checked(node, value)
 
     def checked(self, node: Any, value: Any) -> Any:
@@ -131,14 +133,15 @@ class Reader:
         chain = [node]
         while isinstance(chain[-1].left, ast.BinOp):
             chain.append(chain[-1].left)
+        for link in chain:
+            if type(link.op) not in BINARY:
+                raise self.source.error(link, not_in_notation(type(link.op)))
         total = self.value(chain[-1].left)
         for link in reversed(chain):
             total = self.combined(link, total, self.value(link.right))
         return total
 
     def combined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
-        if type(node.op) not in BINARY:
-            raise self.source.error(node, not_in_notation(type(node.op)))
         if isinstance(left, int) and isinstance(node.op, (ast.Div, ast.Pow)):
             left = Integer(left)  # exact, where Python's own result is a float
         if isinstance(node.op, ast.Pow):
@@ -148,14 +151,15 @@ class Reader:
     def check_power(self, node: ast.BinOp, left: Any, right: Any) -> None:
         exponent = sympy.sympify(right)
         if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
-            raise self.source.error(node.right, f"exponents up to {MAX_EXPONENT} are read")
+            raise self.source.error(node.right, f"exponents up to {MAX_EXPONENT} are read\n  write a larger power as exp(exponent*log(base))")
 
     def read_Compare(self, node: ast.Compare) -> Any:
+        for op in node.ops:
+            if type(op) not in COMPARE:
+                raise self.source.error(node, not_in_notation(type(op)))
         values = [self.value(v) for v in (node.left, *node.comparators)]
         parts = []
         for op, left, right in zip(node.ops, values, values[1:]):
-            if type(op) not in COMPARE:
-                raise self.source.error(node, not_in_notation(type(op)))
             parts.append(self.guard(node, lambda *sides, op=op: sympy.sympify(COMPARE[type(op)](*sides)), left, right))
         return parts[0] if len(parts) == 1 else self.guard(node, sympy.And, *parts)
 
@@ -168,7 +172,8 @@ class Reader:
         for entry in entries:
             if isinstance(entry, ast.Slice):
                 raise self.source.error(entry, "a slice is not a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
-        access = self.guard(node, Access, base, tuple(self.value(entry) for entry in entries))
+        subscripts = tuple(self.guard(entry, affine, self.value(entry)) for entry in entries)
+        access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
         return access
 
@@ -221,21 +226,28 @@ class Reader:
         return found
 
     def function(self, node: ast.Call) -> Any:
-        name = ast.unparse(node.func)
+        if not isinstance(node.func, ast.Name):
+            raise self.source.error(node.func, "this is not a function\n  write a product with *: 3*(a + b)")
+        name = node.func.id
         function = FUNCTIONS.get(name)
         if function is None:
-            known = f"known: {', '.join(sorted(FUNCTIONS))}"
-            remedy = f"write it with its indices: {name}[i](...)" if name in BINDERS else f"write {SPELT[name]}" if name in SPELT else known
-            raise self.source.error(node.func, f"{name} is not a function of the notation\n  {remedy}")
+            raise self.source.error(node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}")
         self.named(node, "", f"write {name}(...) without names")
         if len(node.args) > MAX_ARGUMENTS:
-            raise self.source.error(
-                node, f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
-            )
+            message = f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
+            raise self.source.error(node, message)
         values = [self.value(a) for a in node.args]
         if function in GROWING and any(isinstance(v, int) and abs(v) > 170 for v in values):
             raise self.source.error(node, f"{name} of so large a whole number is not read\n  write it as a decimal number")
         return self.checked(node, self.guard(node, lambda *given: function(*map(_argument, given)), *values))
+
+    def instead_of(self, name: str) -> str:
+        """What to write for a function that the notation has not."""
+        if name in self.tensors:
+            return f"a tensor takes its subscripts in square brackets: {name}[i, j]"
+        if name in BINDERS:
+            return f"write it with its indices: {name}[i](...)"
+        return f"write {SPELT[name]}" if name in SPELT else f"known: {', '.join(sorted(FUNCTIONS))}"
 
 
 def _argument(value: Any) -> Any:
@@ -245,12 +257,7 @@ def _argument(value: Any) -> Any:
 
 def _bound_by(node: ast.AST) -> Iterable[ast.expr]:
     """The brackets in which a part of the grammar tree binds indices."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Subscript)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id in BINDERS
-    ):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and getattr(node.func.value, "id", None) in BINDERS:
         yield node.func.slice
     if isinstance(node, ast.Assign):
         yield from (target.slice for target in node.targets if isinstance(target, ast.Subscript))

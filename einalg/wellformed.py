@@ -12,7 +12,7 @@ from einalg.access import Access, Padded, Tensor, describe, padded_box, unpadded
 from einalg.affine import Affine, Index, affine
 from einalg.errors import NotationError, RangeError
 from einalg.polyhedra import Space, bounded, domain_set
-from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.scope import Constraint, Iterator, Reduce, Scope, Twice
 from einalg.traverse import IndexArithmetic, all_scopes, tensors
 
 Statements = Mapping[str, Scope]
@@ -40,7 +40,7 @@ def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...])
     ranges = dict(ranges)
     for it in iterators:
         if it.index in ranges:
-            raise NotationError(f"index {it.index} is bound twice\n  rename one of the two").regarding(it.index)
+            raise Twice(it.index).error()
         if it.high < it.low:
             message = f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start"
             raise RangeError(f"{message}\n  write {Iterator(it.index, it.high, it.low)}").regarding(it.index)
