@@ -149,7 +149,7 @@ def origins(shape: tuple[int, ...], extents: tuple[int, ...], count: int, rng: n
     room = [n - e for n, e in zip(shape, extents)]
     if not any(room):
         return [(0,) * len(shape)]
-    mixed = [tuple(int(rng.choice([0, r, rng.integers(0, r + 1)])) for r in room) for _ in range(max(0, count - 2))]
+    mixed = [tuple(int(rng.choice([0, r, int(rng.integers(0, r + 1))])) for r in room) for _ in range(max(0, count - 2))]
     return list(dict.fromkeys([(0,) * len(shape), tuple(room), *mixed]))
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import islpy as isl
 
 from derive.proof.polynomial import Factor, Opaque, Polynomial, Read
-from derive.proof.relations import Piece, difference, opaque_name, piece, union
+from derive.proof.products import product_of, union
+from derive.proof.relations import Piece, difference, opaque_name, piece
 from einalg.affine import Index, affine
 from einalg.polyhedra import Space
 
@@ -115,7 +116,7 @@ def _by_corners(known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> 
     theirs = _corners(arguments, domain)
     if ours.keys() != theirs.keys() or not ours:
         return None
-    change = _product([theirs[k] for k in ours]).apply_range(_product([ours[k] for k in ours]).reverse())
+    change = product_of([theirs[k] for k in ours]).apply_range(product_of([ours[k] for k in ours]).reverse())
     change = change.intersect_domain(domain).lexmin()
     return change if domain.is_subset(change.domain()) and _equal_under(change, known, arguments, domain) else None
 
@@ -134,10 +135,3 @@ def _corners(arguments: Sequence[Pieces], domain: isl.Set) -> dict[Any, isl.Map]
 def _coordinates(p: Piece) -> isl.Map:
     """`{point -> coordinates}`, whatever the point of the reduction."""
     return p.relation.project_out(isl.dim_type.in_, p.rank, p.relation.dim(isl.dim_type.in_) - p.rank)
-
-
-def _product(maps: Sequence[isl.Map]) -> isl.Map:
-    whole = maps[0]
-    for other in maps[1:]:
-        whole = whole.flat_range_product(other)
-    return whole

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Any
 
 import sympy
 
-from derive.proof.guards import Conjunction, cells, conjunctions, inside, is_index_condition, needed, outside
+from derive.proof.guards import Conjunction, both, cells, conjunctions, failing, inside, is_index_condition, needed, outside
 from derive.proof.polynomial import (
     Constant,
     Factor,
@@ -32,7 +32,7 @@ from einalg.scope import IDENTITY, Iterator, Reduce, Scope
 
 MOST_TERMS = 512  # of one polynomial
 MOST_NODES = 20_000  # of the bodies that are written out, repetitions counted
-LARGEST_POWER = 6
+LARGEST_POWER = 8
 COMMUTATIVE = (sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Xor, sympy.Eq, sympy.Ne)
 MIRRORED = {sympy.StrictGreaterThan: "StrictLessThan", sympy.GreaterThan: "LessThan"}
 Names = Mapping[Index, Affine]
@@ -86,7 +86,7 @@ class Expansion:
             return multiplied([self.body(part, names) for part in body.args], MOST_TERMS)
         if isinstance(body, sympy.Pow) and body.exp.is_Integer and 0 < abs(body.exp) <= LARGEST_POWER:
             return self._power(body, names)
-        if isinstance(body, sympy.Piecewise) and all(is_index_condition(condition) for _, condition in body.args):
+        if isinstance(body, sympy.Piecewise) and all(is_index_condition(pair.args[1]) for pair in body.args):
             return self._piecewise(body, names)
         return _number(body) if not body.args else self._function(body, names)
 
@@ -100,17 +100,18 @@ class Expansion:
     def _piecewise(self, body: sympy.Piecewise, names: Names) -> Polynomial:
         """Conditions on indices split the domain; where none of them holds, the value is undefined."""
         found: list[Any] = []
-        before: list[Any] = []
-        for value, condition in [*body.args, (sympy.nan, sympy.true)]:
-            unmet = [sympy.Not(c, evaluate=False) for c in before]
-            for part in conjunctions(sympy.And(condition, *unmet, evaluate=False), lambda form: form.substitute(names)):
-                where = needed(part, self.ranges)
-                if where is not None:
-                    found += guarded(self.body(value, names), where)
-            before.append(condition)
-            if condition is sympy.true:
-                break
-        return tuple(found)
+        left: list[Conjunction] = [()]
+        for value, condition in (pair.args for pair in body.args):
+            holding = conjunctions(condition, lambda form: form.substitute(names))
+            found += self._where(both(left, holding), value, names)
+            left = both(left, failing(holding))
+        return (*found, *self._where(left, sympy.nan, names))
+
+    def _where(self, parts: list[Conjunction], value: Any, names: Names) -> Iterable[Any]:
+        for part in parts:
+            where = needed(part, self.ranges)
+            if where is not None:
+                yield from guarded(self.body(value, names), where)
 
     def read(self, base: Readable, point: tuple[Affine, ...]) -> Polynomial:
         """The value of a tensor, a scope or a padded view at a point where it has one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import sympy
@@ -11,7 +12,7 @@ from sympy.core.relational import Relational
 
 from derive.proof.polynomial import OutsideFragment, Polynomial
 from einalg.affine import Affine, Index, IndexArithmetic, affine
-from einalg.scope import Constraint, constraints
+from einalg.scope import Constraint
 
 Conjunction = tuple[Constraint, ...]
 Ranges = Mapping[Index, tuple[int, int]]
@@ -62,37 +63,38 @@ def is_index_condition(condition: Any) -> bool:
 
 def conjunctions(condition: Any, form: Callable[[Affine], Affine]) -> list[Conjunction]:
     """An index condition as disjoint conjunctions; `form` replaces the indices."""
-    if condition is sympy.true:
-        return [()]
-    if condition is sympy.false:
-        return []
-    if isinstance(condition, sympy.And):
-        first, *rest = condition.args
-        return [(*a, *b) for a in conjunctions(first, form) for b in conjunctions(sympy.And(*rest, evaluate=False) if rest else sympy.true, form)]
-    if isinstance(condition, sympy.Or):
-        first, *rest = condition.args
-        others = conjunctions(sympy.Or(*rest, evaluate=False) if rest else sympy.false, form)
-        return conjunctions(first, form) + [(*a, *b) for a in _all_fail(conjunctions(first, form)) for b in others]
-    if isinstance(condition, sympy.Not):
-        return _all_fail(conjunctions(condition.args[0], form))
+    if isinstance(condition, (sympy.And, sympy.Or, sympy.Not)):
+        parts = [conjunctions(part, form) for part in condition.args]
+        if isinstance(condition, sympy.Not):
+            return failing(parts[0])
+        return reduce(both if isinstance(condition, sympy.And) else _either, parts)
+    if condition in (sympy.true, sympy.false):
+        return [()] if condition is sympy.true else []
     left, right = (form(affine(side)) for side in condition.args)
-    if isinstance(condition, sympy.Ne):
-        return [(opposite,) for opposite in negated(Constraint(left - right, "=="))]
-    found = constraints(condition.func(left, right, evaluate=False))
-    if any(c.truth is False for c in found):
-        return []
-    return [found]
+    if isinstance(condition, (sympy.Eq, sympy.Ne)):
+        equal = Constraint(left - right, "==")
+        return [(equal,)] if isinstance(condition, sympy.Eq) else [(opposite,) for opposite in negated(equal)]
+    if isinstance(condition, (sympy.GreaterThan, sympy.StrictGreaterThan)):
+        left, right = right, left
+    strict = isinstance(condition, (sympy.StrictLessThan, sympy.StrictGreaterThan))
+    return [(Constraint(right - left - int(strict), ">="),)]
 
 
-def _all_fail(parts: list[Conjunction]) -> list[Conjunction]:
-    """The points at which every conjunction fails."""
-    found: list[Conjunction] = [()]
-    for part in parts:
-        failing = [(*part[:k], opposite) for k, condition in enumerate(part) for opposite in negated(condition)]
-        found = [(*a, *b) for a in found for b in failing]
-        if len(found) > MOST_CELLS:
-            raise OutsideFragment("a condition of too many parts")
-    return found
+def both(one: list[Conjunction], two: list[Conjunction]) -> list[Conjunction]:
+    """The points in both, as disjoint conjunctions."""
+    if len(one) * len(two) > MOST_CELLS:
+        raise OutsideFragment("a condition of too many parts")
+    return [(*a, *b) for a in one for b in two]
+
+
+def _either(one: list[Conjunction], two: list[Conjunction]) -> list[Conjunction]:
+    return one + both(failing(one), two)
+
+
+def failing(parts: list[Conjunction]) -> list[Conjunction]:
+    """The points at which every conjunction fails, as disjoint conjunctions."""
+    opposites = [[(*part[:k], opposite) for k, condition in enumerate(part) for opposite in negated(condition)] for part in parts]
+    return reduce(both, opposites, [()])
 
 
 def cells(arguments: tuple[Polynomial, ...], ranges: Ranges, known: Conjunction = ()) -> list[tuple[Conjunction, tuple[Polynomial, ...]]]:
@@ -123,7 +125,9 @@ def _outer_guard(arguments: tuple[Polynomial, ...]) -> Constraint | None:
     return None
 
 
-def _split(guard: Constraint, where: Conjunction, arguments: tuple[Polynomial, ...], ranges: Ranges) -> Iterator[tuple[Conjunction, tuple[Polynomial, ...]]]:
+def _split(
+    guard: Constraint, where: Conjunction, arguments: tuple[Polynomial, ...], ranges: Ranges
+) -> Iterator[tuple[Conjunction, tuple[Polynomial, ...]]]:
     for fact in (guard, *negated(guard)):
         part = needed((fact,), ranges)
         if part is not None:

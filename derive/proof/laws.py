@@ -9,13 +9,24 @@ from math import prod
 from typing import Any
 
 import sympy
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.access import Access, Padded
 from einalg.affine import IndexArithmetic
 from einalg.scope import Reduce, Scope
 from einalg.traverse import accesses, all_scopes
 
-ORDERED_FUNCTIONS = (sympy.Max, sympy.Min, sympy.Abs, sympy.sign, sympy.floor, sympy.ceiling, sympy.Mod, sympy.Rel, sympy.logic.boolalg.BooleanFunction)
+ORDERED_FUNCTIONS = (
+    sympy.Max,
+    sympy.Min,
+    sympy.Abs,
+    sympy.sign,
+    sympy.floor,
+    sympy.ceiling,
+    sympy.Mod,
+    sympy.Rel,
+    sympy.logic.boolalg.BooleanFunction,
+)
 
 
 class Laws(IntEnum):
@@ -56,7 +67,7 @@ def _constant_laws(value: Any) -> Laws:
 
 
 def _function_laws(body: Any) -> Laws:
-    if isinstance(body, (sympy.Add, sympy.Mul, sympy.Piecewise, sympy.functions.elementary.piecewise.ExprCondPair)):
+    if isinstance(body, (sympy.Add, sympy.Mul, sympy.Piecewise, ExprCondPair)):
         return Laws.RATIONAL
     if isinstance(body, sympy.Pow):
         return Laws.RATIONAL if body.exp.is_Integer or (isinstance(body.exp, IndexArithmetic) and body.base.is_Rational) else Laws.REAL
@@ -112,7 +123,8 @@ def _degree(body: Any, known: dict[int, Degree]) -> Degree:
     if isinstance(body, sympy.Add):
         return _sum(parts, 1)
     if isinstance(body, sympy.Mul):
-        return Degree(*(sum(getattr(p, f) for p in parts) for f in ("above", "below", "applications")), max(p.argument for p in parts))
+        above, below, applications = (sum(numbers) for numbers in zip(*((p.above, p.below, p.applications) for p in parts)))
+        return Degree(above, below, applications, max(p.argument for p in parts))
     return _degree_of_function(body, parts)
 
 

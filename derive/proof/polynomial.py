@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, Union
+from typing import Any
 
 from einalg.affine import Affine, Index
 from einalg.scope import Constraint, Iterator
@@ -64,7 +64,7 @@ class Opaque:
         return tuple(sorted(found, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
-Head = Union[Read, Constant, IndexValue, Opaque]
+Head = Read | Constant | IndexValue | Opaque
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 
 from derive.proof.blocks import Cut, block_extents, cut, origins, values_for, work
 from derive.proof.laws import Laws, laws, miss_probability
+from derive.proof.products import union
 from derive.proof.regions import from_mask
-from derive.proof.relations import union
 from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
 from einalg.execute import PrimeField, execute
 from einalg.execute.primefield import MERSENNE

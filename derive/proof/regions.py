@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import islpy as isl
@@ -50,7 +51,7 @@ def _boxes(mask: np.ndarray[Any, Any], origin: Sequence[int]) -> Iterator[Box]:
         return
     changes = np.flatnonzero((mask[1:] != mask[:-1]).reshape(len(mask) - 1, mask.size // len(mask)).any(axis=1)) + 1
     bounds = [0, *changes.tolist(), len(mask)]
-    for low, high in zip(bounds, bounds[1:]):
+    for low, high in pairwise(bounds):
         for rest in _boxes(mask[low], origin[1:]):
             yield ((low + origin[0], high + origin[0]), *rest)
 

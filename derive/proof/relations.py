@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby, permutations, product
+from itertools import groupby, product
 from typing import Any
 
 import islpy as isl
 
 from derive.proof.polynomial import OutsideFragment, Read, Term
-from einalg.affine import Affine, Index, affine
+from derive.proof.products import sorted_product, union
+from einalg.affine import Index
 from einalg.polyhedra import Space
-from einalg.scope import Constraint, Iterator
+from einalg.scope import Iterator
 
 MOST_LEVELS = 64  # of multiplicity that are counted
-MOST_REPEATED = 3  # factors of one tensor in a term
 MOST_PARTS = 64  # into which overlapping relations are cut
 Heads = tuple[str, ...]
 Weighted = tuple[Fraction, isl.Set]
@@ -81,7 +81,7 @@ def piece(term: Term, point: Sequence[Index], ranges: Ranges, factor: Callable[[
     factors = sorted((factor(f, space, domain) for f in term.factors), key=lambda pair: pair[0])
     relation = space.map(())
     for _, group in groupby(factors, key=lambda pair: pair[0]):
-        relation = relation.flat_range_product(_sorted_product([m for _, m in group]))
+        relation = relation.flat_range_product(sorted_product([m for _, m in group]))
     return Piece(term.coefficient, tuple(name for name, _ in factors), relation.intersect_domain(domain), len(point))
 
 
@@ -93,51 +93,6 @@ def _in_order_of_use(term: Term) -> list[Iterator]:
             used.update(dict.fromkeys(sorted(subscript.indices, key=lambda i: (len(i.name), i.name))))
     order = {index: k for k, index in enumerate(used)}
     return sorted(term.iterators, key=lambda it: order.get(it.index, len(order)))
-
-
-def _sorted_product(maps: list[isl.Map]) -> isl.Map:
-    """The coordinates of several factors of one tensor, sorted, because products commute."""
-    whole = maps[0]
-    for other in maps[1:]:
-        whole = whole.flat_range_product(other)
-    axes = maps[0].dim(isl.dim_type.out)
-    if len(maps) == 1 or axes == 0:
-        return whole
-    if len(maps) > MOST_REPEATED:
-        raise OutsideFragment(f"more than {MOST_REPEATED} factors of one tensor")
-    return whole.apply_range(_sorting(len(maps), axes))
-
-
-def _sorting(count: int, axes: int) -> isl.Map:
-    """The function that sorts `count` points of `axes` coordinates lexicographically."""
-    points = [[Index(f"y{k}_{axis}") for axis in range(axes)] for k in range(count)]
-    space = Space([i for p in points for i in p])
-    orders = []
-    for order in permutations(range(count)):
-        domain = space.universe()
-        for a, b in zip(order, order[1:]):
-            domain = domain.intersect(_before(space, points[a], points[b], strictly=a > b))
-        orders.append(space.map([affine(i) for k in order for i in points[k]]).intersect_domain(domain))
-    result = orders[0]
-    for other in orders[1:]:
-        result = result.union(other)
-    return result
-
-
-def _before(space: Space, a: Sequence[Index], b: Sequence[Index], strictly: bool) -> isl.Set:
-    differences: list[Affine] = [y - x for x, y in zip(a, b)]
-    parts = []
-    for k, difference in enumerate(differences):
-        part = space.where(Constraint(difference - 1, ">="))
-        for equal in differences[:k]:
-            part = part.intersect(space.where(Constraint(equal, "==")))
-        parts.append(part)
-    if not strictly:
-        same = space.universe()
-        for equal in differences:
-            same = same.intersect(space.where(Constraint(equal, "==")))
-        parts.append(same)
-    return union(parts)
 
 
 def keeping_point(relation: isl.Map, rank: int) -> isl.Map:
@@ -156,13 +111,6 @@ def _levels(relation: isl.Map) -> Iterable[isl.Set]:
         yield first.domain()
         rest = rest.subtract(first).coalesce()
     raise OutsideFragment(f"a monomial occurs more than {MOST_LEVELS} times")
-
-
-def union(sets: Sequence[isl.Set]) -> isl.Set:
-    whole = sets[0]
-    for other in sets[1:]:
-        whole = whole.union(other)
-    return whole
 
 
 def difference(one: Sequence[Piece], two: Sequence[Piece], rank: int, once: bool = False) -> Difference:

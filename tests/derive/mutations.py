@@ -9,7 +9,8 @@ from einalg.access import Access, Padded, Tensor
 from einalg.affine import Affine, FloorDiv, Index, IndexArithmetic, affine, floordiv, modulo
 from einalg.errors import EinalgError
 from einalg.program import Program, inlined
-from einalg.scope import Constraint, Iterator as Range, Reduce, Scope
+from einalg.scope import Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
 from einalg.wellformed import check
 
 
