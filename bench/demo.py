@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import bench
 import einalg as ea
 from einalg.execute import execute
 from einalg.program import as_program, in_double
@@ -103,7 +104,13 @@ def main() -> None:
     for name, time in sorted(seconds.items(), key=lambda item: item[1]):
         print(f"{name:52} {time * 1e3:8.3f} {time / own:6.2f}x {errors[name]:9.1e}")
     if options.json:
-        record = {"case": str(conv), "verdict": d.best.verdict, "milliseconds": {k: v * 1e3 for k, v in seconds.items()}, "errors": errors}
+        record = {
+            "machine": bench.machine(),
+            "case": str(conv),
+            "verdict": d.best.verdict,
+            "milliseconds": {k: v * 1e3 for k, v in seconds.items()},
+            "errors": errors,
+        }
         options.json.write_text(json.dumps(record, indent=1))
 
 
