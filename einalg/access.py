@@ -137,7 +137,7 @@ class Tensor(Node, Indexable, Basic):
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
     if isinstance(axes, str) or not hasattr(axes, "__iter__"):
-        raise ShapeError(f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  for one axis write ({axes},)")
+        raise ShapeError(f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  e.g. (8, 224), and (8,) for one axis")
     return tuple(axes)
 
 
@@ -150,9 +150,9 @@ def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
     entries = _entries(axis)
     low, high = entries if entries is not None and len(entries) == 2 else (0, axis)
     if not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in (low, high)):
-        raise ShapeError(f"{name}: size of axis {position} must be an integer, not {axis!r}")
+        raise ShapeError(f"{name}: size of axis {position} must be a whole number, not {axis!r}\n  e.g. (8, 224)")
     if int(high) < int(low):
-        raise ShapeError(f"{name}: size of axis {position} is negative: {int(high) - int(low)}")
+        raise ShapeError(f"{name}: size of axis {position} is negative: {int(high) - int(low)}\n  e.g. (8, 224)")
     return int(low), int(high)
 
 

@@ -309,7 +309,7 @@ def affine(value: IndexLike) -> Affine:
     if isinstance(value, IndexArithmetic):
         return value.as_affine()
     if isinstance(value, bool):
-        raise NotationError(f"{value} is not an integer subscript")
+        raise NotationError(f"{value} cannot stand in a subscript\n  write {int(value)}")
     if isinstance(value, (int, Integer)):
         return Affine._make((), int(value))
     as_integer = getattr(value, "__index__", None)
@@ -319,6 +319,8 @@ def affine(value: IndexLike) -> Affine:
         from einalg.affine_sympy import from_sympy
 
         return from_sympy(value)
+    if isinstance(value, slice):
+        raise NotationError("a slice cannot stand in a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
     raise NotationError(f"{value!r} cannot stand in a subscript\n  a subscript is made of indices and integers with + - * // %")
 
 

@@ -71,7 +71,7 @@ class _Equation:
     def rank_of_dots(self, term: str, operand: Any) -> int:
         """How many axes `...` stands for in a term."""
         if not isinstance(operand, Indexable):
-            raise NotationError(f"einsum takes tensors or scopes, not {operand!r}\n  make a tensor: ea.tensor('A', (8, 3))")
+            raise NotationError(f"einsum takes tensors or scopes, not {type(operand).__name__}\n  make a tensor: ea.tensor('A', (8, 3))")
         letters = len(term.replace(DOTS, ""))
         rank = operand.rank - letters
         if rank < 0 or rank and DOTS not in term:

@@ -131,7 +131,7 @@ class _Reduction:
         return bind
 
     def __call__(self, *values: Any) -> Any:
-        if self.elementwise is None:
+        if self.elementwise is None or not values:
             given = ", ".join(map(str, values))
             raise NotationError(f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})")
         return self.elementwise(*(as_body(v) for v in values))

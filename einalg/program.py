@@ -30,7 +30,7 @@ class Program(Node, Basic):
         pairs = tuple((str(name), scope) for name, scope in statements)
         names = [name for name, _ in pairs]
         if not pairs:
-            raise NotationError("a program needs at least one statement")
+            raise NotationError("a program needs at least one statement\n  e.g. Program([('O', scope)])")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
@@ -124,7 +124,7 @@ def as_program(expression: Any, name: str = "O") -> Program:
         while name in taken:
             name += "_"
         return Program([(name, expression)])
-    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}")
+    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  e.g. ea.L[i](A[i])")
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:

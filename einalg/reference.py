@@ -48,7 +48,7 @@ def evaluate(expr: Any, **arrays: Any) -> Any:
     known = {name: _load(tensor, arrays) for name, tensor in program.tensors.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}")
+        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}\n  leave it out")
     exact = not any(isinstance(v, float) for values in known.values() for v in values.values())
     for name, scope in program.statements:
         known[name] = _Evaluation(known, exact).scope(scope)
@@ -61,7 +61,7 @@ def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
         raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
     array = np.asarray(arrays[tensor.name])
     if array.shape != tensor.shape:
-        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given\n  pass another, or reshape it")
     return dict(zip(product(*(range(low, high) for low, high in tensor.axes)), array.ravel().tolist(), strict=True))
 
 

@@ -54,11 +54,11 @@ class Source:
 def undented(text: Any) -> str:
     """The text without the indentation of its statements, and with plain line ends; NotationError where it is too much."""
     if not isinstance(text, str):
-        raise NotationError(f"parse() takes text, not {type(text).__name__}")
+        raise NotationError(f"parse() takes text, not {type(text).__name__}\n  e.g. parse('O[i] = A[i]', A=(8,))")
     if len(text) > MAX_TEXT:
-        raise NotationError(f"the text has {len(text)} characters; at most {MAX_TEXT} are read")
+        raise NotationError(f"the text has {len(text)} characters; at most {MAX_TEXT} are read\n  read it in parts")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise NotationError("the text holds half of a surrogate pair, which is no character")
+        raise NotationError("the text holds half of a surrogate pair, which is no character\n  decode it as UTF-8")
     depth = deepest = 0
     lines = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n"):

@@ -171,7 +171,7 @@ class Reader:
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for entry in entries:
             if isinstance(entry, ast.Slice):
-                raise self.source.error(entry, "a slice is not a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
+                raise self.source.error(entry, "a slice cannot stand in a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
         subscripts = tuple(self.guard(entry, affine, self.value(entry)) for entry in entries)
         access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
@@ -233,6 +233,8 @@ class Reader:
         if function is None:
             raise self.source.error(node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}")
         self.named(node, "", f"write {name}(...) without names")
+        if not node.args:
+            raise self.source.error(node, f"{name} has no arguments\n  e.g. {name}(A[i])")
         if len(node.args) > MAX_ARGUMENTS:
             message = f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
             raise self.source.error(node, message)
