@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 
 from codegen.arguments import loaded, sample
 from codegen.c_printer import c_source, entry_name
+from codegen.calls import caller
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, bind
@@ -158,8 +158,9 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
             steps.append(Step(kernel, *found))
             continue
         function = functions[position]
+        names = [b.name for b in (*function.inputs, function.output)]
         sourced = replace(kernel, source=c_source([function]))
-        steps.append(Step(sourced, GENERATED, _called(getattr(library, entry_name(position)), function)))
+        steps.append(Step(sourced, GENERATED, caller(getattr(library, entry_name(position)), names)))
         position += 1
     return steps, text
 
@@ -168,18 +169,6 @@ def _flagged(compiler: Compiler, functions: Sequence[Function]) -> Compiler:
     """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
     whole = any(b.dtype[0] in "iu" for f in functions for b in (*f.inputs, f.output))
     return compiler.with_flags("-fwrapv") if whole else compiler
-
-
-def _called(entry: Any, function: Function) -> Run:
-    """A call of a compiled kernel with the addresses of its buffers."""
-    names = [b.name for b in (*function.inputs, function.output)]
-    block = ctypes.c_void_p * len(names)
-    entry.argtypes, entry.restype = [ctypes.c_void_p], None
-
-    def run(buffers: Buffers) -> None:
-        entry(block(*[buffers[name].__array_interface__["data"][0] for name in names]))
-
-    return run
 
 
 def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:

@@ -8,9 +8,11 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -105,7 +107,7 @@ def find_compiler() -> Compiler | None:
 
 @lru_cache(maxsize=16)
 def _find(chosen: str, path: str) -> Compiler | None:
-    commands = [tuple(shlex.split(chosen))] if chosen.strip() else []
+    commands = [_words(chosen)] if chosen.strip() else []
     for command in (*commands, ("cc",), ("gcc",), ("clang",)):
         program = shutil.which(command[0], path=path or None)
         reason = f"{command[0]} is not found"
@@ -117,6 +119,13 @@ def _find(chosen: str, path: str) -> Compiler | None:
         if command in commands or program:
             LOG.warning("einalg: the C compiler %s does not work: %s", " ".join(command), reason)
     return None
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:  # a quote that is not closed
+        return (command,)
 
 
 def _tried(command: tuple[str, ...]) -> Compiler:
@@ -148,14 +157,25 @@ def _run(command: Sequence[str], source: str, timeout: float) -> bytes:
         text.write_text(source)
         libraries = [flag for flag in command if flag.startswith("-l")]
         flags = [flag for flag in command if not flag.startswith("-l")]
-        done = subprocess.run(
-            [*flags, str(text), "-o", str(out), *libraries],
-            capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        if done.returncode or not out.exists():
-            message = "\n".join(done.stderr.strip().splitlines()[:12]) or f"exit status {done.returncode}"
+        status, said = _finished([*flags, str(text), "-o", str(out), *libraries], timeout)
+        if status or not out.exists():
+            message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
             raise CodegenError(f"{command[0]} refused the generated code:\n{message}")
         return out.read_bytes()
+
+
+def _finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
+    """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=timeout)[1]
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, said
 
 
 @lru_cache(maxsize=1)

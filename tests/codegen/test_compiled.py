@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -186,6 +189,31 @@ def test_several_threads_at_once(run: Compiled) -> None:
         found = list(pool.map(lambda g: [run(**g) for _ in range(50)], given))
     for g, results in zip(given, found):
         assert all(np.allclose(r, expected(g), atol=1e-4) for r in results)
+
+
+FORKING = """
+import os
+import numpy as np
+import einalg as ea
+from codegen.compiled import compile_program
+from einalg.program import as_program
+
+i, j = ea.indices("i j")
+run = compile_program(as_program(ea.L[i, j](ea.tensor("A", (500, 500))[i, j] + 1)))
+assert "omp parallel for" in run.source()
+ones = np.ones((500, 500), np.float32)
+run(A=ones)
+child = os.fork()
+if child == 0:
+    os._exit(int(run(A=ones).sum() + run(A=ones).sum() != 1e6))
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_does_not_wait_for_its_parents_threads() -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert subprocess.run([sys.executable, "-c", FORKING], env=environment, timeout=30, check=False).returncode == 0
 
 
 def test_loops_shared_by_threads() -> None:

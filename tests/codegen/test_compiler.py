@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,13 @@ def test_a_cc_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch, caplo
     assert "no-such-compiler is not found" in caplog.text
 
 
+def test_a_cc_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("CC", "gcc '-DA")
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert find_compiler() is not None
+    assert "gcc '-DA is not found" in caplog.text
+
+
 def test_cc_with_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", f"{compiler().command[0]} -DVALUE=7")
     _find.cache_clear()
@@ -114,6 +122,14 @@ def test_timeout(tmp_path: Path, folder: Path) -> None:
     slow = Compiler((str(script(tmp_path / "slow", "sleep 30")),), "test", NEEDED)
     with pytest.raises(CodegenError, match=r"did not finish within 0\.2 seconds"):
         slow.compile(ANSWER.format(1), timeout=0.2)
+
+
+def test_a_timeout_ends_what_the_compiler_started(tmp_path: Path, folder: Path) -> None:
+    slow = script(tmp_path / "slow", f"(sleep 1; echo late > {tmp_path}/late) &\nwait")
+    with pytest.raises(CodegenError):
+        Compiler((str(slow),), "test", NEEDED).compile(ANSWER.format(1), timeout=0.2)
+    time.sleep(1.2)
+    assert not (tmp_path / "late").exists()
 
 
 def test_a_compiler_that_vanished(tmp_path: Path, folder: Path) -> None:
