@@ -127,9 +127,12 @@ def draw_form(choices: Choices, indices: Sequence[Index], options: Options) -> A
 
 def _draw_sum(choices: Choices, indices: Sequence[Index], options: Options) -> Affine:
     form = affine(choices.integer(-2, 2))
+    left = list(indices)
     for _ in range(choices.integer(1, min(3, len(indices)))):
         coefficient = choices.one_of((1, 1, 2, -1, 3, -2) if options.strides else (1, 1, -1))
-        form = form + affine(choices.one_of(indices)) * coefficient
+        index = choices.one_of(left)
+        left.remove(index)
+        form = form + affine(index) * coefficient
     return form
 
 
