@@ -31,7 +31,7 @@ def dtype_name(dtype: Any) -> str:
         return "bf16"
     by_bytes = isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()  # NumPy's "i8" is our "i64"
     try:
-        name = "" if dtype is None or by_bytes else np.dtype(dtype if not hasattr(dtype, "name") else dtype.name).name
+        name = "" if dtype is None or by_bytes else np.dtype(getattr(dtype, "name", dtype)).name
     except TypeError:
         name = text.removeprefix("torch.")
     if name not in _FROM_NUMPY:

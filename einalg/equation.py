@@ -94,7 +94,8 @@ class _Equation:
         sources: dict[str, str] = {}
         for axes, operand in zip(names, operands):
             for position, (name, box) in enumerate(zip(axes, operand.box)):
-                known, source = found.get(name, box), f"{describe(operand)} axis {position}"
+                known: tuple[int, int] = found[name] if name in found else box
+                source = f"{describe(operand)} axis {position}"
                 broadcasts = name[0] == "." and 1 in (_size(known), _size(box))
                 if known != box and not broadcasts:
                     one, two = _shown(known, box), _shown(box, known)

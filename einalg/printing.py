@@ -96,7 +96,7 @@ def located(error: Error, iterators: Any, body: Any) -> Error:
     if found is None:
         return error
     column, width = found.start(), found.end() - found.start()
-    if axis is not None:
+    if axis is not None and isinstance(access, Access):
         subscripts = [str(s) for s in access.subscripts]
         column += width - len(", ".join(subscripts[axis:])) - 1
         width = len(subscripts[axis])

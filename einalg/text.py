@@ -107,7 +107,7 @@ class _Statements:
             reader.guard(node, check, Program((*self.scopes.items(), (name.id, scope))))
         return name.id, scope
 
-    def named(self, reader: Reader, node: ast.Assign, name: str) -> Scope:
+    def named(self, reader: Reader, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
             raise self.source.error(node.value, f"only a scope can be named without indices\n  write {name}[i, ...] = ...")

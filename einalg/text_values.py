@@ -119,7 +119,7 @@ class Reader:
 
     def checked(self, node: Any, value: Any) -> Any:
         numbers = value.atoms(Integer, sympy.Rational) if isinstance(value, sympy.Basic) else [value] if isinstance(value, int) else []
-        if any(abs(sympy.Rational(n).p) > MAX_NUMBER or sympy.Rational(n).q > MAX_NUMBER for n in numbers):
+        if any(abs(part) > MAX_NUMBER for n in numbers for part in sympy.fraction(sympy.sympify(n))):
             raise self.source.error(node, "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40")
         return value
 

@@ -18,7 +18,7 @@ from einalg.affine import Affine, FloorDiv, Index, Modulo, affine, floordiv, mod
 from einalg.errors import EinalgError, NotationError
 from einalg.testing import strategies
 
-I, J, K = Index("i"), Index("j"), Index("k")  # noqa: E741
+I, J, K = Index("i"), Index("j"), Index("k")
 INDICES = (I, J, K)
 POINTS = [dict(zip(INDICES, values)) for values in product((-7, -3, -1, 0, 1, 2, 5), (-4, 0, 1, 3), (-2, 0, 6))]
 forms = strategies.affine_forms(INDICES)
@@ -127,7 +127,7 @@ def test_every_node_survives_pickling(node: Any) -> None:
 
 def test_a_bare_form_is_its_index() -> None:
     bare = affine(I)
-    assert bare == I and I == bare and hash(bare) == hash(I)
+    assert bare == I and I == bare and hash(bare) == hash(I)  # noqa: SIM300
     assert {I: 1}[bare] == 1
     assert bare != J and affine(I + 1) != I
     assert bare.as_index() is I

@@ -118,8 +118,8 @@ class _Body:
         own = self.iterators(domain, self.options.max_points)
         access = self.read(domain.extended(own))
         pads = [(self.choices.integer(0, 2), self.choices.integer(0, 1)) for _ in access.subscripts]
-        shifts = [-self.choices.integer(0, before) for before, _ in pads]
-        return Reduce(op, own, None, access.base.pad(*pads, fill=fill)[tuple(s + d for s, d in zip(access.subscripts, shifts))])
+        _shifted = tuple(subscript - self.choices.integer(0, before) for subscript, (before, _) in zip(access.subscripts, pads))
+        return Reduce(op, own, None, access.base.pad(*pads, fill=fill)[_shifted])
 
     def function(self, domain: Domain, reads: int) -> Any:
         one, other = as_body(self.body(domain, reads - 1)), as_body(self.element(domain))
