@@ -94,7 +94,7 @@ class _Equation:
         sources: dict[str, str] = {}
         for axes, operand in zip(names, operands):
             for position, (name, box) in enumerate(zip(axes, operand.box)):
-                known: tuple[int, int] = found[name] if name in found else box
+                known: tuple[int, int] = found.get(name, box)  # pyright: ignore[reportAssignmentType]
                 source = f"{describe(operand)} axis {position}"
                 broadcasts = name[0] == "." and 1 in (_size(known), _size(box))
                 if known != box and not broadcasts:
