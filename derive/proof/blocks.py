@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Access, Box, Padded, Tensor
+from einalg.access import Access, Box, Padded, Tensor, padded_box
 from einalg.affine import Index, IndexArithmetic
 from einalg.dtypes import is_float
 from einalg.scope import Iterator, Reduce, Scope
@@ -39,21 +39,25 @@ class _Demand:
 
 def cut(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> Cut:
     """The expressions over one block of their outputs. Floating-point tensors become double precision."""
-    demands = _Demand()
-    for scope in scopes:
-        block = tuple((it.low + o, it.low + o + e) for it, o, e in zip(scope.iterators, origin, extents))
-        _demand(scope, block, demands)
+    demands = _demands(scopes, origin, extents)
     tensors: dict[str, Tensor] = {}
     return Cut(origin, [_rebuilt(scope, demands, tensors) for scope in scopes], tensors)
 
 
-def _demand(scope: Scope, block: Box, demands: _Demand) -> None:
-    demands.scopes[scope] = block
-    for node in reversed(list(all_scopes(scope))):
-        box = demands.scopes.setdefault(node, _first_element(node.box))
-        ranges = {it.index: bounds for it, bounds in zip(node.iterators, box)}
-        for access in accesses(node.body):
-            _demand_of_access(access, {**ranges, **_reduction_ranges(node.body)}, box, demands)
+def _demands(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> _Demand:
+    demands = _Demand()
+    for scope in scopes:
+        demands.scopes[scope] = tuple((it.low + o, it.low + o + e) for it, o, e in zip(scope.iterators, origin, extents))
+        for node in reversed(list(all_scopes(scope))):
+            box = demands.scopes.setdefault(node, _first_element(node.box))
+            ranges = _ranges(node, box)
+            for access in accesses(node.body):
+                _demand_of_access(access, ranges, box, demands)
+    return demands
+
+
+def _ranges(node: Scope, box: Box) -> Ranges:
+    return {**{it.index: bounds for it, bounds in zip(node.iterators, box)}, **_reduction_ranges(node.body)}
 
 
 def _demand_of_access(access: Access, ranges: Ranges, box: Box, demands: _Demand) -> None:
@@ -93,12 +97,15 @@ def _hull(known: Box | None, box: Box) -> Box:
 
 def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scope:
     made: dict[Scope, Scope] = {}
+    ranges: Ranges = {}
 
     def change(access: Access) -> Access:
         base = access.tensor
-        return Access.of(_viewed(access.base, made[base] if isinstance(base, Scope) else _tensor(base, demands, tensors)), access.subscripts)
+        smaller = made[base] if isinstance(base, Scope) else _tensor(base, demands, tensors)
+        return Access.of(_viewed(access.base, smaller, [s.interval(ranges) for s in access.subscripts]), access.subscripts)
 
     for node in all_scopes(scope):
+        ranges = _ranges(node, demands.scopes[node])
         iterators = [Iterator(it.index, low, high) for it, (low, high) in zip(node.iterators, demands.scopes[node])]
         made[node] = Scope(iterators, node.where, map_accesses(node.body, change))
     return made[scope]
@@ -112,19 +119,24 @@ def _tensor(tensor: Tensor, demands: _Demand, tensors: dict[str, Tensor]) -> Ten
     return made
 
 
-def _viewed(view: Any, base: Any) -> Any:
-    """The same view of a smaller base: as far as the original one reaches."""
+def _viewed(view: Any, base: Any, reach: list[tuple[int, int]]) -> Any:
+    """The same view of a smaller base, padded as far as it is read: `reach` holds the first and the last subscript of every axis."""
     if not isinstance(view, Padded):
         return base
-    if isinstance(view.base, Padded):
-        return Padded(_viewed(view.base, base), view.amounts, view.fill)
-    pairs = zip(view.amounts, view.base.box, base.box)
-    return Padded(base, [(low - first + before, last - high + after) for (before, after), (first, last), (low, high) in pairs], view.fill)
+    inner = _viewed(view.base, base, reach)
+    pads = []
+    for (low, high), (first, last), (inner_low, inner_high) in zip(padded_box(view), reach, padded_box(inner)):
+        pads.append((max(0, inner_low - max(low, first)), max(0, min(high, last + 1) - inner_high)))
+    return Padded(inner, pads, view.fill)
 
 
 def work(scopes: list[Scope]) -> int:
     """How many times bodies are evaluated, those of reductions included."""
     return sum(prod(node.shape) * max(1, _body_work(node.body)) for scope in scopes for node in all_scopes(scope))
+
+
+def _work(demands: _Demand, costs: dict[Scope, int]) -> int:
+    return sum(prod(high - low for low, high in box) * max(1, costs[node]) for node, box in demands.scopes.items())
 
 
 def _body_work(body: Any) -> int:
@@ -137,20 +149,19 @@ def _body_work(body: Any) -> int:
 
 def block_extents(scopes: list[Scope], limit: int) -> tuple[int, ...]:
     """Extents of the largest block, found by halving the longest axis, whose evaluation takes at most `limit` steps."""
-    extents = list(scopes[0].shape)
-    while prod(extents) > 1 and work(cut(scopes, (0,) * len(extents), tuple(extents)).scopes) > limit:
+    extents, costs = list(scopes[0].shape), {node: _body_work(node.body) for scope in scopes for node in all_scopes(scope)}
+    while prod(extents) > 1 and _work(_demands(scopes, (0,) * len(extents), tuple(extents)), costs) > limit:
         longest = max(range(len(extents)), key=lambda axis: extents[axis])
         extents[longest] = (extents[longest] + 1) // 2
     return tuple(extents)
 
 
-def origins(shape: tuple[int, ...], extents: tuple[int, ...], count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """Where blocks start: the first and the last corner, where padding is read, and random places."""
+def origins(shape: tuple[int, ...], extents: tuple[int, ...], number: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Where the blocks of a round start: a corner of the output, where padding is read, and a random place."""
     room = [n - e for n, e in zip(shape, extents)]
-    if not any(room):
-        return [(0,) * len(shape)]
-    mixed = [tuple(int(rng.choice([0, r, int(rng.integers(0, r + 1))])) for r in room) for _ in range(max(0, count - 2))]
-    return list(dict.fromkeys([(0,) * len(shape), tuple(room), *mixed]))
+    corner = tuple(room) if number % 2 else (0,) * len(room)
+    place = tuple(int(rng.choice([0, r, int(rng.integers(0, r + 1))])) for r in room)
+    return list(dict.fromkeys([corner, place])) if any(room) else [(0,) * len(room)]
 
 
 def values_for(tensor: Tensor, draw: Any) -> np.ndarray[Any, Any]:

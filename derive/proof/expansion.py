@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy
 
-from derive.proof.guards import Conjunction, both, cells, conjunctions, failing, inside, is_index_condition, needed, outside
+from derive.proof.guards import Conjunction, both, cells, conjunctions, failing, index_form, inside, is_index_condition, needed, outside
 from derive.proof.polynomial import (
     Constant,
     Factor,
@@ -27,7 +27,7 @@ from derive.proof.polynomial import (
     summed,
 )
 from einalg.access import Access, Padded, Readable, Tensor, padded_box
-from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.affine import Affine, Index, affine
 from einalg.scope import IDENTITY, Iterator, Reduce, Scope
 
 MOST_TERMS = 512  # of one polynomial
@@ -78,10 +78,11 @@ class Expansion:
             return self.read(body.base, tuple(s.substitute(names) for s in body.subscripts))
         if isinstance(body, Reduce):
             return self._reduction(body, names)
-        if isinstance(body, IndexArithmetic):
-            return _index_value(affine(body).substitute(names))
+        form = index_form(body)
+        if form is not None:
+            return _index_value(form.substitute(names))
         if isinstance(body, sympy.Add):
-            return tuple(term for part in body.args for term in self.body(part, names))
+            return self._sum(body, names)
         if isinstance(body, sympy.Mul):
             return multiplied([self.body(part, names) for part in body.args], MOST_TERMS)
         if isinstance(body, sympy.Pow) and body.exp.is_Integer and 0 < abs(body.exp) <= LARGEST_POWER:
@@ -89,6 +90,13 @@ class Expansion:
         if isinstance(body, sympy.Piecewise) and all(is_index_condition(pair.args[1]) for pair in body.args):
             return self._piecewise(body, names)
         return _number(body) if not body.args else self._function(body, names)
+
+    def _sum(self, body: Any, names: Names) -> Polynomial:
+        """Index arithmetic among the summands is one number."""
+        numbers = [part for part in body.args if index_form(part) is not None]
+        others = [part for part in body.args if part not in numbers]
+        parts = [*others, sympy.Add(*numbers)] if numbers else others
+        return tuple(term for part in parts for term in self.body(part, names))
 
     def _power(self, body: Any, names: Names) -> Polynomial:
         """Written out anew for every factor, so that no two factors sum over the same index."""

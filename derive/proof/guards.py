@@ -52,12 +52,31 @@ def outside(conditions: Sequence[Constraint], ranges: Ranges) -> Iterator[Conjun
                 yield part
 
 
+def index_form(body: Any) -> Affine | None:
+    """The quasi-affine form that a body is; None where it is none."""
+    if isinstance(body, (IndexArithmetic, sympy.Integer)):
+        return affine(body)
+    if isinstance(body, sympy.Add):
+        total = affine(0)
+        for part in body.args:
+            form = index_form(part)
+            if form is None:
+                return None
+            total = total + form
+        return total
+    if isinstance(body, sympy.Mul):
+        coefficient, rest = body.as_coeff_Mul()
+        form = index_form(rest) if coefficient.is_Integer and rest is not body else None
+        return None if form is None else form.scaled(int(coefficient))
+    return None
+
+
 def is_index_condition(condition: Any) -> bool:
     """Whether a condition compares quasi-affine forms of indices only."""
     if condition in (sympy.true, sympy.false):
         return True
     if isinstance(condition, Relational):
-        return all(isinstance(side, (IndexArithmetic, sympy.Integer)) for side in condition.args)
+        return all(index_form(side) is not None for side in condition.args)
     return isinstance(condition, (sympy.And, sympy.Or, sympy.Not)) and all(map(is_index_condition, condition.args))
 
 

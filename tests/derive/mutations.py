@@ -11,6 +11,7 @@ from einalg.errors import EinalgError
 from einalg.program import Program, inlined
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
+from einalg.traverse import as_number
 from einalg.wellformed import check
 
 
@@ -93,7 +94,7 @@ def _bodies(body: Any) -> Iterator[Any]:
         yield from (Reduce(body.op, body.iterators, where, body.body) for where in _each(body.where, _constraints))
         yield from (Reduce(body.op, body.iterators, body.where, inner) for inner in _bodies(body.body))
     elif isinstance(body, IndexArithmetic):
-        yield from (form.as_index() or form for form in _forms(affine(body)))
+        yield from (as_number(form) for form in _forms(affine(body)))
     elif body.is_Number and body.is_finite:
         yield from (body - 1, body + 1)
     else:
