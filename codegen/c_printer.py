@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, isinf, isnan, prod
@@ -16,6 +16,7 @@ from einalg.errors import CodegenError
 from einalg.scope import Constraint
 
 SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+C_INDEX = {"int": "i32", "int64_t": "i64"}
 CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
 LIMITS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1)}
 SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
@@ -46,8 +47,17 @@ def index_type(function: Function) -> str:
     """`int` where every offset and index value fits, else `int64_t`."""
     largest = max((prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1)
     bounds = [abs(v) for node in walk(function) if isinstance(node, For) for v in node.range]
-    forms = [abs(v) for node in walk(function) if isinstance(node, Affine) for v in (node.const, *(c for _, c in node.terms))]
-    return "int" if max([largest, *bounds]) * max([1, *forms]) < 2**30 or max([largest, *bounds, *forms]) < 2**15 else "int64_t"
+    nodes = [node.form if isinstance(node, Constraint) else node for node in walk(function)]
+    numbers = [abs(v) for form in nodes if isinstance(form, Affine) for v in _numbers(form)]
+    return "int" if max([largest, *bounds]) * max([1, *numbers]) < 2**30 else "int64_t"
+
+
+def _numbers(form: Affine) -> Iterator[int]:
+    yield form.const
+    for atom, coefficient in form.terms:
+        yield coefficient
+        if not isinstance(atom, Index):
+            yield from _numbers(atom.argument)
 
 
 @dataclass
@@ -251,6 +261,8 @@ class _Printer:
             text = literal(value.value, dtype)
             return f"({text})" if text.startswith("-") and binds > SUM else text
         text, own = self.text(value)
+        if isinstance(value, IndexNumber) and dtype == value.dtype != C_INDEX[self.index]:
+            return _bracketed(f"(int64_t){_bracketed(text, own, UNARY)}", UNARY, binds)
         if value.dtype == "f16":
             text, own = f"load_half({text})", ATOM
         if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):

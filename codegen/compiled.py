@@ -23,7 +23,7 @@ from codegen.schedule import DEFAULT, Schedule
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError
 from einalg.kernel import EOP, Kernel
-from einalg.program import Program
+from einalg.program import Program, as_program
 from einalg.scope import Scope
 from einalg.traverse import inner_scopes
 
@@ -100,7 +100,7 @@ class Compiled:
 
 
 def compile_program(
-    program: Program,
+    program: Program | Scope,
     kernels: Sequence[Kernel] | None = None,
     target: str = "cpu",
     compiler: Compiler | str | None = FIND,
@@ -114,13 +114,13 @@ def compile_program(
     compiler. Raises `CodegenError`.
 
     >>> import einalg as ea
-    >>> from einalg.program import as_program
-    >>> run = compile_program(as_program(ea.parse("O[i] += A[i,j]", A=(2, 3))))
+    >>> run = compile_program(ea.parse("O[i] += A[i,j]", A=(2, 3)))
     >>> run(A=[[1, 2, 3], [4, 5, 6]])
     array([ 6., 15.], dtype=float32)
     """
     if target != "cpu":
         raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu'")
+    program = as_program(program)
     kernels = _checked(program, kernels)
     if compiler == FIND:
         compiler = find_compiler()

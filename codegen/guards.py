@@ -170,7 +170,7 @@ def narrowed(place: Place, index: Index, low: Bound, high: Bound, conditions: Se
 def extreme(op: str, of: Sequence[Bound], place: Place) -> Bound:
     """The largest or smallest of some bounds, without those that another one makes superfluous."""
     kept: list[Bound] = []
-    for bound in (place.form(b) if isinstance(b, Affine) else b for b in of):
+    for bound in map(place.bounded, of):
         if not any(_covers(other, bound, op, place) for other in kept):
             kept = [other for other in kept if not _covers(bound, other, op, place)] + [bound]
     return kept[0] if len(kept) == 1 else Extreme(op, tuple(kept))

@@ -198,6 +198,8 @@ class _Nest:
         """A loop over the output as one that threads share, with the loops directly inside it."""
         if not isinstance(statement, For) or statement.index not in self.walked or not depth or not self._writes(statement):
             return statement
+        if constant_bound(statement.low) is None or constant_bound(statement.high) is None:
+            return statement
         body = statement.body
         if len(body) == 1:
             body = (self._parallel(body[0], depth - 1),)

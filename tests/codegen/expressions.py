@@ -430,6 +430,11 @@ def constant() -> Any:
 
 
 @expression
+def large_products_of_indices() -> Any:
+    return ea.L[i:99_990:100_003, j:99_990:100_003](i * j - ea.tensor("A", (4,), "i64")[j % 4])
+
+
+@expression
 def hole_behind_padding() -> Any:
     lower_left = ea.L[i:6, j:6](ea.tensor("A", (6, 6), "i32")[i, j], where=i >= j)
     table = statement_tensor("T", lower_left)

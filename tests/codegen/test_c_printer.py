@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import einalg as ea
 from codegen.c_helpers import RESERVED, index_helper
@@ -132,3 +133,18 @@ def test_index_helpers(c: str) -> None:
             out = np.zeros(size, np.float32)
             getattr(library, f"gather{d}_{size}")(ctypes.c_void_p(source.ctypes.data), ctypes.c_void_p(out.ctypes.data))
             assert out.tolist() == [10 + (-p) % d for p in range(size)]
+
+
+def test_loops_whose_bounds_depend_on_others_are_not_shared_together() -> None:
+    """With no cut allowed, the last block of a split loop is shorter than the others."""
+    schedule = Schedule(regions=1, parallel=1, chunks=1000)
+    scope = ea.L[i:7, j:5, k:9](ea.tensor("A", (4, 5, 9), "i64")[i // 2, j, k] + i % 2)
+    (found,) = run_functions([lower("O", scope, schedule=schedule)], [{"A": np.arange(180).reshape(4, 5, 9)}])
+    assert np.array_equal(found, np.arange(180).reshape(4, 5, 9)[np.arange(7) // 2] + (np.arange(7) % 2)[:, None, None])
+
+
+def test_blocks_of_a_sum_with_one_block_left() -> None:
+    scope = ea.L[i:4](ea.Sum[k:7](ea.tensor("A", (3, 7), "i64")[k // 3, k] * i, where=sympy.Eq(k // 3, 2)))
+    given = np.arange(21).reshape(3, 7)
+    (found,) = run_functions([lower("O", scope, schedule=Schedule(unroll=1))], [{"A": given}])
+    assert found.tolist() == [20 * row for row in range(4)]
