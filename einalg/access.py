@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Union
 
 import sympy
-from sympy import Basic, Expr, Integer, Tuple
+from sympy import Basic, Expr, Tuple
 from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.affine import Affine, affine
 from einalg.dtypes import dtype_name
 from einalg.errors import NotationError, ShapeError, UseError
+from einalg.index_arithmetic import whole_number
 from einalg.names import tensor_name
 
 if TYPE_CHECKING:
@@ -136,9 +137,13 @@ class Tensor(Node, Indexable, Basic):
 
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
-    if isinstance(axes, str) or not hasattr(axes, "__iter__"):
+    try:
+        given = None if isinstance(axes, str) else tuple(axes)
+    except TypeError:
+        given = None
+    if given is None:
         raise ShapeError(f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  e.g. (8, 224), and (8,) for one axis")
-    return tuple(axes)
+    return given
 
 
 def _entries(value: Any) -> tuple[Any, ...] | None:
@@ -149,11 +154,12 @@ def _entries(value: Any) -> tuple[Any, ...] | None:
 def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
     entries = _entries(axis)
     low, high = entries if entries is not None and len(entries) == 2 else (0, axis)
-    if not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in (low, high)):
+    start, stop = whole_number(low), whole_number(high)
+    if start is None or stop is None:
         raise ShapeError(f"{name}: size of axis {position} must be a whole number, not {axis!r}\n  e.g. (8, 224)")
-    if int(high) < int(low):
-        raise ShapeError(f"{name}: size of axis {position} is negative: {int(high) - int(low)}\n  e.g. (8, 224)")
-    return int(low), int(high)
+    if stop < start:
+        raise ShapeError(f"{name}: size of axis {position} is negative: {stop - start}\n  e.g. (8, 224)")
+    return start, stop
 
 
 class Padded(Node, Indexable, Basic):
@@ -170,13 +176,16 @@ class Padded(Node, Indexable, Basic):
             wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries"
             raise ShapeError(f"{wrong}\n  give one entry an axis, 0 for an axis without padding: .pad({', '.join('0' * base.rank)})")
         pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
-        fill = sympy.sympify(fill)
-        if fill.free_symbols or not fill.is_extended_real:
+        try:
+            number = sympy.sympify(fill, strict=True)  # else text would be evaluated
+        except sympy.SympifyError:
+            number = None
+        if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
             raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf")
-        if isinstance(base, Padded) and base.fill == fill:
+        if isinstance(base, Padded) and base.fill == number:
             pads = tuple((a + c, b + d) for (a, b), (c, d) in zip(base.amounts, pads))
             base = base.base
-        return cls._build(base, pads, fill)
+        return cls._build(base, pads, number)
 
     @property
     def box(self) -> Box:
@@ -207,9 +216,9 @@ def number_text(value: Any) -> str:
 def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
     entries = _entries(entry)
     pair = (entry, entry) if entries is None else entries
-    if len(pair) != 2 or not all((isinstance(v, (int, Integer)) or hasattr(v, "__index__")) and not isinstance(v, bool) for v in pair):
+    before, after = map(whole_number, pair) if len(pair) == 2 else (None, None)
+    if before is None or after is None:
         raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}\n  e.g. .pad(1, (0, 2))")
-    before, after = int(pair[0]), int(pair[1])
     if before < 0 or after < 0:
         raise ShapeError(f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead")
     return before, after

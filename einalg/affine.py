@@ -18,7 +18,7 @@ from sympy.printing.precedence import PRECEDENCE
 from einalg.affine_text import form_latex, form_precedence, form_text, quotient_latex, quotient_text
 from einalg.affine_values import form_interval, form_value
 from einalg.errors import NotationError
-from einalg.index_arithmetic import IndexArithmetic
+from einalg.index_arithmetic import IndexArithmetic, whole_number
 from einalg.names import index_name
 
 IndexLike = int | IndexArithmetic | Basic
@@ -310,11 +310,9 @@ def affine(value: IndexLike) -> Affine:
         return value.as_affine()
     if isinstance(value, bool):
         raise NotationError(f"{value} cannot stand in a subscript\n  write {int(value)}")
-    if isinstance(value, (int, Integer)):
-        return Affine._make((), int(value))
-    as_integer = getattr(value, "__index__", None)
-    if as_integer is not None and not isinstance(value, Expr):
-        return Affine._make((), as_integer())
+    number = whole_number(value)
+    if number is not None:
+        return Affine._make((), number)
     if isinstance(value, Expr):
         from einalg.affine_sympy import from_sympy
 

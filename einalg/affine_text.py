@@ -38,8 +38,8 @@ def form_latex(form: Affine, printer: Any) -> str:
 
 
 def quotient_text(node: Quotient) -> str:
-    operand = str(node.argument) if node.argument.as_index() is not None else f"({node.argument})"
-    return f"{operand}{node.sign}{node.divisor}"
+    operand = form_text(node.argument)
+    return f"{operand if node.argument.as_index() is not None else f'({operand})'}{node.sign}{node.divisor}"
 
 
 def quotient_latex(node: Quotient, printer: Any) -> str:
@@ -54,6 +54,7 @@ def _operand(atom: Atom, coefficient: int, term: str) -> str:
 
 
 def _term_text(atom: Atom, coefficient: int) -> str:
+    text = atom.name if atom.is_Symbol else quotient_text(atom)  # pyright: ignore
     if coefficient == 1:
-        return str(atom)
-    return f"{coefficient}*{atom}" if atom.is_Symbol else f"{coefficient}*({atom})"
+        return text
+    return f"{coefficient}*{text}" if atom.is_Symbol else f"{coefficient}*({text})"

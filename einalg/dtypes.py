@@ -32,7 +32,7 @@ def dtype_name(dtype: Any) -> str:
     by_bytes = isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()  # NumPy's "i8" is our "i64"
     try:
         name = "" if dtype is None or by_bytes else np.dtype(getattr(dtype, "name", dtype)).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = text.removeprefix("torch.")
     if name not in _FROM_NUMPY:
         raise ShapeError(f"dtype {text!r} is unknown\n  use one of: {', '.join(NUMPY)}")

@@ -6,17 +6,28 @@ is SymPy's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import sympy
-from sympy import Expr, Integer
-from sympy.core.sympify import sympify
+from sympy import Expr
+from sympy.core.sympify import SympifyError, sympify
 
 from einalg.errors import NotationError
 
 if TYPE_CHECKING:
     from einalg.affine import Affine
+
+
+def whole_number(value: Any) -> int | None:
+    """`value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth value; else None."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 class IndexArithmetic:
@@ -65,16 +76,23 @@ class IndexArithmetic:
         return self.as_affine().remainder(_divisor(other, "%"))
 
     def __lt__(self, other: Any) -> Any:
-        return sympy.StrictLessThan(self, sympify(other), evaluate=False)
+        return sympy.StrictLessThan(self, _comparable(other), evaluate=False)
 
     def __le__(self, other: Any) -> Any:
-        return sympy.LessThan(self, sympify(other), evaluate=False)
+        return sympy.LessThan(self, _comparable(other), evaluate=False)
 
     def __gt__(self, other: Any) -> Any:
-        return sympy.StrictGreaterThan(self, sympify(other), evaluate=False)
+        return sympy.StrictGreaterThan(self, _comparable(other), evaluate=False)
 
     def __ge__(self, other: Any) -> Any:
-        return sympy.GreaterThan(self, sympify(other), evaluate=False)
+        return sympy.GreaterThan(self, _comparable(other), evaluate=False)
+
+
+def _comparable(value: Any) -> Any:
+    try:
+        return sympify(value, strict=True)  # else text would be evaluated
+    except SympifyError:
+        raise NotationError(f"{value!r} cannot be compared with an index\n  compare indices and numbers: i >= 2*j") from None
 
 
 def _both_forms(own: IndexArithmetic, other: Any) -> tuple[Affine, Affine | None]:
@@ -82,13 +100,8 @@ def _both_forms(own: IndexArithmetic, other: Any) -> tuple[Affine, Affine | None
     form = own.as_affine()
     if isinstance(other, IndexArithmetic):
         return form, other.as_affine()
-    if isinstance(other, bool):
-        return form, None
-    if isinstance(other, (int, Integer)):
-        return form, form.constant(int(other))
-    if hasattr(other, "__index__") and not isinstance(other, Expr):
-        return form, form.constant(other.__index__())
-    return form, None
+    number = whole_number(other)
+    return form, None if number is None else form.constant(number)
 
 
 def _product(left: Affine, right: Affine | None) -> Affine | None:
@@ -101,8 +114,7 @@ def _product(left: Affine, right: Affine | None) -> Affine | None:
 
 
 def _divisor(value: Any, sign: str) -> int:
-    if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
+    number = whole_number(value)
+    if number is None or number <= 0:
         raise NotationError(f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2")
-    if int(value) <= 0:
-        raise NotationError(f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2")
-    return int(value)
+    return number

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy import Integer
 from sympy.logic.boolalg import Boolean
 
 from einalg.access import Access, Indexable, Tensor, describe
 from einalg.affine import Affine, Index
 from einalg.errors import EinalgError, NotationError
+from einalg.index_arithmetic import whole_number
 from einalg.infer import build_scope
 from einalg.printing import located
 from einalg.scope import Iterator, Reduce, Scope, Twice
@@ -66,10 +66,11 @@ def _integer(value: Any, what: str) -> int:
         raise NotationError(f"the range of {what} has no end\n  e.g. {what}:224, or {what}:-1:225")
     if isinstance(value, Affine) and not value.terms:
         return value.const
-    if isinstance(value, bool) or not (isinstance(value, (int, Integer)) or hasattr(value, "__index__")):
+    number = whole_number(value)
+    if number is None:
         shown = repr(float(value)) if isinstance(value, sympy.Float) else value
         raise NotationError(f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225")
-    return int(value)
+    return number
 
 
 def as_body(value: Any) -> Any:
@@ -82,7 +83,7 @@ def as_body(value: Any) -> Any:
         body = with_plain_numbers(sympy.sympify(value, strict=True))
     except (sympy.SympifyError, TypeError, AttributeError):
         body = None
-    if not isinstance(body, (sympy.Expr, Boolean)):
+    if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
         raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them")
     if (wrong := _not_real(body)) is not None:
         what = "divides by 0" if wrong is sympy.zoo else "has no value" if wrong is sympy.nan else "is imaginary"
@@ -134,7 +135,11 @@ class _Reduction:
         if self.elementwise is None or not values:
             given = ", ".join(map(str, values))
             raise NotationError(f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})")
-        return self.elementwise(*(as_body(v) for v in values))
+        bodies = [as_body(v) for v in values]
+        truth = next((body for body in bodies if isinstance(body, Boolean)), None)
+        if truth is not None:
+            raise NotationError(f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))")
+        return self.elementwise(*bodies)
 
     def __repr__(self) -> str:
         return self.op

@@ -15,6 +15,8 @@ from einalg.affine import IndexArithmetic
 from einalg.errors import Error, underline
 from einalg.scope import Iterator, Reduce, Scope, Twice
 
+TOO_DEEP = "(an expression that is nested too deeply to be shown)"
+
 
 class _TextPrinter(StrPrinter):
     """Text that both doors read as the same expression; they evaluate it from left to right."""
@@ -70,15 +72,21 @@ def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def text(node: Any) -> str:
-    """`node` in the notation, valid in both doors."""
-    return _TextPrinter({"order": "none"}).doprint(node)
+    """`node` in the notation, valid in both doors; printing never raises."""
+    try:
+        return _TextPrinter({"order": "none"}).doprint(node)
+    except RecursionError:
+        return TOO_DEEP
 
 
 def latex(node: Any) -> str:
     """`node` as the EinNet paper writes it: `L` with its indices, `Σ`, braces for inner scopes."""
     from einalg.paper import PaperPrinter
 
-    return PaperPrinter({"mul_symbol": r"\ ", "order": "none"}).doprint(node)
+    try:
+        return PaperPrinter({"mul_symbol": r"\ ", "order": "none"}).doprint(node)
+    except RecursionError:
+        return rf"\text{{{TOO_DEEP}}}"
 
 
 def iterators_text(iterators: tuple[Iterator, ...]) -> str:
@@ -103,19 +111,26 @@ def located(error: Error, iterators: Any, body: Any) -> Error:
     return error.below(underline(shown, column, width))
 
 
-def tree(node: Any, depth: int = 0) -> str:
+def tree(node: Any) -> str:
     """`node` as an indented tree, one node a line."""
+    try:
+        return _tree(node, 0)
+    except RecursionError:
+        return TOO_DEEP
+
+
+def _tree(node: Any, depth: int) -> str:
     pad = "  " * depth
     if isinstance(node, (Scope, Reduce)):
         op = "L" if isinstance(node, Scope) else node.op
         conditions = "".join(f" where {c}" for c in node.where)
-        return f"{pad}{op}[{iterators_text(node.iterators)}]{conditions}\n{tree(node.body, depth + 1)}"
+        return f"{pad}{op}[{iterators_text(node.iterators)}]{conditions}\n{_tree(node.body, depth + 1)}"
     if isinstance(node, Access) and isinstance(unpadded(node.base), Scope):
-        return f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n{tree(unpadded(node.base), depth + 1)}"
+        return f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n{_tree(unpadded(node.base), depth + 1)}"
     if isinstance(node, (Access, IndexArithmetic)) or not getattr(node, "args", ()):
         return f"{pad}{text(node)}"
     arguments = ordered_terms(node) if isinstance(node, sympy.Add) else node.args
-    return "\n".join([f"{pad}{type(node).__name__}", *(tree(a, depth + 1) for a in arguments)])
+    return "\n".join([f"{pad}{type(node).__name__}", *(_tree(a, depth + 1) for a in arguments)])
 
 
 def _padding(base: Any) -> str:

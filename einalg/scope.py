@@ -178,7 +178,7 @@ class Reduce(Node, Expr):
     def __new__(cls, op: Any, iterators: Iterable[Any], where: Any, body: Any) -> Reduce:
         if str(op) not in REDUCTIONS:
             raise NotationError(f"{op} is not a reduction\n  use one of: {', '.join(REDUCTIONS)}")
-        return cls._build(str(op), _iterators(iterators), constraints(where), sympy.sympify(body))
+        return cls._build(str(op), _iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -216,7 +216,7 @@ class Scope(Node, Indexable, Basic):
     _fields = ("iterators", "where", "body")
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
-        node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body))
+        node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
         node._alpha = node._domain = node._dtype = None
         return node
 

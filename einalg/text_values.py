@@ -25,6 +25,7 @@ from einalg.vocabulary import (
     FUNCTIONS,
     MAX_ARGUMENTS,
     MAX_EXPONENT,
+    MAX_NESTED,
     MAX_NUMBER,
     MAX_PARTS,
     SPELT,
@@ -32,6 +33,7 @@ from einalg.vocabulary import (
     not_in_notation,
 )  # fmt: skip
 
+EXTREMA = (sympy.Max, sympy.Min)
 GROWING = (sympy.gamma, sympy.loggamma)  # SymPy computes them of whole numbers, digit for digit
 
 
@@ -118,8 +120,11 @@ class Reader:
         return self.checked(node, value)
 
     def checked(self, node: Any, value: Any) -> Any:
-        numbers = value.atoms(Integer, sympy.Rational) if isinstance(value, sympy.Basic) else [value] if isinstance(value, int) else []
-        if any(abs(part) > MAX_NUMBER for n in numbers for part in sympy.fraction(sympy.sympify(n))):
+        """The value, whose numbers have grown no further than is sensible; its parts were checked before."""
+        numbers = [value] if isinstance(value, (int, sympy.Number)) else []
+        if isinstance(value, sympy.Expr):
+            numbers += [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]]
+        if any(max(abs(n.p), n.q) > MAX_NUMBER for n in map(sympy.sympify, numbers) if n.is_Rational):
             raise self.source.error(node, "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40")
         return value
 
@@ -239,8 +244,10 @@ class Reader:
             message = f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
             raise self.source.error(node, message)
         values = [self.value(a) for a in node.args]
-        if function in GROWING and any(isinstance(v, int) and abs(v) > 170 for v in values):
+        if function in GROWING and any(isinstance(v, (int, Integer)) and abs(v) > 170 for v in values):
             raise self.source.error(node, f"{name} of so large a whole number is not read\n  write it as a decimal number")
+        if function in EXTREMA and max(map(_nested_extrema, values)) >= MAX_NESTED:
+            raise self.source.error(node, f"more than {MAX_NESTED} of Max and Min in each other are not read\n  name the inner ones: T[i] = ...")
         return self.checked(node, self.guard(node, lambda *given: function(*map(_argument, given)), *values))
 
     def instead_of(self, name: str) -> str:
@@ -255,6 +262,13 @@ class Reader:
 def _argument(value: Any) -> Any:
     """An argument of a SymPy function; a tuple is a case of Piecewise."""
     return tuple(map(_argument, value)) if isinstance(value, tuple) else as_body(value)
+
+
+def _nested_extrema(value: Any) -> int:
+    """How many `Max` and `Min` of elements stand in each other at most."""
+    if not isinstance(value, sympy.Basic) or isinstance(value, (Access, Reduce)) or not value.args:
+        return 0
+    return isinstance(value, EXTREMA) + max(map(_nested_extrema, value.args))
 
 
 def _bound_by(node: ast.AST) -> Iterable[ast.expr]:

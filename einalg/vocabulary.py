@@ -28,6 +28,7 @@ MAX_TEXT = 100_000  # characters
 MAX_DEPTH = 80  # nested brackets
 MAX_PARTS = 20_000  # nodes of the grammar in one statement
 MAX_ARGUMENTS = 64  # of one function, for SymPy compares those of Max and of Piecewise pairwise
+MAX_NESTED = 6  # Max and Min in each other, for SymPy compares them in time that is exponential in that
 MAX_NUMBER = 10**300  # what a float can hold, nearly
 MAX_EXPONENT = 1000
 

@@ -173,6 +173,28 @@ def test_comparing_elements_is_an_expression() -> None:
         bool(A[i, j] < 0)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda text: A.pad(1, 0, fill=text),
+        lambda text: i < text,
+        lambda text: i >= text,
+        lambda text: ea.L[i](text),
+        lambda text: ea.Max(A[i, j], text),
+        lambda text: ea.L[i](A[i, 0], where=text),
+        lambda text: A[i, text],
+        lambda text: ea.tensor("X", text),
+        lambda text: Reduce("Sum", [(i, 0, 2)], None, text),
+        lambda text: Scope([(i, 0, 2)], None, text),
+    ],
+)
+def test_text_is_never_evaluated(use: Any, capsys: Any) -> None:
+    """SymPy would run it."""
+    with pytest.raises((ea.EinalgError, sympy.SympifyError)):
+        use("print('run')")
+    assert "run" not in capsys.readouterr().out
+
+
 def test_a_truth_value_of_python_is_no_condition() -> None:
     with pytest.raises(NotationError, match=r"sympy\.Eq\(i, j\)"):
         ea.L[i:4, j:4](A[i, j], where=i == j)
