@@ -30,7 +30,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     """Keep `outer` of a reduction's indices; the others are reduced by an inner scope.
 
-    Factors that do not depend on the inner indices stay outside, and the inner scope has only the indices that it uses.
+    Factors that do not depend on the inner indices stay outside (unless a condition on these guards them), and the inner scope
+    has only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
     kept = [it for it in node.iterators if it.index.name in outer]
@@ -39,8 +40,8 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
         raise RuleError(f"the reduction has the indices {', '.join(map(str, node.indices))}, not all of {', '.join(outer)}")
     if not moved:
         raise RuleError("no index is left to move into the inner scope\n  leave at least one index out of `outer`")
-    factor, inner_body = _independent_factor(node, {it.index for it in moved})
     inside = tuple(c for c in node.where if not c.indices.isdisjoint(it.index for it in moved))
+    factor, inner_body = _independent_factor(node, {it.index for it in moved}) if not inside else (sympy.S.One, node.body)
     outside = tuple(c for c in node.where if c not in inside)
     inner = _inner_scope(scope, node, (kept, moved), (inside, outside), inner_body)
     read = Access.of(inner, tuple(affine(i) for i in inner.indices)) * factor

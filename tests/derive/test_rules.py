@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.custom import check_rule
+from derive.custom import check_moves, check_rule
 from derive.moves import Move, apply, moves
 from derive.rules import ALL, RULES
 from einalg.access import Tensor
@@ -20,12 +20,25 @@ EXAMPLES = 120
 @pytest.mark.parametrize("rule", [r for r in RULES.values() if r.level == "scope"], ids=lambda r: r.name)
 def test_every_move_on_random_scopes_keeps_every_value(rule):
     report = check_rule(rule, examples=EXAMPLES)
-    assert report.programs >= EXAMPLES and report.moves >= 40, report
+    assert report.programs >= EXAMPLES and report.moves >= 20, report
 
 
 @pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
 def test_every_move_on_random_programs_keeps_every_value(rule):
-    assert check_rule(rule, examples=EXAMPLES, strategy=siblings() if rule is RULES["expression merging"] else None).moves >= 10
+    strategy = siblings() if rule is RULES["expression merging"] else statements()
+    assert check_rule(rule, examples=EXAMPLES, strategy=strategy).moves >= 10
+
+
+@st.composite
+def statements(draw):
+    """Programs whose statements read each other: random ones, and random scopes with some of their inner scopes named."""
+    if draw(st.booleans()):
+        return draw(strategies.programs())
+    program = draw(prepared("variable substitution"))
+    for _ in range(draw(st.integers(0, 2))):
+        choices = list(moves(program, [ALL["lifting"]]))
+        program = apply(program, draw(st.sampled_from(choices)), ALL) if choices else program
+    return program
 
 
 @st.composite
@@ -64,7 +77,7 @@ def siblings(draw):
 )
 def test_every_move_after_another_rule_keeps_every_value(first, then):
     report = check_rule(ALL[then], examples=EXAMPLES // 2, strategy=prepared(first))
-    assert report.moves >= 10, report
+    assert report.moves >= 3, report
 
 
 @pytest.mark.nightly
@@ -130,6 +143,12 @@ def test_relaxing_minds_which_of_two_paddings_a_point_shows():
     assert not list(moves(start, [RULES["boundary relaxing"]]))
     with pytest.raises(ea.RuleError, match="reads the fill at a point that would get a value"):
         apply(start, Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3]], "where": []}), ALL)
+
+
+def test_a_guarded_factor_stays_inside():
+    """Found on a random expression: A[i] is read only where the condition on w lets it."""
+    start = program("O[i:2] = Sum[s:2, w:1](A[i]*B[s], where=i + w <= 0)", A=(1,), B=(2,))
+    assert check_moves(RULES["summation splitting"], start, arrays(start)) > 0
 
 
 def arrays(start):
