@@ -121,10 +121,8 @@ class Reader:
 
     def checked(self, node: Any, value: Any) -> Any:
         """The value, whose numbers have grown no further than is sensible; its parts were checked before."""
-        numbers = [value] if isinstance(value, (int, sympy.Number)) else []
-        if isinstance(value, sympy.Expr):
-            numbers += [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]]
-        if any(max(abs(n.p), n.q) > MAX_NUMBER for n in map(sympy.sympify, numbers) if n.is_Rational):
+        numbers: list[Any] = [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]] if isinstance(value, sympy.Expr) else [sympy.sympify(value)]
+        if any(max(abs(n.p), n.q) > MAX_NUMBER for n in numbers if n.is_Rational):
             raise self.source.error(node, "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40")
         return value
 

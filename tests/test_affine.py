@@ -6,7 +6,7 @@ import copy
 import operator
 import pickle
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -128,7 +128,8 @@ def test_every_node_survives_pickling(node: Any) -> None:
 def test_a_bare_form_is_its_index() -> None:
     bare = affine(I)
     assert bare == I and I == bare and hash(bare) == hash(I)  # noqa: SIM300
-    assert {I: 1}[bare] == 1
+    known: dict[Any, int] = {I: 1}
+    assert known[bare] == 1
     assert bare != J and affine(I + 1) != I
     assert bare.as_index() is I
 
@@ -185,7 +186,7 @@ def test_quotients_built_by_name(k: int) -> None:
 def test_numpy_integers_are_integers() -> None:
     assert np.int64(3) * I + np.int32(1) == 3 * I + 1
     assert I // np.int16(2) == I // 2
-    assert affine(np.int8(5)) == 5
+    assert affine(cast(Any, np.int8(5))) == 5
 
 
 @pytest.mark.parametrize(
@@ -193,8 +194,8 @@ def test_numpy_integers_are_integers() -> None:
     [
         lambda: affine(I * J),
         lambda: affine(I / 2),
-        lambda: affine(1.5),
-        lambda: affine("i"),
+        lambda: affine(cast(Any, 1.5)),
+        lambda: affine(cast(Any, "i")),
         lambda: affine(True),
         lambda: affine(sympy.sqrt(I)),
         lambda: affine(sympy.Symbol("x")),
@@ -219,9 +220,9 @@ def test_what_is_not_quasi_affine_is_refused(wrong: Any) -> None:
 
 def test_an_array_does_not_broadcast_over_an_index() -> None:
     with pytest.raises((TypeError, EinalgError)):
-        np.ones(3) * I
+        _ = np.ones(3) * I
     with pytest.raises((TypeError, EinalgError)):
-        I + np.ones(3)
+        _ = I + np.ones(3)
 
 
 def test_names_are_read_as_python_reads_them() -> None:

@@ -86,8 +86,9 @@ def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
     ranges = scope.ranges | {it.index: (it.low, it.high) for r in reductions(scope.body) for it in r.iterators}
     for access in accesses(scope.body):
         own = sorted(access.free_symbols, key=lambda i: i.name)
-        domain = Space(own).set([Iterator(i, *ranges[i]) for i in own])
-        read = {(*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*(range(*ranges[i]) for i in own))}
+        domain = Space(own).set([Iterator(index, *ranges[index]) for index in own])
+        box = [range(*ranges[index]) for index in own]
+        read = {(*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*box)}
         assert pairs(access.relation.intersect_domain(domain)) == read
 
 

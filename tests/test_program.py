@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_equality_copies_and_text() -> None:
     assert made != program(TEXT.replace("+ 1", "+ 2")) and made != Program(made.statements, ["T", "O"])
     assert made != program(TEXT.replace("U", "V"))
     assert pickle.loads(pickle.dumps(made)) == made
-    assert made.func(*made.args) == made
+    assert Program(*cast(Any, made.args)) == made
     assert str(made) == repr(made) == "T[i:4] = Sum[j:3](A[i, j]*W[j])\nU[i:4] = T[i] + 1\nO[i:4] = T[i]*U[i]"
 
 
