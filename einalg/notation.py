@@ -8,13 +8,13 @@ import sympy
 from sympy.logic.boolalg import Boolean
 
 from einalg.access import Access, Indexable, Tensor, describe
-from einalg.affine import Affine, Index
+from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.errors import EinalgError, NotationError
 from einalg.index_arithmetic import whole_number
 from einalg.infer import build_scope
 from einalg.printing import located
 from einalg.scope import Iterator, Reduce, Scope, Twice
-from einalg.traverse import with_plain_numbers
+from einalg.traverse import as_number
 
 
 def indices(names: str) -> Any:
@@ -80,22 +80,29 @@ def as_body(value: Any) -> Any:
         name = value.name if isinstance(value, Tensor) else "(...)"
         raise NotationError(f"a body is a scalar, and {describe(value)} is a whole tensor\n  give it its subscripts: {name}[{axes}]")
     try:
-        body = with_plain_numbers(sympy.sympify(value, strict=True))
+        body = sympy.sympify(value, strict=True)
     except (sympy.SympifyError, TypeError, AttributeError):
         body = None
     if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
         raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them")
-    if (wrong := _not_real(body)) is not None:
-        what = "divides by 0" if wrong is sympy.zoo else "has no value" if wrong is sympy.nan else "is imaginary"
+    return _settled(body)
+
+
+def _settled(body: Any) -> Any:
+    """The one spelling in which equal bodies are equal: index arithmetic outside accesses is SymPy's own, decimals are doubles."""
+    if isinstance(body, (Access, Reduce)):
+        return body
+    if isinstance(body, IndexArithmetic):
+        return as_number(affine(body))
+    if body.is_Float:
+        return sympy.sympify(float(body))
+    if body.args:
+        parts = tuple(map(_settled, body.args))
+        body = body if all(a is b for a, b in zip(parts, body.args)) else body.func(*parts)
+    what = "divides by 0" if body is sympy.zoo else "has no value" if body is sympy.nan else "is imaginary" if body is sympy.I else ""
+    if what:
         raise NotationError(f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))")
     return body
-
-
-def _not_real(body: Any) -> Any:
-    """The first of `nan`, a division by 0 and an imaginary number that occurs; accesses and reductions are real."""
-    if isinstance(body, (Access, Reduce)) or not body.args:
-        return body if body in (sympy.nan, sympy.zoo, sympy.I) else None
-    return next((found for found in map(_not_real, body.args) if found is not None), None)
 
 
 class _Traversal:

@@ -33,11 +33,6 @@ def as_number(form: Affine) -> Any:
     return sympy.Add(form.const, *(sympy.Mul(c, atom) for atom, c in form.terms))
 
 
-def with_plain_numbers(body: Any) -> Any:
-    """A body whose index arithmetic outside accesses is SymPy's own: the one spelling in which equal bodies are equal."""
-    return rebuild(body, lambda node: as_number(affine(node)) if isinstance(node, IndexArithmetic) else node)
-
-
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
     """Replace free indices by affine forms everywhere in a body; bound indices are renamed where they would capture."""
     mapping = {i: affine(v) for i, v in mapping.items()}

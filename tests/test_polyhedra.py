@@ -87,7 +87,7 @@ def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
     for access in accesses(scope.body):
         own = sorted(access.free_symbols, key=lambda i: i.name)
         domain = Space(own).set([Iterator(index, *ranges[index]) for index in own])
-        box = [range(*ranges[index]) for index in own]
+        box = [range(low, high) for low, high in map(ranges.__getitem__, own)]
         read = {(*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*box)}
         assert pairs(access.relation.intersect_domain(domain)) == read
 

@@ -48,23 +48,23 @@ def softmax(x: Any, axis: int = -1) -> Scope:
               Sum[r:3]
                 exp
                   Add
+                    x[i, r]
                     Mul
                       -1
                       [i] of
                         L[i:2]
                           Max[r:3]
                             x[i, r]
-                    x[i, r]
           -1
         exp
           Add
+            x[i, j]
             Mul
               -1
               [i] of
                 L[i:2]
                   Max[r:3]
                     x[i, r]
-            x[i, j]
     """
     found, at, element, total = _shifted(x, axis)
     return L[spans(at, found.shape)](sympy.exp(element) / total)

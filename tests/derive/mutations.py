@@ -17,10 +17,15 @@ from einalg.wellformed import check
 
 def mutations(expression: Scope | Program) -> list[Scope]:
     """The well-formed mutants of a scope, or of a program with one output, of which named statements are inlined first."""
-    return [mutant for mutant in _scopes(inlined(expression) if isinstance(expression, Program) else expression) if _is_well_formed(mutant)]
+    return [mutant for mutant in candidates(expression) if is_well_formed(mutant)]
 
 
-def _is_well_formed(scope: Scope) -> bool:
+def candidates(expression: Scope | Program) -> list[Scope]:
+    """All mutants, also those that read where there is nothing."""
+    return list(_scopes(inlined(expression) if isinstance(expression, Program) else expression))
+
+
+def is_well_formed(scope: Scope) -> bool:
     try:
         check(scope)
     except EinalgError:
