@@ -157,6 +157,8 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
         if found is not None:
             steps.append(Step(kernel, *found))
             continue
+        if kernel.op != EOP:
+            LOG.info("einalg: no library here runs %s; code is generated for it", kernel)
         function = functions[position]
         names = [b.name for b in (*function.inputs, function.output)]
         sourced = replace(kernel, source=c_source([function]))

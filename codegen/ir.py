@@ -15,14 +15,12 @@ from typing import Any
 from einalg.affine import Affine, Index
 from einalg.scope import Constraint
 
-KINDS = ("seq", "unroll", "vec", "par", "block", "thread")
-SPACES = ("global", "shared", "local", "reg")
-
 
 @dataclass(frozen=True, slots=True)
 class Buf:
-    """An array of `shape` elements of `dtype` in row-major order; `space` says where it lives.
+    """An array of `shape` elements of `dtype` in row-major order.
 
+    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread) or `reg`.
     A buffer of one axis with the name of another one is the flat view of its memory.
     """
 
@@ -109,7 +107,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop."""
+    """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
+
+    `kind` says how: `seq`, `unroll`, `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`.
+    """
 
     index: Index
     low: Bound

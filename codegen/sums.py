@@ -33,14 +33,14 @@ class Values:
         load, *fills = self.source.layers(access)
         total: Value = Number(0, dtype)
         for conditions, fill in reversed(fills):
-            total = apply("select", [self.all(conditions), cast(constant(fill), dtype), total], dtype)
-        inside = self.all(load[0])
+            total = apply("select", [self.together(conditions), cast(constant(fill), dtype), total], dtype)
+        inside = self.together(load[0])
         if isinstance(inside, Number) and not inside.value:
             return total
         value = self.source.read(access, place)
         return value if isinstance(inside, Number) else apply("select", [inside, value, total], dtype)
 
-    def all(self, conditions: Sequence[Constraint]) -> Value:
+    def together(self, conditions: Sequence[Constraint]) -> Value:
         """Whether all conditions hold."""
         pending = self.block.place.open(conditions)
         return Number(False, "bool") if pending is None else Holds(pending) if pending else Number(True, "bool")
@@ -49,7 +49,7 @@ class Values:
         return reduced(self.source, reduce, self.block)
 
     def holds(self, condition: Constraint) -> Value:
-        return self.all((condition,))
+        return self.together((condition,))
 
     def index(self, form: Affine) -> Affine:
         return self.block.place.form(form)
