@@ -1,0 +1,191 @@
+"""The random expressions that other tests rely on: valid, varied, small, and shrinking to something short."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+import einalg as ea
+from einalg.affine import Index
+from einalg.scope import Scope
+from einalg.testing import strategies
+from einalg.traverse import accesses, all_scopes, reductions
+from einalg.wellformed import check
+
+
+SILENT = (HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+def drawn(strategy: Any, count: int = 200) -> list[Any]:
+    """So many examples, the same in every run."""
+    found: list[Any] = []
+
+    @settings(max_examples=count, phases=[Phase.generate], database=None, derandomize=True, suppress_health_check=SILENT)
+    @given(strategy)
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
+    return found
+
+
+SCOPES = drawn(strategies.scopes())
+TEXTS = [str(scope) for scope in SCOPES]
+
+VARIETY: dict[str, Any] = {
+    "one index": lambda scope: scope.rank == 1,
+    "three indices": lambda scope: scope.rank == 3,
+    "a negative start": lambda scope: any(it.low < 0 for it in scope.iterators),
+    "no reduction": lambda scope: not list(reductions(scope.body)),
+    "a reduction": lambda scope: bool(list(reductions(scope.body))),
+    "a reduction in a reduction": lambda scope: any(list(reductions(r.body)) for r in reductions(scope.body)),
+    "a sum": lambda scope: "Sum[" in str(scope),
+    "a product": lambda scope: "Prod[" in str(scope),
+    "a maximum": lambda scope: "Max[" in str(scope),
+    "a minimum": lambda scope: "Min[" in str(scope),
+    "an inner scope": lambda scope: len(list(all_scopes(scope))) > 1,
+    "an inner scope in an inner scope": lambda scope: len(list(all_scopes(scope))) > 2,
+    "two reads": lambda scope: len(list(accesses(scope.body))) > 1,
+    "one tensor twice": lambda scope: any(str(scope).count(f"{name}[") + str(scope).count(f"{name}.pad") > 1 for name in scope.tensors),
+    "padding": lambda scope: ".pad(" in str(scope),
+    "padding with a fill": lambda scope: "fill=" in str(scope),
+    "padding by infinity": lambda scope: "inf" in str(scope),
+    "a quotient": lambda scope: "//" in str(scope),
+    "a remainder": lambda scope: "%" in str(scope),
+    "a stride": lambda scope: any(abs(c) > 1 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms),
+    "a negative stride": lambda scope: any(c < 0 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms),
+    "a window": lambda scope: any(len(s.terms) > 1 for a in accesses(scope.body) for s in a.subscripts),
+    "a cut domain": lambda scope: bool(scope.where),
+    "a cut reduction": lambda scope: any(r.where for r in reductions(scope.body)),
+    "a weight": lambda scope: any(t.role == "weight" for t in scope.tensors.values()),
+}
+
+
+@pytest.mark.parametrize("feature", VARIETY)
+def test_variety(feature: str) -> None:
+    """Everything occurs in at least one of fifty examples."""
+    assert sum(map(bool, map(VARIETY[feature], SCOPES))) >= len(SCOPES) / 50
+
+
+def test_examples_are_valid_and_differ() -> None:
+    for scope in SCOPES:
+        check(scope)
+    assert len(set(TEXTS)) > 0.6 * len(TEXTS)
+
+
+def test_examples_are_evaluated_quickly() -> None:
+    random = np.random.default_rng(0)
+    seconds = []
+    for scope in SCOPES[:100]:
+        arrays = {name: random.integers(-3, 4, tensor.shape) for name, tensor in scope.tensors.items()}
+        start = perf_counter()
+        ea.evaluate(scope, **arrays)
+        seconds.append(perf_counter() - start)
+    assert median(seconds) < 0.005
+
+
+LEFT_OUT = {
+    "nested": lambda scope: len(list(all_scopes(scope))) == 1,
+    "quotients": lambda scope: "//" not in str(scope) and "%" not in str(scope),
+    "padding": lambda scope: all(not any(map(any, view)) for view in _paddings(scope)),
+    "where": lambda scope: "where" not in str(scope),
+}
+
+
+def _paddings(scope: Scope) -> Any:
+    for node in all_scopes(scope):
+        for access in accesses(node.body):
+            yield getattr(access.base, "amounts", ())
+
+
+@pytest.mark.parametrize("option", LEFT_OUT)
+def test_what_an_option_leaves_out(option: str) -> None:
+    for scope in drawn(strategies.scopes(**{option: False}), 60):
+        assert LEFT_OUT[option](scope), scope
+
+
+def test_limits() -> None:
+    for scope in drawn(strategies.scopes(max_indices=2, max_points=20, reductions=("Max",), nested=False), 60):
+        bound = [it for r in reductions(scope.body) for it in r.iterators]
+        assert scope.rank <= 2 and int(np.prod(scope.shape)) <= 20
+        assert all(r.op == "Max" for r in reductions(scope.body)) and scope.rank + (len(bound) > 0) <= 2
+
+
+def test_programs() -> None:
+    programs = drawn(strategies.programs(max_statements=3), 60)
+    assert {len(program.names) for program in programs} == {1, 2, 3}
+    assert any(len(program.outputs) < len(program.names) for program in programs)
+    for program in programs:
+        check(program)
+
+
+@given(st.data())
+def test_arrays_fit(data: st.DataObject) -> None:
+    program = data.draw(strategies.programs())
+    arrays = data.draw(strategies.arrays_for(program, magnitude=5))
+    assert set(arrays) == set(program.tensors)
+    for name, tensor in program.tensors.items():
+        assert arrays[name].shape == tensor.shape and arrays[name].dtype.kind == "i"
+        assert (np.abs(arrays[name]) <= 5).all()
+
+
+def test_arrays_of_other_types() -> None:
+    for dtype, kinds in (("bool", "b"), ("u8", "iu")):
+        scope = ea.parse("O[i] = A[i]", A=ea.tensor("A", (30,), dtype))
+        (arrays,) = drawn(strategies.arrays_for(scope), 1)
+        assert arrays["A"].dtype.kind in kinds and (arrays["A"] >= 0).all()
+
+
+def test_ranges_and_forms() -> None:
+    ranges = drawn(strategies.ranges(max_extent=4))
+    assert {high - low for low, high in ranges} == {1, 2, 3, 4} and any(low < 0 for low, _ in ranges)
+    assert any(low == high for low, high in drawn(strategies.ranges(empty=True)))
+    i, j = Index("i"), Index("j")
+    forms = drawn(strategies.affine_forms([i, j], quotients=False, strides=False))
+    assert all(form.is_affine() and all(abs(c) == 1 for _, c in form.terms) and form.indices <= {i, j} for form in forms)
+
+
+def shortest(strategy: Any, condition: Any) -> Any:
+    """What hypothesis shrinks to."""
+    from hypothesis import find
+
+    try:
+        return find(strategy, condition, settings=settings(max_examples=300, database=None, derandomize=True, suppress_health_check=SILENT))
+    except NoSuchExample:
+        pytest.fail("no example was found")
+
+
+@pytest.mark.parametrize(
+    "condition, length",
+    [
+        (lambda scope: True, 25),
+        (lambda scope: "Max[" in str(scope), 60),
+        (lambda scope: len(list(all_scopes(scope))) > 1, 60),
+        (lambda scope: ".pad(" in str(scope), 60),
+    ],
+    ids=["anything", "a maximum", "an inner scope", "padding"],
+)
+def test_examples_shrink(condition: Any, length: int) -> None:
+    assert len(str(shortest(strategies.scopes(), condition))) <= length
+
+
+def test_hypothesis_is_needed_only_when_a_strategy_is_made() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import einalg as ea; ea.testing.strategies.ranges()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith("ImportError: einalg.testing.strategies needs hypothesis\n  pip install einalg[test]\n")
+
+
+def test_names_of_the_module() -> None:
+    assert set(ea.testing.__all__) == {"check_rule", "strategies"} <= set(dir(ea.testing))
+    assert ea.testing.strategies is strategies
+    with pytest.raises(AttributeError, match="no attribute 'strategy'"):
+        _ = ea.testing.strategy
