@@ -20,9 +20,9 @@ def mutations(expression: Scope | Program) -> list[Scope]:
     return [mutant for mutant in candidates(expression) if is_well_formed(mutant)]
 
 
-def candidates(expression: Scope | Program) -> list[Scope]:
+def candidates(expression: Scope | Program) -> Iterator[Scope]:
     """All mutants, also those that read where there is nothing."""
-    return list(_scopes(inlined(expression) if isinstance(expression, Program) else expression))
+    return _scopes(inlined(expression) if isinstance(expression, Program) else expression)
 
 
 def is_well_formed(scope: Scope) -> bool:

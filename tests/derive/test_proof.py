@@ -100,7 +100,7 @@ def test_transposed_convolution_by_remainders() -> None:
     split = """T[n,h,w,r,s,f] = Sum[c](A[n,h,w,c] * K[r,s,f,c])
                O[n,y:14,x:14,f] = Sum[i:2, j:2](T.pad(0,1,1,0,0,0)[n, (y+1)//2 - i, (x+1)//2 - j, (y+1)%2 + 2*i, (x+1)%2 + 2*j, f])"""
     scattered = """O = L[n:2, y:14, x:14, f:6](Sum[h:7, w:7, r:4, s:4, c:8](A[n,h,w,c] * K[r,s,f,c], where=(Eq(2*h+r-1, y), Eq(2*w+s-1, x))))"""
-    shapes = {"A": (2, 7, 7, 8), "K": (4, 4, 6, 8)}
+    shapes: dict[str, Any] = {"A": (2, 7, 7, 8), "K": (4, 4, 6, 8)}
     same(scattered, split, **shapes)
     same(plain, split, **shapes)
     differ(scattered, split.replace("(x+1)%2", "x%2"), **shapes)
