@@ -21,7 +21,6 @@ from einalg.testing import strategies
 from einalg.traverse import accesses, all_scopes, reductions
 from einalg.wellformed import check
 
-
 SILENT = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
