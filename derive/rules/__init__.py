@@ -1,4 +1,4 @@
-"""The eight rules of EinNet (design §6), each a card in a file of its own, and the two spellings of a program."""
+"""The eight rules of EinNet (design §6), each a card in a file of its own, and the spellings of a program."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from derive.rules import (
     expression_merging,
     expression_splitting,
     spelling,
+    staging,
     summation_splitting,
     traversal_merging,
     variable_substitution,
@@ -27,5 +28,5 @@ RULES = {
         expression_fusion.RULE,
     )
 }
-SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING)}
+SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING, staging.RULE)}
 ALL = {**RULES, **SPELLINGS}

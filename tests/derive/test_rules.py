@@ -17,7 +17,7 @@ from einalg.testing import strategies
 EXAMPLES = 120
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES.values() if r.level == "scope"], ids=lambda r: r.name)
+@pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "scope"], ids=lambda r: r.name)
 def test_every_move_on_random_scopes_keeps_every_value(rule):
     report = check_rule(rule, examples=EXAMPLES)
     assert report.programs >= EXAMPLES and report.moves >= 20, report
@@ -250,6 +250,32 @@ def test_an_unreadable_map():
         ea.Session(program("O[h,w] = A[h,w]", A=(6, 5))).substitute("h -> w")
 
 
+STRIDED = program("O[h:8,f] = Sum[r1:4,r2:2,c](A.pad(3,0)[2*h+2*r1+r2-3,c]*K[r1,r2,f,c])", A=(20, 3), K=(4, 2, 5, 3))
+
+
+def test_staging_copies_by_the_digits_of_a_stride():
+    copied = apply(STRIDED, only(STRIDED, "staging", axes=("h + r1", "r2", "c")), ALL)
+    inner = "(L[y0:11, y1:2, y2:3](A.pad((3, 0), 0)[2*y0 + y1 - 3, y2]))[h + r1, r2, c]"
+    assert inner in str(copied) and same(STRIDED, copied)
+    back = apply(copied, only(copied, "traversal merging"), ALL)
+    assert key(back) == key(STRIDED)
+
+
+def test_staging_evaluates_weights_in_a_scope_of_their_own():
+    weight = [ea.tensor(name, shape, role="weight") for name, shape in (("K", (4, 3, 3)), ("g", (4,)))]
+    scaled = program("O[h,f] = Sum[c,r](A.pad(0,1)[c,h+r-1]*K[f,c,r]*g[f])", A=(3, 8), K=weight[0], g=weight[1])
+    folded = apply(scaled, only(scaled, "staging", axes=("f", "c", "r")), ALL)
+    assert "(L[f:4, c:3, r:3](K[f, c, r]*g[f]))[f, c, r]" in str(folded) and same(scaled, folded)
+
+
+def test_staging_minds_a_cut_domain():
+    """The box of the axes reads points at which the inner scope has no value."""
+    start = program("O[i:3,j:4] = Sum[k:8]((L[t:8](B[t], where=t>=4))[4 + k//2]*(j + 1))", B=(8,))
+    move = Move("staging", ("O",), {"access": 0, "axes": ["k//2 + i", "i"], "subscripts": ["y0 - y1 + 4"]})
+    after = apply(start, move, ALL)
+    assert ".pad((0, 2))" in str(after) and same(start, after)
+
+
 BAD_MOVES = [
     (Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}), "the reduction has the indices r, c, not all of q"),
     (
@@ -277,6 +303,19 @@ BAD_MOVES = [
     ),
     (Move("boundary relaxing", ("O",), {"box": []}), "boundary relaxing at O: box=() cannot be applied"),
     (Move("expression fusion", ("O",), {"producer": "T"}), "statement O does not read a statement T"),
+    (Move("staging", ("O",), {"access": 2, "axes": [], "subscripts": []}), "there is no read number 2: there are 2"),
+    (
+        Move("staging", ("O",), {"access": 0, "axes": ["h + r", "c"], "subscripts": ["y0", "y1"]}),
+        "the axes give h + r where h + r - 1 is read",
+    ),
+    (
+        Move("staging", ("O",), {"access": 0, "axes": ["h + x"], "subscripts": ["y0", "0"]}),
+        "index x is not bound where A.pad(1, 0)[h + r - 1, c] is read",
+    ),
+    (Move("staging", ("O",), {"access": 0, "axes": ["h"], "subscripts": ["h", "0"]}), "the staged subscripts speak of h, but the axes are y0"),
+    (Move("staging", ("O",), {"factors": [0, 7], "axes": [], "reduction": 0}), "there are 2 factors, not all of 0, 7"),
+    (Move("staging", ("O",), {"factors": [1], "axes": ["r"], "reduction": 0}), "the factors K[r, f, c] use the indices c, f, r, not r"),
+    (Move("staging", ("O",), {"axes": []}), "staging takes either access= or factors="),
     (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: boundary relaxing, boundary tightening"),
 ]
 

@@ -1,0 +1,294 @@
+"""Staging: what a body reads is gathered first, by an inner scope of its own; a copy in another layout, or a part of a product.
+
+It is the inverse of traversal merging on a copy or on a subterm, and where padding, strides, windows and layouts go that an
+operator does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import gcd
+from typing import Any
+
+import islpy as isl
+import sympy
+
+from derive.moves import Rule
+from derive.rules.bodies import Read, around, holds_everywhere, reads, reduction_at, replace_reduction
+from derive.rules.forms import form
+from einalg.access import Access, Padded, Tensor
+from einalg.affine import Affine, Index, affine
+from einalg.errors import RuleError
+from einalg.facts import simplify, simplify_scope, with_padding
+from einalg.polyhedra import bounded
+from einalg.scope import Constraint, Reduce, Scope
+from einalg.scope import Iterator as Range
+from einalg.traverse import accesses, map_accesses, rebuild, reductions
+
+MOST_CHOICES = 4  # divisors tried for one access
+
+
+def find(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Copies that make a read bare, copies by the digits of its strides, and the parts of products that are worth their own scope."""
+    if all(it.extent > 0 for it in scope.iterators):
+        for position, places in enumerate(distinct_reads(scope)):
+            yield from _copies(position, places[0])
+        yield from _subterms(scope)
+
+
+def stage(
+    scope: Scope,
+    access: int | None = None,
+    axes: Sequence[str] = (),
+    subscripts: Sequence[str] = (),
+    factors: Sequence[int] | None = None,
+    reduction: int | None = None,
+) -> Scope:
+    """Read through an inner scope: one access (`access`, `axes`, `subscripts`), or some `factors` of a product (with their `axes`).
+
+    `access` is a position in `distinct_reads`. `axes` are forms in the indices around it, one for each axis of the inner scope;
+    `subscripts` are those of the copied tensor, in `y0`, `y1`, … for the axes.
+    """
+    if (access is None) == (factors is None):
+        raise RuleError("staging takes either access= or factors=")
+    return _stage_access(scope, access, axes, subscripts) if factors is None else _stage_factors(scope, factors, reduction, axes)
+
+
+def distinct_reads(scope: Scope) -> list[list[Read]]:
+    """The reads of a body in order of first occurrence; those that are equal stand together."""
+    found: dict[Access, list[Read]] = {}
+    for read in reads(scope):
+        found.setdefault(read.access, []).append(read)
+    return list(found.values())
+
+
+def _stage_access(scope: Scope, access: Any, axes: Sequence[str], subscripts: Sequence[str]) -> Scope:
+    found = distinct_reads(scope)
+    if not isinstance(access, int) or not 0 <= access < len(found):
+        raise RuleError(f"there is no read number {access}: there are {len(found)}")
+    places = found[access]
+    old = places[0].access
+    components = [form(text) for text in axes]
+    names = [Index(f"y{k}") for k in range(len(components))]
+    staged = tuple(form(text) for text in subscripts)
+    _check_same(places, components, names, staged)
+    intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
+    iterators = [Range(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
+    inner = simplify_scope(Scope(iterators, (), _covered(Access.of(old.base, staged), iterators)))
+    read = Access.of(inner, tuple(components))
+    return simplify_scope(Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: read if a == old else a)))
+
+
+def _check_same(places: list[Read], components: list[Affine], names: list[Index], staged: tuple[Affine, ...]) -> None:
+    """The staged subscripts at the components must be the subscripts that are read."""
+    subscripts = places[0].access.subscripts
+    if len(staged) != len(subscripts):
+        raise RuleError(f"{len(staged)} subscripts for {places[0].access}, which has {len(subscripts)}")
+    loose = sorted(i.name for s in staged for i in s.indices if i not in names)
+    if loose:
+        raise RuleError(f"the staged subscripts speak of {loose[0]}, but the axes are {', '.join(map(str, names))}")
+    mapping = dict(zip(names, components))
+    for read in places:
+        loose = sorted(i.name for c in components for i in c.indices if i not in read.ranges)
+        if loose:
+            raise RuleError(f"index {loose[0]} is not bound where {read.access} is read")
+        for wanted, given in zip(subscripts, staged):
+            difference = simplify(given.substitute(mapping) - wanted, read.ranges, read.where)
+            if difference != 0 and not _vanishes(difference, read):
+                raise RuleError(f"the axes give {given.substitute(mapping)} where {wanted} is read")
+
+
+def _vanishes(difference: Affine, read: Read) -> bool:
+    def question() -> bool:
+        space, points = read.points()
+        return points.is_subset(space.where(Constraint(difference, "==")))
+
+    return difference.terms != () and holds_everywhere(question)
+
+
+def exact_interval(component: Affine, read: Read) -> tuple[int, int]:
+    """The smallest and the largest value of a form over the points at which a read is evaluated."""
+    bounds = component.interval(read.ranges)
+    if any(low >= high for low, high in read.ranges.values()):
+        raise RuleError(f"{read.access} is never read")
+    if component.is_affine() and not read.where:
+        return bounds
+    try:
+        with bounded():
+            space, points = read.points()
+            if points.is_empty():
+                raise RuleError(f"{read.access} is never read")
+            values = space.aff(component)
+            return int(points.min_val(values).to_python()), int(points.max_val(values).to_python())
+    except isl.Error:
+        return bounds
+
+
+def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def _covered(body: Any, iterators: Sequence[Range]) -> Any:
+    """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
+
+    def at(ranges: dict[Index, tuple[int, int]]) -> Any:
+        def leaf(node: Any) -> Any:
+            if isinstance(node, Access):
+                gaps = isinstance(node.base, Scope) and node.base.where
+                return with_padding(Access.of(Padded(node.base, [0] * node.base.rank), node.subscripts) if gaps else node, ranges)
+            if isinstance(node, Reduce):
+                inner = rebuild(node.body, at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}))
+                return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            return node
+
+        return leaf
+
+    return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
+
+
+# --- copies that are proposed
+
+
+def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
+    if not isinstance(read.access.tensor, Tensor) or not read.access.free_symbols or any(lo >= hi for lo, hi in read.ranges.values()):
+        return
+    seen: set[Any] = set()
+    for axes, subscripts in (_gather(read.access), *_digits(read)):
+        if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
+            seen.add((tuple(axes), tuple(subscripts)))
+            yield {"access": position, "axes": [str(a) for a in axes], "subscripts": [str(s) for s in subscripts]}
+
+
+def _idle(access: Access, subscripts: Sequence[Affine]) -> bool:
+    """Whether the copy is the tensor as it is, or a part of it."""
+    bare = [s.as_index() for s in (s - s.const for s in subscripts)]
+    return not isinstance(access.base, Padded) and None not in bare and len(set(bare)) == len(bare)
+
+
+def _gather(access: Access) -> tuple[list[Affine], list[Affine]]:
+    """Every index that occurs is an axis, so that the copy is read bare."""
+    order = list(dict.fromkeys(i for s in access.subscripts for i in _indices_in_order(s)))
+    names = {i: affine(Index(f"y{k}")) for k, i in enumerate(order)}
+    return [affine(i) for i in order], [s.substitute(names) for s in access.subscripts]
+
+
+def _indices_in_order(subscript: Affine) -> list[Index]:
+    found: list[Index] = []
+    for atom, _ in subscript.terms:
+        found += [atom] if isinstance(atom, Index) else _indices_in_order(atom.argument)
+    return found
+
+
+def _digits(read: Read) -> Iterator[tuple[list[Affine], list[Affine]]]:
+    """Subscripts cut by divisors of their coefficients: `d·component + rest` with the rest in `d` consecutive values."""
+    subscripts = read.access.subscripts
+    choices = [[d for d in _divisors(s) if _cut(s, d, read) is not None] for s in subscripts]
+    common = sorted({d for found in choices for d in found})
+    together = [[d if d in found else None for found in choices] for d in common]
+    largest = [found[-1] if found else None for found in choices]
+    for divisors in (*together, largest)[:MOST_CHOICES]:
+        if any(divisors):
+            yield _assembled([_cut(s, d, read) if d else None for s, d in zip(subscripts, divisors)], subscripts)
+
+
+def _divisors(subscript: Affine) -> list[int]:
+    return sorted({abs(c) for _, c in subscript.terms if abs(c) > 1})
+
+
+def _cut(subscript: Affine, divisor: int, read: Read) -> list[tuple[Affine, int]] | None:
+    """Components with their coefficients; None where the rest has too wide a range."""
+    whole = Affine._make(tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0)
+    rest = tuple((a, c) for a, c in subscript.terms if c % divisor)
+    if not rest:
+        return [(whole, divisor)]
+    common = gcd(*(c for _, c in rest))
+    component = Affine._make(tuple((a, c // common) for a, c in rest), 0)
+    low, high = component.interval(read.ranges)
+    return [(whole, divisor), (component, common)] if common * (high - low) < divisor else None
+
+
+def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affine], list[Affine]]:
+    axes: list[Affine] = []
+    staged: list[Affine] = []
+    for cut, subscript in zip(cuts, subscripts):
+        parts = cut or ([(subscript - subscript.const, 1)] if subscript.terms else [])
+        total = affine(subscript.const)
+        for component, coefficient in parts:
+            total = total + affine(Index(f"y{len(axes)}")) * coefficient
+            axes.append(component)
+        staged.append(total)
+    return axes, staged
+
+
+# --- parts of a product
+
+
+def _stage_factors(scope: Scope, factors: Sequence[int], reduction: int | None, axes: Sequence[str]) -> Scope:
+    body, iterators = _product(scope, reduction)
+    arguments = sympy.Mul.make_args(body)
+    if not factors or any(not isinstance(k, int) or not 0 <= k < len(arguments) for k in factors):
+        raise RuleError(f"there are {len(arguments)} factors, not all of {', '.join(map(str, factors)) or 'none'}")
+    part = sympy.Mul(*(arguments[k] for k in dict.fromkeys(factors)))
+    rest = [a for k, a in enumerate(arguments) if k not in factors]
+    by_name = {it.index.name: it for it in iterators}
+    used = {i.name for i in part.free_symbols}
+    if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
+        raise RuleError(f"the factors {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
+    own = [by_name[name] for name in axes]
+    inner = simplify_scope(Scope(own, (), _covered(part, own)))
+    staged = sympy.Mul(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
+    if reduction is None:
+        return simplify_scope(Scope(scope.iterators, scope.where, staged))
+    node = reduction_at(scope, reduction)
+    return simplify_scope(replace_reduction(scope, node, Reduce(node.op, node.iterators, node.where, staged)))
+
+
+def _product(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]:
+    """The body of a reduction, or of the scope, and the iterators under which it stands."""
+    if reduction is None:
+        return scope.body, scope.iterators
+    node = reduction_at(scope, reduction)
+    return node.body, (*around(scope, node)[0], *node.iterators)
+
+
+def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
+    for position in (None, *range(len(list(reductions(scope.body))))):
+        body, iterators = _product(scope, position)
+        arguments = sympy.Mul.make_args(body)
+        if any(it.extent <= 0 for it in iterators):
+            continue
+        known = tuple(k for k, a in enumerate(arguments) if _weights_only(a))
+        groups = [known] if len(known) > 1 or (known and not isinstance(arguments[known[0]], Access)) else []
+        groups += [(k,) for k, a in enumerate(arguments) if isinstance(a, sympy.Add) and (k,) not in groups and len(arguments) > 1]
+        for factors in groups:
+            order = _order([arguments[k] for k in factors])
+            if len(order) < len(iterators):
+                yield {"factors": list(factors), "reduction": position, "axes": [i.name for i in order]}
+
+
+def _weights_only(factor: Any) -> bool:
+    found = list(accesses(factor))
+    return bool(found) and all(_is_weight(a.tensor) for a in found)
+
+
+def _is_weight(tensor: Any) -> bool:
+    return tensor.role == "weight" if isinstance(tensor, Tensor) else all(t.role == "weight" for t in tensor.tensors.values())
+
+
+def _order(factors: list[Any]) -> list[Index]:
+    """The indices of a subterm in the order of its largest read, then of the others."""
+    found = sorted((a for f in factors for a in accesses(f)), key=lambda a: -len(a.subscripts))
+    free: set[Any] = set().union(*(f.free_symbols for f in factors))
+    order = dict.fromkeys(i for a in found for s in a.subscripts for i in _indices_in_order(s) if i in free)
+    return [*order, *sorted((i for i in free if i not in order), key=str)]
+
+
+RULE = Rule(
+    name="staging",
+    before="L[x] …f(e(x))…",
+    after="L[x] …{L[y] f(y)}[e(x)]…",
+    requires="the subscripts are those that were read; what the copy holds besides is never read",
+    find=find,
+    rewrite=stage,
+    section="design §2",
+)
