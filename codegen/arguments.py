@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Tensor
+from einalg.access import Constant, Tensor
+from einalg.constants import array_of
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import ShapeError
 
@@ -15,14 +16,19 @@ Array = np.ndarray[Any, Any]
 
 
 def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str, Array]:
-    """Every tensor's array; `ShapeError` where one is missing, surplus, misshapen or of a type that would lose its values."""
-    surplus = sorted(set(arrays) - set(tensors))
+    """Every tensor's array; `ShapeError` where one is missing, surplus, misshapen or of a type that would lose its values.
+
+    Those of constants are never given: they are what they are.
+    """
+    constants = {name: array_of(tensor) for name, tensor in tensors.items() if isinstance(tensor, Constant)}
+    inputs = {name: tensor for name, tensor in tensors.items() if name not in constants}
+    surplus = sorted(set(arrays) - set(inputs))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the program; the inputs are {', '.join(tensors) or 'none'}")
-    missing = [name for name in tensors if name not in arrays]
+        raise ShapeError(f"{surplus[0]} is not an input of the program; the inputs are {', '.join(inputs) or 'none'}")
+    missing = [name for name in inputs if name not in arrays]
     if missing:
-        raise ShapeError(f"no array is given for {missing[0]}, of shape {tensors[missing[0]].shape}\n  pass {missing[0]}=array")
-    return {name: load(tensor, arrays[name]) for name, tensor in tensors.items()}
+        raise ShapeError(f"no array is given for {missing[0]}, of shape {inputs[missing[0]].shape}\n  pass {missing[0]}=array")
+    return {**constants, **{name: load(tensor, arrays[name]) for name, tensor in inputs.items()}}
 
 
 def load(tensor: Tensor, value: Any) -> Array:
@@ -58,10 +64,12 @@ def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
 
 
 def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
-    """Random arrays for every tensor, for timing: floats in [0.5, 1), integers from 0 to 3."""
+    """Random arrays for every tensor but the constants, for timing: floats in [0.5, 1), integers from 0 to 3."""
     random = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for name, tensor in tensors.items():
+        if isinstance(tensor, Constant):
+            continue
         dtype = numpy_dtype(tensor.dtype)
         if dtype.kind == "f":
             arrays[name] = (random.random(tensor.shape, np.float32) * 0.5 + 0.5).astype(dtype)

@@ -257,7 +257,7 @@ def tolerance(program: Program) -> float:
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
-    return {name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype)) for name, tensor in program.tensors.items()}
+    return {name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype)) for name, tensor in program.inputs.items()}
 
 
 def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:

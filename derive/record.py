@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from einalg.access import Tensor
+from einalg.access import Constant, Tensor
 from einalg.errors import EinalgError, RecordError
 from einalg.program import Program
 from einalg.scope import Scope
@@ -20,19 +21,31 @@ MOST_BYTES = 64 * 2**20
 
 def program_record(program: Program) -> dict[str, Any]:
     """A program as JSON values: its text, its tensors and its outputs."""
-    tensors = {name: {"axes": [list(a) for a in t.axes], "dtype": t.dtype, "role": t.role} for name, t in program.tensors.items()}
+    tensors = {name: _tensor_record(tensor) for name, tensor in program.tensors.items()}
     return {"text": str(program), "tensors": tensors, "outputs": list(program.outputs)}
+
+
+def _tensor_record(tensor: Tensor) -> dict[str, Any]:
+    values = {"values": [str(v) for v in tensor.values]} if isinstance(tensor, Constant) else {}
+    return {"axes": [list(a) for a in tensor.axes], "dtype": tensor.dtype, "role": tensor.role, **values}
+
+
+def _tensor_from_record(name: str, record: Any) -> Tensor:
+    axes = [tuple(a) for a in record["axes"]]
+    if record["role"] == Constant.role:
+        return Constant(name, axes, record["dtype"], [Fraction(v) for v in record["values"]])
+    return Tensor(name, axes, record["dtype"], record["role"])
 
 
 def program_from_record(record: Any) -> Program:
     """Read a program back; `RecordError` where the record is broken."""
     try:
-        tensors = {name: Tensor(name, [tuple(a) for a in t["axes"]], t["dtype"], t["role"]) for name, t in record["tensors"].items()}
+        tensors = {name: _tensor_from_record(name, tensor) for name, tensor in record["tensors"].items()}
         names = [line.partition("=")[0].partition("[")[0].strip() for line in record["text"].splitlines()]
         parsed = parse(record["text"], **tensors)
         statements = [(names[0], parsed)] if isinstance(parsed, Scope) else parsed.statements
         return Program(statements, record["outputs"])
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError, EinalgError) as error:
+    except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError, IndexError, EinalgError) as error:
         raise RecordError(f"the record holds no program: {error}") from None
 
 

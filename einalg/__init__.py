@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "einalg.notation": "L Max Min Prod Sum indices tensor",
+    "einalg.constants": "constant",
     "einalg.equation": "einsum",
     "einalg.text": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",

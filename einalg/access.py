@@ -1,8 +1,10 @@
-"""Tensors, their padded views, and accesses to them (design §2, §3)."""
+"""Tensors, constant ones too, their padded views, and accesses to them (design §2, §3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, Union
 
 import sympy
@@ -11,7 +13,7 @@ from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.affine import Affine, affine
-from einalg.dtypes import dtype_name
+from einalg.dtypes import dtype_name, holds
 from einalg.errors import NotationError, ShapeError, UseError
 from einalg.index_arithmetic import whole_number
 from einalg.names import tensor_name
@@ -132,8 +134,60 @@ class Tensor(Node, Indexable, Basic):
     def rank(self) -> int:
         return len(self.axes)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the values are known before run time: those of weights and of constants."""
+        return self.role in ("weight", "constant")
+
     def _sympystr(self, printer: Any) -> str:
         return self.name
+
+
+class Constant(Tensor):
+    """A tensor that is its `values`: rational numbers in row-major order, exact whatever the dtype; `ea.constant` makes one.
+
+    It is never asked for as an input. Two constants are equal where all of name, axes, dtype and values are.
+
+    >>> Constant("H", (2,), "f32", (1, sympy.Rational(1, 2))).values
+    (1, 1/2)
+    """
+
+    __slots__ = ("values",)
+    _fields = ("name", "axes", "dtype", "values")
+    role = "constant"
+
+    def __new__(cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", values: Iterable[Any] = ()) -> Constant:
+        plain = Tensor(name, axes, dtype)
+        numbers = tuple(_rational(plain.name, value) for value in values)
+        if len(numbers) != prod(plain.shape):
+            wrong = f"{plain.name} of shape {plain.shape} has {prod(plain.shape)} elements, but {len(numbers)} values"
+            raise ShapeError(f"{wrong}\n  give one value an element")
+        misfit = next((n for n in numbers if not holds(plain.dtype, n)), None)
+        if misfit is not None:
+            raise NotationError(f"{plain.name}: {misfit} is no value of dtype {plain.dtype}\n  give another dtype, e.g. dtype='f32'")
+        return cls._build(plain.name, plain.axes, plain.dtype, numbers)
+
+    def elements(self) -> Iterator[tuple[tuple[int, ...], sympy.Rational]]:
+        """Every point of the box with its value."""
+        return zip(product(*(range(low, high) for low, high in self.axes)), self.values)
+
+    def as_dtype(self, dtype: str) -> Constant:
+        """The same values with another element type."""
+        return self if dtype == self.dtype else Constant(self.name, self.axes, dtype, self.values)
+
+
+def _rational(name: str, value: Any) -> Any:
+    """A value of a constant; a float is the binary fraction that it is."""
+    if isinstance(value, sympy.Rational):
+        return value
+    try:
+        exact = hasattr(value, "denominator")
+        ratio = (value.numerator, value.denominator) if exact else value.as_integer_ratio()
+        return sympy.Rational(*map(int, ratio))
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        pass
+    message = f"{name}: a value of a constant must be a rational number, not {value!r}"
+    raise NotationError(f"{message}\n  e.g. 2, Fraction(1, 3), or 0.5 where that is exactly what is meant")
 
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy
 
-from einalg.access import Access, Padded, Tensor
+from einalg.access import Access, Constant, Padded, Tensor
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.program import Program
 from einalg.scope import Constraint, Iterator, Reduce, Scope
@@ -106,7 +106,8 @@ class _Keys:
         if isinstance(base, Tensor) and base.name in self.statements:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
-            return _stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts))
+            values = tuple((int(v.p), int(v.q)) for v in base.values) if isinstance(base, Constant) else ()
+            return _stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts), values)
         keep_units = any(p and it.extent == 1 for p, it in zip(padded, base.iterators))
         read = [s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1]
         return _stored("scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read))

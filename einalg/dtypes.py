@@ -43,6 +43,18 @@ def is_float(dtype: str) -> bool:
     return dtype in _FLOATS
 
 
+def holds(dtype: str, value: Any) -> bool:
+    """Whether a rational number is a value of `dtype`; a float holds every one, rounded.
+
+    >>> holds("u8", 255), holds("u8", -1), holds("f16", 0.1)
+    (True, False, True)
+    """
+    if is_float(dtype):
+        return True
+    low, high = (0, 1) if dtype == "bool" else (int(np.iinfo(NUMPY[dtype]).min), int(np.iinfo(NUMPY[dtype]).max))
+    return low <= value <= high and int(value) == value
+
+
 def promote(*dtypes: str) -> str:
     """The smallest type that holds all of them (NumPy's rules; bf16 with f16 gives f32).
 

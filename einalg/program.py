@@ -7,7 +7,7 @@ from typing import Any
 
 from sympy import Basic
 
-from einalg.access import Node, Tensor
+from einalg.access import Constant, Node, Tensor
 from einalg.dtypes import is_float
 from einalg.errors import NotationError
 from einalg.scope import Scope
@@ -54,13 +54,23 @@ class Program(Node, Basic):
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The inputs and weights that are read, by name, in order of first use."""
+        """The inputs, weights and constants that are read, by name, in order of first use."""
         if self._tensors is None:
             found: dict[str, Tensor] = {}
             for _, scope in self.statements:
                 found.update((k, t) for k, t in scope.tensors.items() if t.role != "intermediate" and k not in found)
             self._tensors = found
         return self._tensors
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The tensors that need an array: all but the constants."""
+        return {name: tensor for name, tensor in self.tensors.items() if not isinstance(tensor, Constant)}
+
+    @property
+    def constants(self) -> dict[str, Constant]:
+        """The tensors whose values are part of the program."""
+        return {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, Constant)}
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -174,10 +184,17 @@ def _check_order(program: Program) -> None:
 
 def in_double(program: Program) -> Program:
     """The same program with its floating-point tensors, and so everything computed from them, in double precision."""
-    wide = {name: Tensor(name, t.axes, "f64" if is_float(t.dtype) else t.dtype, t.role) for name, t in program.tensors.items()}
+    wide = {name: as_double(tensor) for name, tensor in program.tensors.items()}
     statements = []
     for name, scope in program.statements:
         widened = substitute_tensors(scope, wide)
         statements.append((name, widened))
         wide[name] = statement_tensor(name, widened)
     return Program(statements, program.outputs)
+
+
+def as_double(tensor: Tensor) -> Tensor:
+    """A floating-point tensor in double precision; any other as it is."""
+    if not is_float(tensor.dtype):
+        return tensor
+    return tensor.as_dtype("f64") if isinstance(tensor, Constant) else Tensor(tensor.name, tensor.axes, "f64", tensor.role)

@@ -45,11 +45,13 @@ def evaluate(expr: Any, **arrays: Any) -> Any:
     array([ 6, 15])
     """
     program = as_program(expr)
-    known = {name: _load(tensor, arrays) for name, tensor in program.tensors.items()}
+    known = {name: _load(tensor, arrays) for name, tensor in program.inputs.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:
         raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}\n  leave it out")
     exact = not any(isinstance(v, float) for values in known.values() for v in values.values())
+    for name, tensor in program.constants.items():
+        known[name] = {point: _Evaluation(known, exact).number(value) for point, value in tensor.elements()}
     for name, scope in program.statements:
         known[name] = _Evaluation(known, exact).scope(scope)
     results = {name: _array(known[name], program[name]) for name in program.outputs}

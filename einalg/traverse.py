@@ -167,7 +167,7 @@ def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
     """Note a tensor by name; `NotationError` where another one has that name."""
     known = found.setdefault(tensor.name, tensor)
     if known != tensor:
-        unlike = next(name for name in ("shape", "axes", "dtype", "role") if getattr(known, name) != getattr(tensor, name))
+        unlike = next(name for name in ("shape", "axes", "dtype", "role", "values") if getattr(known, name) != getattr(tensor, name))
         values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
         raise NotationError(f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own")
 

@@ -72,8 +72,8 @@ def _mismatch(one: Program, two: Program) -> str | None:
     for a, b in zip(one.outputs, two.outputs):
         if one[a].shape != two[b].shape:
             return f"output {a} has shape {one[a].shape}, and shape {two[b].shape} in the other"
-    for name, tensor in one.tensors.items():
-        other = two.tensors.get(name, tensor)
+    for name, tensor in one.inputs.items():
+        other = two.inputs.get(name, tensor)
         if tensor.shape != other.shape:
             return f"input {name} has shape {tensor.shape}, and shape {other.shape} in the other"
     return None

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Access, Box, Padded, Tensor, padded_box
+from einalg.access import Access, Box, Constant, Padded, Tensor, padded_box
 from einalg.affine import Index, IndexArithmetic
-from einalg.dtypes import is_float
+from einalg.program import as_double
 from einalg.scope import Iterator, Reduce, Scope
 from einalg.traverse import accesses, all_scopes, map_accesses, reductions
 
@@ -112,9 +112,11 @@ def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scop
 
 
 def _tensor(tensor: Tensor, demands: _Demand, tensors: dict[str, Tensor]) -> Tensor:
+    if isinstance(tensor, Constant):
+        return as_double(tensor)
     from_zero = demands.tensors.get(tensor.name) or _first_element(tuple((0, n) for n in tensor.shape))
     axes = tuple((low + first, high + first) for (low, high), (first, _) in zip(from_zero, tensor.box))
-    made = Tensor(tensor.name, axes, "f64" if is_float(tensor.dtype) else tensor.dtype, tensor.role)
+    made = as_double(Tensor(tensor.name, axes, tensor.dtype, tensor.role))
     tensors.setdefault(tensor.name, made)
     return made
 

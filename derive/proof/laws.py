@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from einalg.access import Access, Padded
+from einalg.access import Access, Constant, Padded
 from einalg.affine import IndexArithmetic
 from einalg.scope import Reduce, Scope
 from einalg.traverse import accesses, all_scopes
@@ -111,6 +111,8 @@ def miss_probability(scopes: Iterable[Scope], modulus: int) -> float | None:
 
 def _degree(body: Any, known: dict[int, Degree]) -> Degree:
     if isinstance(body, Access):
+        if isinstance(body.tensor, Constant):
+            return Degree()
         return _degree_of_scope(body.tensor, known) if isinstance(body.tensor, Scope) else Degree(1)
     if isinstance(body, Reduce):
         if body.op not in ("Sum", "Prod"):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Tensor
+from einalg.access import Constant, Tensor
 from einalg.errors import ShapeError
 from einalg.execute.arithmetic import FLOAT, Arithmetic, Array, is_exact
 from einalg.execute.arrays import Store, Stored
@@ -43,13 +43,14 @@ def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FL
     {'O': array([ 3, 12])}
     """
     program = as_program(expr)
-    given = {name: _given(tensor, arrays) for name, tensor in program.tensors.items()}
-    store = Store(arithmetic)
-    loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in program.tensors.items()})
+    inputs = program.inputs
+    given = {name: _given(tensor, arrays) for name, tensor in inputs.items()}
+    store, exact = Store(arithmetic), is_exact(given)
+    loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in inputs.items()})
+    loaded |= {name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()}
     store.tensors.update((name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items())
     with np.errstate(all="ignore"):
         _run(program, store, Evaluator(store, arithmetic, memory))
-        exact = is_exact(given)
         results = {name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact) for name in program.outputs}
     return _separate(results, list(given.values()))
 
@@ -64,9 +65,9 @@ def run(expr: Any, /, **arrays: Any) -> Any:
     array([ 6, 15])
     """
     program = as_program(expr)
-    surplus = sorted(set(arrays) - set(program.tensors))
+    surplus = sorted(set(arrays) - set(program.inputs))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.tensors) or 'none'}")
+        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.inputs) or 'none'}")
     results = execute(program, arrays)
     return results if len(results) > 1 else results[program.outputs[0]]
 
@@ -78,6 +79,12 @@ def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     if array.shape != tensor.shape:
         raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
     return array
+
+
+def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
+    """A constant as the arithmetic computes with it: in its declared type where some input is a float."""
+    values = np.array([arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64).reshape(tensor.shape)
+    return arithmetic.finish(values, tensor.dtype, exact)
 
 
 def _run(program: Program, store: Store, evaluator: Evaluator) -> None:

@@ -72,8 +72,8 @@ def programs(max_statements: int = 3, **options: Any) -> SearchStrategy[Program]
 
 
 def arrays_for(expr: Scope | Program, magnitude: int = 3) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
-    """An integer array for every tensor that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
-    tensors = as_program(expr).tensors
+    """An integer array for every input that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
+    tensors = as_program(expr).inputs
 
     def make(choices: Choices) -> dict[str, np.ndarray[Any, Any]]:
         random = np.random.default_rng(choices.integer(0, 999))
