@@ -5,6 +5,7 @@ from __future__ import annotations
 from derive.rules import (
     boundary_relaxing,
     boundary_tightening,
+    distribution,
     expression_fusion,
     expression_merging,
     expression_splitting,
@@ -28,5 +29,5 @@ RULES = {
         expression_fusion.RULE,
     )
 }
-SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING, staging.RULE)}
+SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING, staging.RULE, distribution.RULE)}
 ALL = {**RULES, **SPELLINGS}

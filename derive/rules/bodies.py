@@ -109,7 +109,7 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
     if isinstance(body, Reduce) and value == IDENTITY[body.op]:
         return _reduction_differs(value, body, space)
     if value == 0 and isinstance(body, sympy.Mul):
-        return _intersection([_differs(value, a, space) for a in body.args if _finite(a)], space)
+        return _intersection([_differs(value, a, space) for a in body.args if finite(a)], space)
     if value == 0 and isinstance(body, sympy.Pow) and body.exp.is_positive:
         return _differs(value, body.base, space)
     if isinstance(body, (sympy.Max, sympy.Min)) or (value == 0 and isinstance(body, (sympy.Add, sympy.Abs, sympy.sign, sympy.tanh))):
@@ -117,8 +117,8 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
     return space.universe()
 
 
-def _finite(body: Any) -> bool:
-    """A factor that cannot be infinite, so that 0 times it is 0."""
+def finite(body: Any) -> bool:
+    """Whether no infinity is written in a body, nor in a fill: 0 times it is 0, and it distributes over sums."""
     return not body.has(sympy.oo, -sympy.oo)
 
 

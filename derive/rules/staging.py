@@ -231,7 +231,7 @@ def _stage_factors(scope: Scope, factors: Sequence[int], reduction: int | None, 
     part = sympy.Mul(*(arguments[k] for k in dict.fromkeys(factors)))
     rest = [a for k, a in enumerate(arguments) if k not in factors]
     by_name = {it.index.name: it for it in iterators}
-    used = {i.name for i in part.free_symbols}
+    used = {str(i) for i in part.free_symbols}
     if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
         raise RuleError(f"the factors {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
     own = [by_name[name] for name in axes]

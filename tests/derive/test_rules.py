@@ -60,6 +60,43 @@ def siblings(draw):
     return Program([("P", scope), ("Q", substitute_tensors(scope, others))])
 
 
+@st.composite
+def twin_sums(draw):
+    """A sum, and a multiple of the same sum of other tensors: what distribution joins."""
+    scope = draw(strategies.scopes(max_points=60, reductions=("Sum",)))
+    kept = draw(st.sets(st.sampled_from(sorted(scope.tensors)))) if scope.tensors else set()
+    others = {n: Tensor(f"{n}_2", t.axes, t.dtype, t.role) for n, t in scope.tensors.items() if n not in kept}
+    twin = substitute_tensors(scope, others)
+    return ea.Scope(scope.iterators, scope.where, scope.body + draw(st.sampled_from([1, -1, 2])) * twin.body)
+
+
+def test_distribution_on_random_pairs_of_sums():
+    assert check_rule(ALL["distribution"], examples=EXAMPLES, strategy=twin_sums()).moves >= 40
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "after"),
+    [
+        ("Sum[k](A[i,k]*B[k,j]) - 2*Sum[m](A[i,m]*C[m,j])", "join", "Sum[m:6](A[i, m]*(B[m, j] - 2*C[m, j]))"),
+        ("Sum[k](A[i,k]*(B[k,j]-2*C[k,j]))", "expand", "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](A[i, k]*C[k, j])"),
+        ("Sum[k](A[i,k]*B[i,j])", "out of", "B[i, j]*Sum[k:6](A[i, k])"),
+        ("Sum[k](A[i,k])*B[i,j]", "into", "Sum[k:6](A[i, k]*B[i, j])"),
+        ("(Sum[k](A[i,k]) - C[i,j])*B[i,j]", "expand", "B[i, j]*Sum[k:6](A[i, k]) - B[i, j]*C[i, j]"),
+    ],
+)
+def test_distribution_by_example(text, step, after):
+    start = program(f"O[i:6,j:6] = {text}", A=(6, 6), B=(6, 6), C=(6, 6))
+    moved = apply(start, only(start, "distribution", step=step), ALL)
+    assert str(moved) == f"O[i:6, j:6] = {after}" and same(start, moved)
+
+
+def test_distribution_leaves_infinities_alone():
+    start = program("O[i:6] = B[i]*Sum[k:6](A.pad(2, fill=inf)[i+k-2])", A=(8,), B=(6,))
+    assert not list(moves(start, [ALL["distribution"]]))
+    with pytest.raises(ea.RuleError, match="only a sum of finite terms can be distributed"):
+        apply(start, Move("distribution", ("O",), {"step": "into", "reduction": 0}), ALL)
+
+
 @pytest.mark.parametrize(
     ("first", "then"),
     [
