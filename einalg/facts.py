@@ -13,9 +13,10 @@ from typing import Any
 from einalg.access import Access, Padded, padded_box
 from einalg.affine import Affine, FloorDiv, Index, Modulo, affine, floordiv, modulo
 from einalg.scope import Constraint, Reduce, Scope
-from einalg.traverse import rebuild
+from einalg.traverse import rebuild, result_dtype, substitute
 
 Ranges = Mapping[Index, tuple[int, int]]
+MOST_VALUES = 1024  # of an index whose conditions are tried one by one
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,42 @@ def _simplify_body(body: Any, ranges: Ranges, where: tuple[Constraint, ...]) -> 
     return rebuild(body, leaf)
 
 
-def _simplify_reduce(node: Reduce, ranges: Ranges, where: tuple[Constraint, ...]) -> Reduce:
+def _simplify_reduce(node: Reduce, ranges: Ranges, where: tuple[Constraint, ...]) -> Any:
     inner = {**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}
     own = needed_conditions(node.where, inner)
+    narrow = _narrowed(node, own) if own else None
+    if narrow is not None:
+        return _simplify_body(narrow, ranges, where)
     body = _simplify_body(node.body, inner, (*where, *own))
+    if not node.iterators and not own and result_dtype(body) != "bool":
+        return body
     return node if body is node.body and own == node.where else Reduce(node.op, node.iterators, own, body)
+
+
+def _narrowed(node: Reduce, where: tuple[Constraint, ...]) -> Reduce | None:
+    """A reduction whose conditions on one index alone are the range of that index; an index with one value is gone.
+
+    None where no condition can go.
+    """
+    for it in node.iterators:
+        alone = [c for c in where if c.indices == {it.index}]
+        if not alone or not 0 < it.extent <= MOST_VALUES:
+            continue
+        values = [v for v in range(it.low, it.high) if all(c.holds({it.index: v}) for c in alone)]
+        if values and values[-1] - values[0] == len(values) - 1:
+            kept = tuple(c for c in where if c not in alone)
+            if len(values) > 1 or result_dtype(node.body) == "bool":
+                ranges = [it._replace(low=values[0], high=values[-1] + 1) if o is it else o for o in node.iterators]
+                return Reduce(node.op, ranges, kept, node.body)
+            return _without(node, it, values[0], kept)
+    return None
+
+
+def _without(node: Reduce, it: Any, value: int, where: tuple[Constraint, ...]) -> Reduce:
+    """The reduction with one index at a value."""
+    at = {it.index: affine(value)}
+    others = [o for o in node.iterators if o is not it]
+    return Reduce(node.op, others, [c.substitute(at) for c in where], substitute(node.body, at))
 
 
 def _simplify_access(access: Access, ranges: Ranges, where: tuple[Constraint, ...]) -> Access:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
+import einalg as ea
 from einalg.affine import FloorDiv, Index, affine, floordiv, modulo
 from einalg.facts import FACTS, needed_conditions, simplify, simplify_scope
 from einalg.notation import L, Sum, indices, tensor
-from einalg.scope import Constraint
+from einalg.scope import Constraint, Iterator, Reduce
+from einalg.traverse import reductions
 
 X, Y = Index("x"), Index("y")
 COEFFICIENTS = (-4, -1, 0, 1, 2, 3, 6)
@@ -92,3 +95,39 @@ def test_padding_that_is_never_read_is_dropped():
     scope = L[i:3](Sum[j:2](A.pad(2)[i + j + 2]))
     assert str(simplify_scope(scope)) == "L[i:3](Sum[j:2](A.pad((0, 1))[i + j + 2]))"
     assert str(simplify_scope(L[i:3](A.pad(2)[i]))) == "L[i:3](A[i])"
+
+
+CONDITIONS = [
+    *(Constraint(modulo(affine(X) * a + b, k), "==") for a, b, k in product((1, -1, 3), (0, 1), (2, 3))),
+    *(Constraint(affine(X) * a + b, ">=") for a, b in product((1, -1, 2), (-2, 0, 3))),
+    *(Constraint(affine(X) - b, "==") for b in (-1, 0, 2)),
+    *(Constraint(floordiv(affine(X), 2) - b, "==") for b in (-1, 0, 1)),
+]
+
+
+@pytest.mark.parametrize("op", ["Sum", "Max", "Prod"])
+def test_a_condition_on_one_index_is_its_range(op):
+    """Every value of the outer index; the condition vanishes exactly where the values that meet it are consecutive."""
+    data = ea.tensor("A", (12, 2), "i64")
+    for condition, (low, high) in product(CONDITIONS, ((0, 1), (0, 2), (0, 3), (-2, 2), (-3, 4))):
+        values = [v for v in range(low, high) if condition.holds({X: v})]
+        node = Reduce(op, [Iterator(X, low, high), Iterator(Y, 0, 2)], [condition], data[affine(X) + 5, Y] * (X + 4))
+        scope = L[Index("j") : 2](node * (Index("j") + 1))
+        simple = simplify_scope(scope)
+        consecutive = bool(values) and values[-1] - values[0] + 1 == len(values)
+        left = [c for n in reductions(simple.body) for c in n.where]
+        assert (not left) == consecutive, (condition, low, high, simple)
+        assert X not in {i for n in reductions(simple.body) for i in n.indices} or len(values) != 1 or high - low == 1
+        array = np.arange(1, 25).reshape(12, 2)
+        if values or op != "Max":
+            assert (ea.evaluate(simple, A=array) == ea.evaluate(scope, A=array)).all(), (condition, low, high)
+
+
+def test_a_reduction_of_one_point_is_its_body():
+    r = Index("r")
+    data = ea.tensor("A", (4,))
+    one = simplify_scope(L[X:3](Sum[r:3](data[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])))
+    assert str(one) == "L[x:3](A[x + 1])"
+    flags = ea.tensor("F", (4,), "bool")
+    counted = simplify_scope(L[X:3](Sum[r:3](flags[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])))
+    assert str(counted) == "L[x:3](Sum[r:2:3](F[r + x - 1]))"

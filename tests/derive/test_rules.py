@@ -234,6 +234,24 @@ def test_an_epilogue_fuses_into_its_producer():
     assert str(fused) == "O[i:4, j:6] = Max(0, b[j] + Sum[k:5](A[i, k]*B[k, j]))"
 
 
+@pytest.mark.parametrize("low", [-3, 0, 1])
+def test_phases_of_an_index_turn_conditions_on_it_into_ranges(low):
+    """Floor semantics: a range that starts below 0 and that 3 does not divide."""
+    start = program(f"O = L[h:{low}:{low + 8},f](Sum[s:3](A.pad(4,0)[(h - s)//3,f]*K[s], where=(h - s)%3==0))", A=(3, 2), K=(3,))
+    cut = apply(start, only(start, "expression splitting", phases=3), ALL)
+    assert same(start, cut) and str(cut).count("Sum[()]") == 3 and "s" not in {i.name for i in cut["O"].indices}
+    assert "Sum[s" not in str(cut)
+
+
+def test_phases_of_two_indices_at_once():
+    start = program("O[h:5,w:7] = A[h//2,w//3]*(h + w)", A=(3, 3))
+    cut = apply(start, only(start, "expression splitting", phases=(2, 3)), ALL)
+    assert same(start, cut) and str(cut).count("Sum[()]") == 6
+    for phases in ([2], [1, 2], 2, ["a", "b"]):
+        with pytest.raises(ea.RuleError):
+            apply(start, Move("expression splitting", ("O",), {"index": ["h", "w"], "phases": phases}), ALL)
+
+
 @pytest.mark.parametrize("stride", [2, 3])
 def test_splits_by_the_strides_that_occur(stride):
     strided = program(f"O[h] += A.pad(1)[{stride}*h+r-1]*K[r]", A=(11,), K=(5,))
