@@ -55,7 +55,7 @@ def _remainder_of_small_part(atom: Any, coefficient: int, ranges: Ranges, where:
     return None
 
 
-def _known_remainder(form: Affine, divisor: int, where: Iterable[Constraint]) -> int | None:
+def known_remainder(form: Affine, divisor: int, where: Iterable[Constraint]) -> int | None:
     """`form % divisor` where a condition `e % k == 0`, with `divisor` dividing k and `form - e` constant modulo it, says so."""
     for condition in where:
         atom = condition.form.terms[0][0] if len(condition.form.terms) == 1 else None
@@ -69,14 +69,14 @@ def _known_remainder(form: Affine, divisor: int, where: Iterable[Constraint]) ->
 def _exact_quotient(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> Affine | None:
     if not isinstance(atom, FloorDiv) or coefficient % atom.divisor or not where:
         return None
-    remainder = _known_remainder(atom.argument, atom.divisor, where)
+    remainder = known_remainder(atom.argument, atom.divisor, where)
     return None if remainder is None else (atom.argument - remainder).scaled(coefficient // atom.divisor)
 
 
 def _exact_remainder(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> Affine | None:
     if not isinstance(atom, Modulo) or not where:
         return None
-    remainder = _known_remainder(atom.argument, atom.divisor, where)
+    remainder = known_remainder(atom.argument, atom.divisor, where)
     return None if remainder is None else affine(remainder * coefficient)
 
 

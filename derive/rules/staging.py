@@ -7,7 +7,7 @@ operator does not take.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 import islpy as isl
@@ -26,11 +26,12 @@ from einalg.scope import Iterator as Range
 from einalg.traverse import accesses, map_accesses, rebuild, reductions
 
 MOST_CHOICES = 4  # divisors tried for one access
+MOST_REPEATS = 64  # of an element, on average, in a proposed copy
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Copies that make a read bare, copies by the digits of its strides, and the parts of products that are worth their own scope."""
-    if all(it.extent > 0 for it in scope.iterators):
+    if all(it.extent > 0 for it in scope.iterators) and not isinstance(scope.body, Access):
         for position, places in enumerate(distinct_reads(scope)):
             yield from _copies(position, places[0])
         yield from _subterms(scope)
@@ -42,16 +43,20 @@ def stage(
     axes: Sequence[str] = (),
     subscripts: Sequence[str] = (),
     factors: Sequence[int] | None = None,
+    terms: Sequence[int] | None = None,
     reduction: int | None = None,
 ) -> Scope:
-    """Read through an inner scope: one access (`access`, `axes`, `subscripts`), or some `factors` of a product (with their `axes`).
+    """Read through an inner scope: one access (`access`, `axes`, `subscripts`), or some `factors` or `terms` (with their `axes`).
 
     `access` is a position in `distinct_reads`. `axes` are forms in the indices around it, one for each axis of the inner scope;
-    `subscripts` are those of the copied tensor, in `y0`, `y1`, … for the axes.
+    `subscripts` are those of the copied tensor, in `y0`, `y1`, … for the axes. `factors` and `terms` are positions in the product
+    or the sum that is the body of a reduction (`reduction`, by position) or of the scope; there `axes` are names of indices.
     """
-    if (access is None) == (factors is None):
-        raise RuleError("staging takes either access= or factors=")
-    return _stage_access(scope, access, axes, subscripts) if factors is None else _stage_factors(scope, factors, reduction, axes)
+    if [access, factors, terms].count(None) != 2:
+        raise RuleError("staging takes one of access=, factors= and terms=")
+    if access is not None:
+        return _stage_access(scope, access, axes, subscripts)
+    return _stage_operands(scope, sympy.Mul, factors, reduction, axes) if terms is None else _stage_operands(scope, sympy.Add, terms, reduction, axes)
 
 
 def distinct_reads(scope: Scope) -> list[list[Read]]:
@@ -153,7 +158,9 @@ def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
     if not isinstance(read.access.tensor, Tensor) or not read.access.free_symbols or any(lo >= hi for lo, hi in read.ranges.values()):
         return
     seen: set[Any] = set()
-    for axes, subscripts in (_gather(read.access), *_digits(read)):
+    gather = _gather(read.access)
+    repeats = prod(high - low for i, (low, high) in read.ranges.items() if i in read.access.free_symbols) / max(1, prod(read.access.tensor.shape))
+    for axes, subscripts in (*([gather] if repeats <= MOST_REPEATS else []), *_digits(read)):
         if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
             seen.add((tuple(axes), tuple(subscripts)))
             yield {"access": position, "axes": [str(a) for a in axes], "subscripts": [str(s) for s in subscripts]}
@@ -220,30 +227,31 @@ def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affi
     return axes, staged
 
 
-# --- parts of a product
+# --- parts of a product or a sum
 
 
-def _stage_factors(scope: Scope, factors: Sequence[int], reduction: int | None, axes: Sequence[str]) -> Scope:
-    body, iterators = _product(scope, reduction)
-    arguments = sympy.Mul.make_args(body)
-    if not factors or any(not isinstance(k, int) or not 0 <= k < len(arguments) for k in factors):
-        raise RuleError(f"there are {len(arguments)} factors, not all of {', '.join(map(str, factors)) or 'none'}")
-    part = sympy.Mul(*(arguments[k] for k in dict.fromkeys(factors)))
-    rest = [a for k, a in enumerate(arguments) if k not in factors]
+def _stage_operands(scope: Scope, kind: Any, chosen: Any, reduction: int | None, axes: Sequence[str]) -> Scope:
+    body, iterators = _place(scope, reduction)
+    operands = kind.make_args(body)
+    what = "factors" if kind is sympy.Mul else "terms"
+    if not chosen or any(not isinstance(k, int) or not 0 <= k < len(operands) for k in chosen):
+        raise RuleError(f"there are {len(operands)} {what}, not all of {', '.join(map(str, chosen)) or 'none'}")
+    part = kind(*(operands[k] for k in dict.fromkeys(chosen)))
+    rest = [a for k, a in enumerate(operands) if k not in chosen]
     by_name = {it.index.name: it for it in iterators}
     used = {str(i) for i in part.free_symbols}
     if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
-        raise RuleError(f"the factors {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
+        raise RuleError(f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
     own = [by_name[name] for name in axes]
     inner = simplify_scope(Scope(own, (), _covered(part, own)))
-    staged = sympy.Mul(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
+    staged = kind(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
     node = reduction_at(scope, reduction)
     return simplify_scope(replace_reduction(scope, node, Reduce(node.op, node.iterators, node.where, staged)))
 
 
-def _product(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]:
+def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]:
     """The body of a reduction, or of the scope, and the iterators under which it stands."""
     if reduction is None:
         return scope.body, scope.iterators
@@ -252,18 +260,19 @@ def _product(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...
 
 
 def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Factors or terms that read weights alone, and sums that stand as factors, where fewer indices occur than around them."""
     for position in (None, *range(len(list(reductions(scope.body))))):
-        body, iterators = _product(scope, position)
-        arguments = sympy.Mul.make_args(body)
+        body, iterators = _place(scope, position)
         if any(it.extent <= 0 for it in iterators):
             continue
-        known = tuple(k for k, a in enumerate(arguments) if _weights_only(a))
-        groups = [known] if len(known) > 1 or (known and not isinstance(arguments[known[0]], Access)) else []
-        groups += [(k,) for k, a in enumerate(arguments) if isinstance(a, sympy.Add) and (k,) not in groups and len(arguments) > 1]
-        for factors in groups:
-            order = _order([arguments[k] for k in factors])
+        what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))
+        known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
+        groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
+        groups += [(k,) for k, a in enumerate(operands) if isinstance(a, sympy.Add) and (k,) not in groups and len(operands) > 1]
+        for chosen in groups:
+            order = _order([operands[k] for k in chosen])
             if len(order) < len(iterators):
-                yield {"factors": list(factors), "reduction": position, "axes": [i.name for i in order]}
+                yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
 
 
 def _weights_only(factor: Any) -> bool:

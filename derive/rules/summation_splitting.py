@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import sympy
@@ -15,16 +15,31 @@ from einalg.affine import Index, affine
 from einalg.errors import RuleError
 from einalg.facts import simplify_scope
 from einalg.scope import Reduce, Scope
-from einalg.traverse import reductions
+from einalg.traverse import accesses, reductions
+
+MOST_CHOICES = 10  # subsets of the indices of one reduction, before those that stand side by side move together
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Every way to keep some of a reduction's indices outside and move the others inside."""
+    """The ways to keep some of a reduction's indices outside: all of them if they are few, else by what stands side by side."""
     for position, node in enumerate(reductions(scope.body)):
-        names = [i.name for i in node.indices]
-        for size in range(0 if node is not scope.body else 1, len(names)):
-            for outer in combinations(names, size):
-                yield {"reduction": position, "outer": outer}
+        least = 0 if node is not scope.body else 1
+        groups = [[i] for i in node.indices]
+        if 2 ** len(groups) > MOST_CHOICES:
+            groups = _side_by_side(node)
+        for size in range(least, len(groups)):
+            for chosen in islice(combinations(groups, size), MOST_CHOICES):
+                outer = {i for group in chosen for i in group}
+                yield {"reduction": position, "outer": [i.name for i in node.indices if i in outer]}
+
+
+def _side_by_side(node: Reduce) -> list[list[Index]]:
+    """The indices of a reduction, those together that occur in the same reads with the same strides (`r` and `s` of a window)."""
+    groups: dict[Any, list[Index]] = {}
+    for index in node.indices:
+        uses = [(k, s.coefficient(index), len(s.terms) == 1) for k, a in enumerate(accesses(node.body)) for s in a.subscripts if index in s.indices]
+        groups.setdefault(tuple(uses), []).append(index)
+    return list(groups.values())
 
 
 def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
