@@ -15,6 +15,7 @@ from typing import Any
 
 import islpy as isl
 
+from derive.proof.constants import evaluated
 from derive.proof.polynomial import Factor, Opaque, Polynomial, Read
 from derive.proof.products import product_of, union
 from derive.proof.relations import Piece, difference, opaque_name, piece
@@ -43,7 +44,8 @@ class Classes:
 
     def pieces(self, polynomial: Polynomial, point: Sequence[Index]) -> Pieces:
         """The terms of a polynomial that are not empty, as relations over the points of `point`."""
-        found = (piece(term, point, self.ranges, self.factor) for term in polynomial)
+        terms = (part for term in polynomial for part in evaluated(term, self.ranges))
+        found = (piece(term, point, self.ranges, self.factor) for term in terms)
         return [p for p in found if p is not None]
 
     def factor(self, factor: Factor, space: Space, domain: isl.Set) -> tuple[str, isl.Map]:

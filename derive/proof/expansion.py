@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -14,6 +15,7 @@ from derive.proof.polynomial import (
     Constant,
     Factor,
     IndexValue,
+    Known,
     Opaque,
     OutsideFragment,
     Polynomial,
@@ -27,6 +29,7 @@ from derive.proof.polynomial import (
     summed,
 )
 from einalg.access import Access, Padded, Readable, Tensor, padded_box
+from einalg.access import Constant as ConstantTensor
 from einalg.affine import Affine, Index, affine
 from einalg.scope import IDENTITY, Iterator, Reduce, Scope
 
@@ -124,7 +127,8 @@ class Expansion:
     def read(self, base: Readable, point: tuple[Affine, ...]) -> Polynomial:
         """The value of a tensor, a scope or a padded view at a point where it has one."""
         if isinstance(base, Tensor):
-            return of_factor(Factor(Read(base.name), tuple(s - low for s, (low, _) in zip(point, base.box))))
+            head = _known(base) if isinstance(base, ConstantTensor) else Read(base.name)
+            return of_factor(Factor(head, tuple(s - low for s, (low, _) in zip(point, base.box))))
         if isinstance(base, Scope):
             return self.under(base, point, ())
         held = needed(self._held(base, point), self.ranges)
@@ -199,6 +203,11 @@ class Expansion:
         return tuple(found)
 
 
+@lru_cache(maxsize=256)
+def _known(tensor: ConstantTensor) -> Known:
+    return Known(tensor.shape, tuple(Fraction(int(v.p), int(v.q)) for v in tensor.values))
+
+
 def _factor_of(opaque: Opaque) -> Factor:
     """An opaque value as an element of a tensor of its own, whose axes are the indices that it depends on."""
     return Factor(opaque, tuple(affine(i) for i in opaque.free))
@@ -219,7 +228,7 @@ def _met(element: Polynomial, op: str) -> Polynomial:
         if len(parts) > 1:
             return tuple(term for part in parts for term in _met(part, op))
     factor = single_factor(element)
-    if factor is None:
+    if factor is None or isinstance(factor.head, Known):
         return of_factor(_factor_of(Opaque("value", (element,))))
     if isinstance(factor.head, Opaque) and factor.head.function == _reduction_name(op):
         return factor.head.arguments[0]

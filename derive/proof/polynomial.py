@@ -31,6 +31,17 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Known:
+    """The elements of a constant tensor: exact values in row-major order."""
+
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+
+    def __str__(self) -> str:
+        return f"constant {self.shape} {' '.join(map(str, self.values))}"
+
+
+@dataclass(frozen=True)
 class Constant:
     """A number that is not rational, or the number that a reduction other than a sum meets."""
 
@@ -64,7 +75,7 @@ class Opaque:
         return tuple(sorted(found, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
-Head = Read | Constant | IndexValue | Opaque
+Head = Read | Known | Constant | IndexValue | Opaque
 
 
 @dataclass(frozen=True)

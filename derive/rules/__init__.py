@@ -1,8 +1,9 @@
-"""The eight rules of EinNet (design §6), each a card in a file of its own, and the spellings of a program."""
+"""The eight rules of EinNet (design §6) and bilinear factorisation, each a card in a file of its own, and the spellings of a program."""
 
 from __future__ import annotations
 
 from derive.rules import (
+    bilinear_factorisation,
     boundary_relaxing,
     boundary_tightening,
     distribution,
@@ -27,6 +28,7 @@ RULES = {
         expression_splitting.RULE,
         expression_merging.RULE,
         expression_fusion.RULE,
+        bilinear_factorisation.RULE,
     )
 }
 SPELLINGS = {rule.name: rule for rule in (spelling.LIFTING, spelling.NESTING, staging.RULE, distribution.RULE)}

@@ -1,0 +1,10 @@
+"""Bilinear factorisations: few products of linear combinations in the place of many products (Winograd, Strassen, a user's own)."""
+
+from __future__ import annotations
+
+from derive.bilinear.correlation import correlation, correlation_tensor
+from derive.bilinear.factorisation import Factorisation
+from derive.bilinear.matmul import STRASSEN, matmul, matmul_tensor
+from derive.bilinear.registry import named, register, registered
+
+__all__ = ["STRASSEN", "Factorisation", "correlation", "correlation_tensor", "matmul", "matmul_tensor", "named", "register", "registered"]

@@ -1,0 +1,445 @@
+"""Bilinear factorisations: exact identities, the rule on random contractions, exact proofs at real sizes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from time import perf_counter
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.bilinear import STRASSEN, Factorisation, correlation, correlation_tensor, matmul, matmul_tensor, named, register
+from derive.custom import check_rule
+from derive.moves import Move, apply, moves
+from derive.proof.point_sets import conjunctions_of
+from derive.record import program_from_record, program_record
+from derive.rules import ALL, RULES
+from derive.rules.bilinear_factorisation import RULE
+from einalg.access import Constant
+from einalg.affine import Index
+from einalg.program import as_program, inlined, substitute_tensors
+from einalg.traverse import all_scopes
+
+KARATSUBA = Factorisation("complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]])
+COMPLEX = [[[1, 0], [0, -1]], [[0, 1], [1, 0]]]
+small_rationals = st.fractions(-4, 4, max_denominator=4)
+
+
+# Factorisations
+
+
+@pytest.mark.parametrize("m", range(1, 9))
+@pytest.mark.parametrize("r", range(1, 8))
+def test_correlations_of_every_size(m, r):
+    f = correlation(m, r)
+    assert f.rank == m + r - 1 and f.computes(correlation_tensor(m, r))
+    assert all(v.is_Integer for v in f.U.values)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_correlations_at_any_points(m, r, data):
+    points = tuple(data.draw(st.lists(small_rationals, min_size=m + r - 2, max_size=m + r - 2, unique=True)))
+    assert correlation(m, r, points).computes(correlation_tensor(m, r))
+
+
+def test_winograds_minimal_filter():
+    f = correlation(2, 3)
+    assert ea.constant("F_2_3_U", [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, -1, 0, 1]]) == f.U
+    assert ea.constant("F_2_3_W", [[1, 1, 1, 0], [0, 1, -1, 1]]) == f.W
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=27)
+def test_trivial_products(a, b, c):
+    assert matmul(a, b, c).rank == a * b * c and matmul(a, b, c).computes(matmul_tensor(a, b, c))
+
+
+def test_strassen():
+    assert STRASSEN.rank == 7 and STRASSEN.computes(matmul_tensor(2, 2, 2)) and named("strassen") is STRASSEN
+
+
+def mutants(factorisation):
+    """The factorisation with one entry of one matrix changed, for every entry."""
+    for letter in "UVW":
+        matrix = getattr(factorisation, letter)
+        for place in range(len(matrix.values)):
+            values = [v + 1 if k == place else v for k, v in enumerate(matrix.values)]
+            yield replace_matrix(factorisation, letter, Constant(matrix.name, matrix.axes, matrix.dtype, values))
+
+
+def replace_matrix(factorisation, letter, matrix):
+    matrices = {name: getattr(factorisation, name) for name in "UVW"}
+    return Factorisation(factorisation.name, **{**matrices, letter: matrix})
+
+
+@pytest.mark.parametrize(("f", "tensor"), [(correlation(4, 3), correlation_tensor(4, 3)), (STRASSEN, matmul_tensor(2, 2, 2)), (KARATSUBA, COMPLEX)])
+def test_every_changed_entry_is_noticed(f, tensor):
+    assert f.computes(tensor) and not any(mutant.computes(tensor) for mutant in mutants(f))
+
+
+@pytest.mark.parametrize("f", [correlation(3, 2), correlation(2, 2, ("1/3", 2)), STRASSEN, KARATSUBA], ids=lambda f: f.name)
+def test_records(f):
+    assert Factorisation.from_record(json.loads(json.dumps(f.as_record()))) == f
+
+
+BROKEN = [
+    {},
+    None,
+    [],
+    {"name": "x", "U": "1", "V": "1", "W": "1"},
+    {**KARATSUBA.as_record(), "U": [["x"]]},
+    {**KARATSUBA.as_record(), "name": "a b"},
+]
+
+
+@pytest.mark.parametrize("record", [*BROKEN, {**KARATSUBA.as_record(), "V": [["1", "0"], ["1/0", "0"]]}])
+def test_broken_records(record):
+    with pytest.raises(ea.RecordError, match="the record holds no factorisation"):
+        Factorisation.from_record(record)
+
+
+# The rule on random contractions
+
+
+@st.composite
+def correlations(draw):
+    """`x + r` or `r - x`-like sums of one axis, beside other axes; negative starts, padding, a rest in the last tile."""
+    x, r, c = draw(st.integers(1, 7)), draw(st.integers(1, 4)), draw(st.integers(0, 2))
+    low, tap_low, sign = draw(st.integers(-2, 2)), draw(st.integers(-1, 1)), draw(st.sampled_from([1, 1, -1]))
+    first = low + (tap_low if sign > 0 else 1 - r - tap_low)
+    shift, before, after = draw(st.integers(0, 1)), draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    scale = draw(st.sampled_from([1, 1, 1, 2]))
+    size = max(1, scale * (x + r - 2) + 1 + shift - before - after)
+    taps = f"r - {tap_low}" if sign > 0 else f"{r - 1 + tap_low} - r"
+    form = f"{scale}*(x {'+' if sign > 0 else '-'} r - {first}) + {shift} - {before}"
+    pad = f".pad(({before + 2}, {after + 2}), 0)"
+    channels, channel = (f", c:{c}", ", c") if c else ("", "")
+    text = f"O[x:{low}:{low + x}, f:2] = Sum[r:{tap_low}:{tap_low + r}{channels}](K[{taps}, f{channel}]*A{pad}[{form}, {'c' if c else 0}])"
+    return ea.parse(text, A=(size, max(1, c)), K=(r, 2, c) if c else (r, 2))
+
+
+def with_arguments(*choices):
+    """The rule, offering these moves wherever they hold."""
+
+    def find(scope):
+        for args in choices:
+            try:
+                RULE.rewrite(scope, **args)
+            except ea.RuleError:
+                continue
+            yield args
+
+    return replace(RULE, find=find)
+
+
+def test_random_correlations_in_every_tile():
+    tiled = with_arguments(
+        *({"output": "x", "tap": "r", "tile": tile} for tile in (1, 2, 3, 5, 8)), {"output": "x", "tap": "r", "tile": 2, "points": None}
+    )
+    report = check_rule(tiled, examples=120, strategy=correlations())
+    assert report.moves > 500, report
+
+
+def test_what_is_found_on_random_correlations():
+    assert check_rule(RULE, examples=150, strategy=correlations()).moves > 50
+
+
+@st.composite
+def images(draw):
+    """Two axes with taps, batches and channels."""
+    h, w, r, s = draw(st.integers(1, 5)), draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
+    top, left, c = draw(st.integers(0, 2)), draw(st.integers(0, 1)), draw(st.integers(1, 2))
+    a = draw(st.sampled_from([f"A.pad(0, {top}, ({left}, 1))[c, h + r - {top}, w + s - {left}]", f"A.pad(0, 2, 2)[c, h - r + 1, w + s - {left}]"]))
+    k = draw(st.sampled_from(["K[f, c, r, s]", "K[f, c, s, r]", "K[f, c, r, s]"])).replace("[f, c, s, r]", "[f, c, r, s]")
+    text = f"O[f:2, h:{h}, w:{w}] = Sum[r:{r}, s:{s}, c:{c}]({a}*{k})"
+    return ea.parse(text, A=(c, max(1, h + r - 1 - top), max(1, w + s - 1 - left)), K=(2, c, r, s))
+
+
+def winograd(program, *, tiles=(2, 2), axes=(("h", "r"), ("w", "s"))):
+    """Both axes in turn."""
+    for path, tile, (output, tap) in zip((("O",), ("O", 0)), tiles, axes):
+        program = apply(program, Move(RULE.name, path, {"output": output, "tap": tap, "tile": tile}), ALL)
+    return program
+
+
+@given(images(), st.integers(1, 4), st.integers(1, 4), st.booleans(), st.data())
+@settings(max_examples=60)
+def test_two_axes(scope, one, two, swapped, data):
+    from einalg.testing import strategies
+
+    axes = (("w", "s"), ("h", "r")) if swapped else (("h", "r"), ("w", "s"))
+    program = as_program(scope)
+    made = winograd(program, tiles=(one, two), axes=axes)
+    arrays = data.draw(strategies.arrays_for(program))
+    assert (ea.evaluate(made, **arrays) == ea.evaluate(program, **arrays)).all()
+    assert ea.prove(program, made).verdict == "proved"
+
+
+@st.composite
+def products(draw):
+    m, n, k = (draw(st.integers(1, 5)) for _ in range(3))
+    low, batch = draw(st.integers(-2, 2)), draw(st.integers(0, 2))
+    left = draw(st.sampled_from(["A[m, k]", "A[k, m]", "A.pad(1, 1)[m, k]"]))
+    rows = f"m:{m}" if low == 0 or "pad" in left else f"m:{low}:{low + m}"
+    left = left.replace("m", f"m - {low}") if rows != f"m:{m}" else left
+    b, read = (f"b:{batch}, ", "B[b, k, n]") if batch else ("", "B[k, n]")
+    scope = f"L[{b}{rows}, n:{n}](Sum[k:{k}]({left}*{read}))"
+    return ea.parse(scope, A=(k, m) if "A[k" in left else (m, k), B=(batch, k, n) if batch else (k, n))
+
+
+def test_random_products_in_blocks():
+    for sizes in ((1, 2, 3), (2, 2, 1), (2, 3, 2)):
+        register(matmul(*sizes))
+    names = ("strassen", "matmul_1_2_3", "matmul_2_2_1", "matmul_2_3_2")
+    blocked = with_arguments(*({"row": "m", "column": "n", "inner": "k", "factorisation": name} for name in names))
+    report = check_rule(blocked, examples=120, strategy=products())
+    assert report.moves > 200, report
+
+
+def program(text, **tensors):
+    return as_program(ea.parse(text, **tensors))
+
+
+CONV = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 7, 6, 2), K=ea.tensor("K", (3, 3, 2, 2), role="weight"))
+REAL = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 56, 56, 64), K=(3, 3, 64, 64))
+SQUARE = program("O[m,n] += A[m,k]*B[k,n]", A=(256, 256), B=(256, 256))
+
+
+def test_winograd_reads_as_it_should():
+    one = program("O[x] += A[x+r]*K[r]", A=(9,), K=(3,))
+    assert str(apply(one, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 2}), ALL)) == (
+        "O[x:7] = Sum[p:4](F_2_3_W[x%2, p]*(L[p:4, x1:4]((L[p:4](Sum[j:3](F_2_3_V[p, j]*K[j])))[p]"
+        "*(L[p:4, x1:4](Sum[i:4](F_2_3_U[p, i]*A.pad((0, 1))[i + 2*x1])))[p, x1]))[p, x//2])"
+    )
+
+
+def test_the_parts_of_two_axes():
+    """What is made of weights reads nothing else, and no part has an index that it does not use."""
+    made = inlined(winograd(CONV))
+    of_weights = [s for s in all_scopes(made) if "K" in s.tensors and "A" not in s.tensors]
+    assert len(of_weights) == 2 and all(t.is_known for s in of_weights for t in s.tensors.values())
+    assert all(it.index in s.body.free_symbols for s in all_scopes(made) for it in s.iterators if s is not made)
+    inner = next(s for s in all_scopes(made) if set(s.tensors) == {"A", "F_2_3_U"})
+    assert [it.index.name for it in inner.iterators] == ["p", "n", "h1", "t", "c"]
+
+
+def test_moves_replay_from_json_and_programs_from_records():
+    made = winograd(CONV, tiles=(4, 3))
+    found = list(moves(CONV, [RULE]))
+    assert [dict(m.args) for m in found if m.args["output"] == "h"] == [{"output": "h", "tap": "r", "tile": t} for t in (2, 4)]
+    assert all(apply(CONV, Move.from_json(m.to_json()), ALL) == apply(CONV, m, ALL) for m in found)
+    assert program_from_record(json.loads(json.dumps(program_record(made)))) == made
+
+
+def test_the_rule_is_the_ninth():
+    assert list(RULES)[8:] == ["bilinear factorisation"] and "Σ[p] W[k,p]·U[p,i]·V[p,j]" in RULE.card()
+
+
+def test_finding_is_cheap():
+    for scope in (REAL["O"], SQUARE["O"]):
+        began = perf_counter()
+        for _ in range(20):
+            assert list(RULE.find(scope))
+        assert (perf_counter() - began) / 20 < 0.005  # 0.2 ms on an idle machine
+
+
+CHAIN = program("O[i,j] += A[i,k]*B[k,l]*C[l,j]", A=(2, 2), B=(2, 2), C=(2, 2))
+REFUSED = [
+    ("O[x:3] += A[2*x+r]*K[r]", dict(A=(7,), K=(3,)), "no read is one of x + r or x - r beside another of r alone\n  strides and dilations"),
+    ("O[x:3] += A[x+2*r]*K[r]", dict(A=(7,), K=(3,)), "no read is one of x + r or x - r"),
+    ("O[x:3] += A[x+r]*K[r]*B[x]", dict(A=(5,), K=(3,), B=(3,)), "the body is a product of 3 reads, not of two"),
+    ("O[x:3] += A[x+r]*K[r,x]", dict(A=(5,), K=(3, 3)), "no read is one of x + r or x - r"),
+    ("O[x:3] += A[x,r]*K[r]", dict(A=(3, 3), K=(3,)), "no read is one of x + r or x - r"),
+    ("O[x:3] += A[x+r]", dict(A=(5,)), "the body A[r + x] is no product of two reads"),
+    ("O[x:3] += 2*A[x+r]*K[r]", dict(A=(5,), K=(3,)), "is no product of two reads"),
+    ("O[x:3] = Max[r:3](A[x+r]*K[r])", dict(A=(5,), K=(3,)), "the scope is no unconditional sum"),
+    ("O[x:3] = Max(0, Sum[r:3](A[x+r]*K[r]))", dict(A=(5,), K=(3,)), "the scope is no unconditional sum\n  move the sum into a scope of its own"),
+    ("O = L[x:3](Sum[r:3](A[x+r]*K[r]), where=x>=1)", dict(A=(5,), K=(3,)), "the scope is no unconditional sum"),
+    ("O[x:3] = Sum[r:3](A[x+r]*K[r], where=r>=x)", dict(A=(5,), K=(3,)), "the scope is no unconditional sum"),
+    ("O[x:3] = Sum[r:3](A.pad(1,fill=-inf)[x+r-1]*K[r])", dict(A=(5,), K=(3,)), "A.pad(1, fill=-inf)[r + x - 1] may be infinite"),
+    (
+        "O[x:3] = Sum[r:3]((L[i:5, j:2](A[i], where=i+j<=4))[x+r, 0]*K[r])",
+        dict(A=(5,), K=(3,)),
+        "has no value outside i + j <= 4\n  pad it: (...).pad(0, 0)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "tensors", "message"), REFUSED, ids=[text for text, _, _ in REFUSED])
+def test_refused(text, tensors, message):
+    start = program(text, **tensors)
+    assert not list(moves(start, [RULE]))
+    with pytest.raises(ea.RuleError) as error:
+        apply(start, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 2}), ALL)
+    assert message in str(error.value)
+
+
+LINE = program("O[x] += A[x+r]*K[r]", A=(9,), K=(3,))
+INTEGERS = program("O[x] += A[x+r]*K[r]", A=ea.tensor("A", (9,), "i32"), K=ea.tensor("K", (3,), "i32"))
+SHIFTED = program("O[m,n] = Sum[k:3](A[m,k]*B[k,n])", A=(4, 4), B=(4, 4))
+BAD_ARGUMENTS = [
+    (LINE, {"output": "y", "tap": "r", "tile": 2}, "there is no index y in the traversal; it has x"),
+    (LINE, {"output": "x", "tap": "s", "tile": 2}, "there is no index s in the sum; it has r"),
+    (LINE, {}, "bilinear factorisation cannot use the arguments none\n  give output=, tap=, tile=; or row="),
+    (LINE, {"output": "x", "tap": "r"}, "bilinear factorisation cannot use the arguments output, tap"),
+    (LINE, {"output": "x", "tap": "r", "tile": 0}, "F(0, 3) does not exist: a tile and a filter have at least 1 element"),
+    (LINE, {"output": "x", "tap": "r", "tile": 2, "points": ["0", "1"]}, "F(2, 3) takes 3 different points besides infinity, not 0, 1"),
+    (LINE, {"output": "x", "tap": "r", "tile": 2, "points": ["0", "1", "1"]}, "F(2, 3) takes 3 different points besides infinity"),
+    (LINE, {"output": "x", "tap": "r", "tile": 2, "points": ["0", "1", "a"]}, "bilinear factorisation at O: output=x"),
+    (LINE, {"output": "x", "tap": "r", "factorisation": "nobody"}, "there is no factorisation 'nobody'; known: strassen"),
+    (LINE, {"output": "x", "tap": "r", "factorisation": "strassen"}, "strassen does not compute 2 outputs of a correlation with the 3 taps r:3"),
+    (LINE, {"output": "x", "tap": "r", "factorisation": correlation(2, 2).as_record()}, "F_2_2 does not compute 2 outputs of a correlation"),
+    (INTEGERS, {"output": "x", "tap": "r", "tile": 2}, "F_2_3_V has fractions, and the scope computes with i32\n  take tensors of a"),
+    (SQUARE, {"row": "n", "column": "n", "inner": "k", "factorisation": "strassen"}, "n, n and k do not stand as in a matrix product"),
+    (SQUARE, {"row": "m", "column": "n", "inner": "k", "factorisation": KARATSUBA.as_record()}, "complex3 computes no product of matrices"),
+    (SHIFTED, {"row": "m", "column": "n", "inner": "k", "factorisation": "strassen"}, "the 3 values of k make no 2 equal blocks, and beyond them no"),
+    (CHAIN, {"tensor": "B", "factorisation": "strassen"}, "the scope is no Σ B[k,i,j]·x[i]·y[j] with a constant B that strassen computes"),
+]
+
+
+@pytest.mark.parametrize(("start", "args", "message"), BAD_ARGUMENTS, ids=[message[:40] for _, _, message in BAD_ARGUMENTS])
+def test_bad_arguments(start, args, message):
+    with pytest.raises(ea.RuleError) as error:
+        apply(start, Move(RULE.name, ("O",), args), ALL)
+    assert str(error.value).startswith(message)
+
+
+def test_nothing_is_found_that_does_not_hold():
+    odd = program("O[m,n] = Sum[k:257](A[m,k]*B[k,n])", A=(256, 300), B=(300, 256))
+    assert not list(moves(odd, [RULE])) and not list(moves(INTEGERS, [RULE]))
+    padded = program("O[m,n] += A[m,k]*B[k,n]", A=(256, 257), B=(257, 256))
+    assert [ea.prove(padded, apply(padded, move, ALL)).verdict for move in moves(padded, [RULE])] == ["proved"]
+
+
+def test_integers_where_the_factorisation_has_no_fractions():
+    made = apply(INTEGERS, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 1}), ALL)
+    assert made["O"].dtype == "i32" and ea.prove(INTEGERS, made).verdict == "proved"
+
+
+def test_a_name_that_a_tensor_has_already():
+    start = program("O[x] += F_2_3_U[x+r]*K[r]", F_2_3_U=(9,), K=(3,))
+    made = apply(start, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 2}), ALL)
+    assert "F_2_3_U_" in made.constants and ea.prove(start, made).verdict == "proved"
+
+
+# A user's own
+
+
+def test_a_complex_product_with_three_multiplications():
+    start = program("O[n,k,f] += T[k,i,j]*X[n,i,c]*Y[j,c,f]", T=ea.constant("T", COMPLEX), X=(3, 2, 4), Y=(2, 4, 5))
+    move = Move(RULE.name, ("O",), {"tensor": "T", "factorisation": KARATSUBA.as_record()})
+    made = apply(start, Move.from_json(move.to_json()), ALL)
+    assert "T" not in made.tensors and ea.prove(start, made).verdict == "proved"
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-5, 6, (3, 2, 4)), rng.integers(-5, 6, (2, 4, 5))
+    assert (ea.evaluate(made, X=x, Y=y) == ea.evaluate(start, X=x, Y=y)).all()
+    register(KARATSUBA)
+    assert [dict(m.args) for m in moves(start, [RULE])] == [{"tensor": "T", "factorisation": "complex3"}]
+    with pytest.raises(ea.RuleError, match="another factorisation is called complex3"):
+        register(replace_matrix(KARATSUBA, "U", ea.constant("U", [[1, 0], [0, 1], [2, 1]])))
+
+
+def test_a_correlation_of_ones_own_and_other_points():
+    mine = correlation(2, 3, ("0", "2", "-1/3"))
+    for args in ({"factorisation": mine.as_record()}, {"tile": 2, "points": ("0", "2", "-1/3")}):
+        made = apply(LINE, Move(RULE.name, ("O",), {"output": "x", "tap": "r", **args}), ALL)
+        assert "F_2_3_at_0_2_m1over3_U" in made.tensors and ea.prove(LINE, made).verdict == "proved"
+
+
+# Proofs
+
+
+def seconds_to_prove(one, two):
+    began = perf_counter()
+    proof = ea.prove(one, two)
+    assert proof.verdict == "proved" and proof.method == "access relations", proof
+    return perf_counter() - began
+
+
+def test_real_sizes_are_proved_at_once():
+    assert seconds_to_prove(REAL, winograd(REAL, tiles=(4, 4))) < 1
+    once = apply(SQUARE, Move(RULE.name, ("O",), {"row": "m", "column": "n", "inner": "k", "factorisation": "strassen"}), ALL)
+    assert seconds_to_prove(SQUARE, once) < 1
+    twice = apply(once, Move(RULE.name, ("O", 0), {"row": "m2", "column": "n2", "inner": "k2", "factorisation": "strassen"}), ALL)
+    assert seconds_to_prove(SQUARE, twice) < 2
+
+
+def test_inside_functions():
+    start = program("O[x] = Max(0, b + Sum[r:3](A[x+r]*K[r]))".replace("b +", "B[x] +"), A=(9,), K=(3,), B=(7,))
+    apart = ea.parse("T[x] += A[x+r]*K[r]\nO[x] = Max(0, B[x] + T[x])", A=(9,), K=(3,), B=(7,))
+    made = apply(apart, Move(RULE.name, ("T",), {"output": "x", "tap": "r", "tile": 4}), ALL)
+    assert ea.prove(start, made).verdict == "proved"
+
+
+@pytest.mark.parametrize("f", [correlation(2, 3), correlation(3, 2)], ids=lambda f: f.name)
+def test_a_changed_entry_is_never_proved(f):
+    start = program("O[x] += A.pad(1)[x+r-1]*K[r]", A=(5,), K=f.V.shape[1:])
+    right = inlined(apply(start, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": f.W.shape[0]}), ALL))
+    for mutant in mutants(f):
+        wrong = substitute_tensors(right, {matrix.name: matrix for matrix in mutant.matrices})
+        proof = ea.prove(start, wrong)
+        assert proof.verdict == "different" and not proof.region.is_empty(), proof
+
+
+def test_a_changed_entry_at_real_sizes():
+    right = inlined(winograd(REAL, tiles=(4, 4)))
+    matrix = correlation(4, 3).V
+    wrong = Constant(matrix.name, matrix.axes, matrix.dtype, [*matrix.values[:-1], matrix.values[-1] + sympy.Rational(1, 24)])
+    assert ea.prove(REAL, substitute_tensors(right, {matrix.name: wrong})).verdict == "different"
+    once = inlined(apply(SQUARE, Move(RULE.name, ("O",), {"row": "m", "column": "n", "inner": "k", "factorisation": "strassen"}), ALL))
+    matrix = STRASSEN.W
+    wrong = Constant(matrix.name, matrix.axes, matrix.dtype, [-v for v in matrix.values])
+    assert ea.prove(SQUARE, substitute_tensors(once, {matrix.name: wrong})).verdict == "different"
+
+
+def test_constants_are_numbers_in_proofs():
+    two = ea.constant("C", [2, 2, 3])
+    assert (
+        ea.prove(ea.parse("O[i] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i] = 2*X[i] + (L[j:3](X[j], where=j>=2)).pad(0)[i]", X=(3,))).verdict
+        == "proved"
+    )
+    assert ea.prove(ea.parse("O[i:1] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i:1] = 2*X[i]", X=(3,))).verdict == "proved"
+    difference = ea.prove(ea.parse("O[i] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i] = 2*X[i]", X=(3,)))
+    assert difference.verdict == "different" and str(difference.region) == "{ [i = 2] }"
+
+
+def test_maxima_of_constants_are_told_apart():
+    """A maximum meets values, not terms with coefficients."""
+    one, two = ({"C": ea.constant("C", values)} for values in ([1, 2, 5], [1, 2, 6]))
+    for text in ("O[x:2] = Max[i:3](C[i])", "O[x:2] = Max[i:3](C[i]*X[x])", "O[x:2] = Prod[i:3](C[i])", "O[x:2] = exp(Sum[i:3](C[i])*X[x])"):
+        tensors = {"X": (2,)} if "X" in text else {}
+        first, second = ea.parse(text, **one, **tensors), ea.parse(text, **two, **tensors)
+        assert ea.prove(first, first).verdict == "proved" and ea.prove(first, second).verdict == "different", text
+
+
+def test_a_large_irregular_constant_stays_symbolic():
+    values = np.random.default_rng(0).integers(-(10**6), 10**6, (40, 40))
+    one = ea.parse("T[i,n] += C[i,j]*X[j,n]\nO[i,n] = T[i,n] + X[i,n]", C=ea.constant("C", values), X=(40, 6))
+    two = ea.parse("O[i,n] = X[i,n] + Sum[k:40](X[k,n]*D[i,k])", D=ea.constant("D", values), X=(40, 6))
+    assert ea.prove(one, two).verdict == "proved"
+    values[3, 4] += 1
+    changed = ea.parse("O[i,n] = X[i,n] + Sum[k:40](X[k,n]*D[i,k])", D=ea.constant("D", values), X=(40, 6))
+    assert ea.prove(one, changed).verdict == "different"
+
+
+@given(st.integers(1, 3).flatmap(lambda rank: st.lists(st.tuples(*[st.integers(-2, 2)] * rank), min_size=1, max_size=12, unique=True)))
+def test_conditions_of_point_sets(points):
+    forms = [Index(name) for name in "abc"[: len(points[0])]]
+    found = list(conjunctions_of(np.array(points), [f.as_affine() for f in forms]))
+    for point in np.ndindex(*[7] * len(forms)):
+        shifted = tuple(k - 3 for k in point)
+        holding = [part for part in found if all(c.holds(dict(zip(forms, shifted))) for c in part)]
+        assert len(holding) == (shifted in points)
+
+
+def test_fractions_are_exact_in_the_reference():
+    made = winograd(CONV, tiles=(4, 6))
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.integers(-9, 10, t.shape) * Fraction(1, 7) for name, t in CONV.inputs.items()}
+    assert (ea.evaluate(made, **arrays) == ea.evaluate(CONV, **arrays)).all()
