@@ -12,7 +12,7 @@ import numpy as np
 from derive import record
 from derive.backend import Backend, Runnable
 from derive.history import indented, replay
-from derive.matching import reasons
+from derive.matching import reasons, templates
 from derive.moves import Move, Rule
 from derive.proof import prove
 from derive.rules import ALL
@@ -20,7 +20,7 @@ from derive.rules.spelling import lifted
 from derive.search import Budget, Found, Progress, Stats, kernels_of, search
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
-from einalg.errors import CodegenError, MatchError, RecordError, RuleError
+from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program
 
@@ -113,12 +113,10 @@ class Derivation:
 
     def why_not(self, operator: str) -> str:
         """What separates the expression from an operator, in words."""
-        if operator != "matmul":
-            raise MatchError(f"there is no template {operator!r} yet\n  known: matmul")
         lines = []
         for name, scope in lifted(self.expression).statements:
-            found = reasons(scope)
-            lines.append(f"{name} is a matmul" if not found else f"{name} is not a matmul:")
+            found = min((reasons(scope, t) for t in templates(operator)), key=lambda rs: sum(r.weight for r in rs))
+            lines.append(f"{name} is a {operator}" if not found else f"{name} is not a {operator}:")
             lines += [f"  - {r.text}" for r in found]
         return "\n".join(lines)
 
@@ -189,7 +187,7 @@ def derivation(
 ) -> Derivation:
     """Search, then prove, check and measure the cheapest candidates."""
     start = as_program(expression)
-    found, stats = search(start, budget, rules, progress=progress)
+    found, stats, _ = search(start, budget, rules, progress=progress)
     shortlist = [*[f for f in found if f.moves][:SHORTLIST], *(f for f in found if not f.moves)]
     kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
     if backend is not None and measure:

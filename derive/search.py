@@ -1,4 +1,4 @@
-"""Search: best-first over rule applications, guided by the distance to an operator (design §8)."""
+"""Search in two stages: variations leave an expression for another one, repairs converge towards an operator (design §8)."""
 
 from __future__ import annotations
 
@@ -7,40 +7,52 @@ import heapq
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from derive import repairs, variations
 from derive.cost import CostModel, Roofline, operations, total, traffic
-from derive.matching import distance, match
+from derive.exploration import Explored
+from derive.matching import Reason, distance, match, plausible, profile_of, reasons
 from derive.moves import Move, Rule, apply, moves
-from derive.places import places
-from derive.rules import ALL, RULES
+from derive.places import places, scope_at
+from derive.rules import ALL
 from derive.rules.spelling import lifted
+from derive.tidy import is_copy, tidied
+from einalg.access import Tensor, unpadded
 from einalg.canonical import key
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, MatchError
 from einalg.kernel import EOP, Kernel
+from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
+from einalg.scope import Scope
+from einalg.traverse import accesses, reductions
 
 log = logging.getLogger("einalg")
 
-# The rules that repair an expression towards an operator; cutting expressions up or joining them never does.
-REPAIRS = ("summation splitting", "variable substitution", "traversal merging", "boundary relaxing", "boundary tightening")
 INTENSITY = 4  # operations that an eOperator may do per byte that it moves
 STEP = 0.1  # weight of one more move, so that short derivations come first
+LIGHT = 8  # a scope with so much less arithmetic than the heaviest one is left as it is
+ANOTHER_BODY = Reason("no operator has such a body", 20.0, "body")
+CLEAN = 0.75  # distance up to which an expression counts as an operator with a layout around it
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How far to search: moves deep, states expanded, seconds, candidates; `patience` is states without a cheaper candidate."""
+    """How far to search: moves deep, states expanded, seconds, candidates; `patience` is states without a new candidate.
 
-    depth: int = 12
+    `bytes` bounds the memory that the kept states may take, estimated.
+    """
+
+    depth: int = 24
     states: int = 400
     seconds: float = 20.0
-    candidates: int = 8
-    patience: int = 40
+    candidates: int = 256
+    patience: int = 200
+    bytes: int = 1 << 30
 
 
 @dataclass
@@ -76,6 +88,7 @@ class _State:
 
 
 Progress = Callable[[Stats], None]
+Successor = tuple[Program, tuple[Move, ...], float]
 
 
 def search(
@@ -84,12 +97,32 @@ def search(
     rules: Iterable[Rule] | None = None,
     model: CostModel | None = None,
     progress: Progress | None = None,
-) -> tuple[list[Found], Stats]:
-    """Candidates that run on library operators, cheapest first by the model; "leave it as it is" is always among them."""
-    run = _Search(as_program(expression), budget or Budget(), rules, model or Roofline(), progress)
+    ops: Sequence[str] | None = None,
+    executor: Any = None,
+    seed: int = 0,
+) -> tuple[list[Found], Stats, list[Explored]]:
+    """Candidates that run on library operators, cheapest first by the model, what it took, and every state that was kept.
+
+    "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched, `ops` names the operators to
+    look for (all by default); `executor` expands states elsewhere and gives what a search without it gives.
+    """
+    run = _Search(as_program(expression), budget or Budget(), Expansion(_by_name(rules), operators(ops)), model or Roofline(), progress)
     with _frozen_garbage():
-        run.explore()
-    return sorted(run.found, key=lambda f: f.estimate), run.stats
+        run.explore(executor)
+    return sorted(run.found, key=lambda f: f.estimate), run.stats, run.explored
+
+
+def _by_name(rules: Iterable[Rule] | None) -> dict[str, Rule]:
+    return dict(ALL) if rules is None else {r.name: r for r in rules}
+
+
+def operators(names: Sequence[str] | None) -> tuple[Template, ...]:
+    """The templates of these operators; `MatchError` for a name that none has."""
+    known = {t.name for t in TEMPLATES}
+    unknown = [n for n in names or () if n not in known]
+    if unknown:
+        raise MatchError(f"there is no operator {unknown[0]!r}\n  known: {', '.join(dict.fromkeys(t.name for t in TEMPLATES))}")
+    return tuple(t for t in TEMPLATES if names is None or t.name in names)
 
 
 @contextmanager
@@ -104,37 +137,110 @@ def _frozen_garbage() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True)
+class Expansion:
+    """The successors of a state: a pure function of its program, which another process may compute."""
+
+    rules: Mapping[str, Rule]
+    templates: tuple[Template, ...]
+
+    def __call__(self, program: Program) -> list[Successor]:
+        found: list[Successor] = []
+        known = {**ALL, **self.rules}
+        for move in self.proposals(program):
+            try:
+                following, tidying = tidied(apply(program, move, known), known)
+            except EinalgError as error:
+                log.debug("%s was proposed but does not apply: %s", move, error)
+                continue
+            gap = distance((scope for _, scope in places(following)), self.templates)
+            found.append((following, (move, *tidying), gap))
+        return found
+
+    def proposals(self, program: Program) -> Iterator[Move]:
+        """Every repair of every scope towards the operators it is near; variations of those that are operators already."""
+        seen: set[Move] = set()
+        for move in self._proposals(program):
+            if move.rule in self.rules and move not in seen and not _idle(program, move):
+                seen.add(move)
+                yield move
+
+    def _proposals(self, program: Program) -> Iterator[Move]:
+        sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
+        heaviest = max((operations(scope) for _, scope in sums), default=0)
+        for path, scope in sums:
+            if operations(scope) * LIGHT < heaviest or _transforms(scope):
+                continue
+            near = plausible(profile_of(scope), self.templates)
+            found = sorted((reasons(scope, t) for t in near), key=_weight)
+            for listed in found or [[ANOTHER_BODY]]:
+                yield from repairs.repairs(path, scope, listed)
+            if not found or _weight(found[0]) <= CLEAN:
+                yield from variations.of_scope(path, scope, self.rules)
+        yield from variations.of_program(program, self.rules)
+        own = [rule for name, rule in self.rules.items() if name not in ALL]
+        yield from moves(program, own)
+
+
+def _idle(program: Program, move: Move) -> bool:
+    """Whether a sum is split where all that stays outside, or all that goes inside, is of extent 1."""
+    if "outer" not in move.args:
+        return False
+    node = list(reductions(scope_at(program, move.path).body))[move.args["reduction"]]
+    live = {it.index.name for it in node.iterators if it.extent != 1}
+    outer = set(move.args["outer"])
+    return live <= outer or (bool(outer) and not outer & live)
+
+
+def _transforms(scope: Scope) -> bool:
+    """Whether a scope multiplies by constants: one that a factorisation has made."""
+    return any(isinstance(t := unpadded(a.base), Tensor) and t.role == "constant" for a in accesses(scope.body))
+
+
+def _weight(listed: Iterable[Reason]) -> float:
+    return sum(r.weight for r in listed)
+
+
 class _Search:
-    def __init__(self, start: Program, budget: Budget, rules: Iterable[Rule] | None, model: CostModel, progress: Progress | None):
-        self.start, self.budget, self.model, self.progress = start, budget, model, progress
-        self.rules = list(rules) if rules is not None else [RULES[name] for name in REPAIRS]
-        self.known = {**ALL, **{r.name: r for r in self.rules}}
+    def __init__(self, start: Program, budget: Budget, expand: Expansion, model: CostModel, progress: Progress | None):
+        self.start, self.budget, self.expand, self.model, self.progress = start, budget, expand, model, progress
         self.stats = Stats()
         self.found: list[Found] = []
+        self.explored: list[Explored] = []
         self.seen: set[Any] = {key(start)}
         self.kernel_lists: set[Any] = set()
         self.began = time.perf_counter()
-        self.improved, self.cheapest, self.has_operator = 0, float("inf"), False
+        self.improved = 0
 
-    def explore(self) -> None:
-        self.collect(self.start, (), keep=True)
+    def explore(self, executor: Any = None) -> None:
         order = count()
+        gap = distance((scope for _, scope in places(self.start)), self.expand.templates)
+        self.keep(self.start, (), gap, None, as_it_is=True)
         queue = [_State(0.0, next(order), self.start, ())]
-        while queue and not self.exhausted():
-            state = heapq.heappop(queue)
-            self.stats.states += 1
-            if self.progress:
-                self.progress(self.stats)
-            if len(state.moves) >= self.budget.depth:
-                continue
-            for program, move in self.successors(state.program):
-                derivation = (*state.moves, move)
-                gap = distance(scope for _, scope in places(program))
-                if gap < 20.0:
-                    self.collect(program, derivation)
-                heapq.heappush(queue, _State(gap + STEP * len(derivation), next(order), program, derivation))
+        with Ahead(executor, self.expand) as ahead:
+            while queue and not self.exhausted():
+                state = heapq.heappop(queue)
+                self.stats.states += 1
+                if self.progress:
+                    self.progress(self.stats)
+                ahead.look(queue)
+                for program, steps, gap in ahead.successors(state):
+                    self.stats.generated += 1
+                    derivation = (*state.moves, *steps)
+                    if len(derivation) <= self.budget.depth and self.is_new(program):
+                        number = next(order)
+                        self.keep(program, derivation, gap, state.order)
+                        heapq.heappush(queue, _State(gap + STEP * len(derivation), number, program, derivation))
         self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
         self.stats.seconds = time.perf_counter() - self.began
+
+    def is_new(self, program: Program) -> bool:
+        identity = key(program)
+        if identity in self.seen:
+            self.stats.duplicates += 1
+            return False
+        self.seen.add(identity)
+        return True
 
     def exhausted(self) -> bool:
         spent = time.perf_counter() - self.began
@@ -142,49 +248,80 @@ class _Search:
             f"{self.budget.states} states were expanded": self.stats.states >= self.budget.states,
             f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
             f"{self.budget.candidates} candidates were found": self.stats.candidates >= self.budget.candidates,
-            f"no cheaper candidate in {self.budget.patience} states": self.stats.states - self.improved >= self.budget.patience and self.has_operator,
+            f"no other candidate in {self.budget.patience} states": self.stats.states - self.improved >= self.budget.patience,
+            f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES >= self.budget.bytes,
         }
         self.stats.stopped = next((why for why, reached in limits.items() if reached), "")
         return bool(self.stats.stopped)
 
-    def successors(self, program: Program) -> Iterator[tuple[Program, Move]]:
-        for move in moves(program, self.rules):
-            try:
-                following = apply(program, move, self.known)
-            except EinalgError as error:
-                log.warning("%s was proposed but does not apply: %s", move, error)
-                continue
-            self.stats.generated += 1
-            identity = key(following)
-            if identity in self.seen:
-                self.stats.duplicates += 1
-                continue
-            self.seen.add(identity)
-            yield following, move
+    def keep(self, program: Program, derivation: tuple[Move, ...], gap: float, parent: int | None, as_it_is: bool = False) -> None:
+        estimate = self.collect(program, derivation, as_it_is) if gap < FAR or as_it_is else None
+        shown = str(derivation[-1]) if derivation else ""
+        self.explored.append(Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate))
 
-    def collect(self, program: Program, derivation: tuple[Move, ...], keep: bool = False) -> None:
-        """Keep the program as a candidate if one of its scopes is an operator and the others only copy or add."""
-        reason = None if keep else _refused(program)
+    def collect(self, program: Program, derivation: tuple[Move, ...], as_it_is: bool) -> float | None:
+        """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""
+        reason = None if as_it_is else _refused(program, self.expand.templates)
         if reason is not None:
             if reason:
                 self.stats.rejected[reason] += 1
-            return
+            return None
         flat = lifted(program)
-        kernels = kernels_of(flat)
+        kernels = kernels_of(flat, self.expand.templates)
         identity = tuple((k.op, tuple(k.sizes.items()), _shape_key(k)) for k in kernels)
         if identity in self.kernel_lists:
             self.stats.duplicates += 1
-            return
+            return None
         self.kernel_lists.add(identity)
         estimate = total(self.model, kernels)
         self.found.append(Found(flat, kernels, derivation, estimate))
-        self.has_operator = self.has_operator or any(k.op != EOP for k in kernels)
-        if estimate < self.cheapest:
-            self.cheapest, self.improved = estimate, self.stats.states
-        if not keep:
+        self.improved = self.stats.states
+        if not as_it_is:
             self.stats.candidates += 1
             if self.stats.first_hit is None:
                 self.stats.first_hit = time.perf_counter() - self.began
+        return estimate
+
+
+STATE_BYTES = 60_000  # that a kept state takes, measured on convolutions
+FAR = 20.0
+
+
+class Ahead:
+    """Successors of states; with an executor those of the states that come next are computed before they are asked for."""
+
+    def __init__(self, executor: Any, expand: Expansion, width: int = 8):
+        self.executor, self.expand, self.width = executor, expand, width
+        self.running: dict[int, Any] = {}
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for future in self.running.values():
+            future.cancel()
+
+    def look(self, queue: list[_State]) -> None:
+        """Begin the expansion of the states at the head of the queue."""
+        if self.executor is None:
+            return
+        for state in heapq.nsmallest(self.width, queue):
+            if state.order not in self.running:
+                try:
+                    self.running[state.order] = self.executor.submit(self.expand, state.program)
+                except Exception as error:  # a broken pool: this process goes on by itself
+                    log.warning("the executor takes no more work (%s); the search goes on here", error)
+                    self.executor = None
+                    return
+
+    def successors(self, state: _State) -> list[Successor]:
+        future = self.running.pop(state.order, None)
+        if future is not None:
+            try:
+                return future.result()
+            except Exception as error:  # a worker was lost: its work is done again
+                log.warning("a worker was lost (%s); its work is done here", error)
+        return self.expand(state.program)
 
 
 def _shape_key(kernel: Kernel) -> Any:
@@ -192,28 +329,25 @@ def _shape_key(kernel: Kernel) -> Any:
     return key(kernel.scope)
 
 
-def _refused(program: Program) -> str | None:
+def _refused(program: Program, templates: Sequence[Template]) -> str | None:
     """Why a program is not worth keeping (None if it is): no operator in it (no words), or a scope that ought not to be left."""
     matched = False
     outputs = {(name,) for name in program.outputs}
     for path, scope in places(program):
-        if match(scope, path[0]) is not None:
+        if not _transforms(scope) and match(scope, path[0], templates) is not None:
             matched = True
         elif operations(scope) > INTENSITY * traffic(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        elif _is_copy(scope) and path not in outputs:
+        elif is_copy(scope) and path not in outputs:
             return "a copy is left that traversal merging removes"
     return None if matched else ""
 
 
-def _is_copy(scope: Any) -> bool:
-    return hasattr(scope.body, "subscripts")
-
-
-def kernels_of(program: Program) -> tuple[Kernel, ...]:
+def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:
     """A kernel for each statement of a flat program: the operator that it is, or an eOperator."""
-    return tuple(match(scope, name) or Kernel(EOP, _sizes(scope), tuple(scope.tensors), name, scope=scope) for name, scope in program.statements)
+    return tuple(_kernel(name, scope, templates) for name, scope in program.statements)
 
 
-def _sizes(scope: Any) -> dict[str, int]:
-    return {it.index.name: it.extent for it in scope.iterators}
+def _kernel(name: str, scope: Scope, templates: Sequence[Template]) -> Kernel:
+    found = None if _transforms(scope) else match(scope, name, templates)
+    return found or Kernel(EOP, {it.index.name: it.extent for it in scope.iterators}, tuple(scope.tensors), name, scope=scope)

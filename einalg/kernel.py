@@ -6,18 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from einalg.affine import Index
 from einalg.scope import Scope
 
 EOP = "eop"
 
 
 @dataclass(frozen=True)
+class View:
+    """A tensor as an operator's operand: for each letter of its axes the (extent, stride) of the axes that make it up, outer first.
+
+    `offset` and strides are in elements of the contiguous tensor; a stride may be negative. `pads` are elements read before and
+    after an axis; `batch` are the axes that stand beside the operator's own.
+    """
+
+    name: str
+    offset: int
+    axes: Mapping[str, tuple[tuple[int, int], ...]]
+    pads: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    batch: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A statement `output = scope` and the operator `op` that computes it: a template's name, or `"eop"` for generated code.
 
-    `sizes` are the operator's parameters by name (elements), `inputs` the tensors that are read, in the operator's order,
-    `groups` the indices of `scope` that play each of the operator's roles, e.g. `{"b": (), "m": (h, w), "n": (f,), "k": (c,)}`.
+    `sizes` are the operator's extents and parameters by name (elements; a parameter that has its least value is left out), `inputs`
+    the tensors that are read, in the operator's order, `views` how the operator sees each of these and the output.
     """
 
     op: str
@@ -26,7 +40,7 @@ class Kernel:
     output: str
     source: str | None = None
     scope: Scope | None = field(default=None, repr=False, compare=False)
-    groups: Mapping[str, tuple[Index, ...]] = field(default_factory=dict, repr=False, compare=False)
+    views: tuple[View, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())

@@ -11,10 +11,9 @@ import numpy as np
 import sympy
 
 from codegen.scalar import computed
-from einalg.access import Access, Padded, unpadded
-from einalg.affine import Index
+from einalg.access import Access
 from einalg.dtypes import numpy_dtype, promote
-from einalg.kernel import Kernel
+from einalg.kernel import Kernel, View
 from einalg.scope import Reduce, Scope
 from einalg.traverse import result_dtype
 
@@ -23,7 +22,7 @@ Axis = tuple[int, int]  # extent and stride, in elements
 
 
 @dataclass(frozen=True)
-class View:
+class Operand:
     """A strided view of a contiguous array: three groups of axes, and where it begins (in elements)."""
 
     name: str
@@ -70,12 +69,10 @@ def _merged(group: Sequence[Axis]) -> Axis | None:
 
 
 def matmul(kernel: Kernel, scope: Scope) -> Callable[[Mapping[str, Array]], None] | None:
-    """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where the scope is not of that form."""
-    operands = _operands(kernel, scope)
-    if operands is None:
+    """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where the kernel has no such views."""
+    if len(kernel.views) != 3:
         return None
-    left, right = operands
-    target = View(kernel.output, *_output(kernel, scope))
+    left, right, target = (_groups(view, letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn")))
     size = (*target.sizes, left.sizes[2])
     work = numpy_dtype(_computed_in(scope))
     result = numpy_dtype(scope.dtype)
@@ -98,7 +95,7 @@ def matmul(kernel: Kernel, scope: Scope) -> Callable[[Mapping[str, Array]], None
     return run
 
 
-def _matrices(view: View, array: Array, dtype: np.dtype[Any]) -> Array:
+def _matrices(view: Operand, array: Array, dtype: np.dtype[Any]) -> Array:
     axes = view.matrices()
     found = view.of(array, axes) if axes else np.ascontiguousarray(view.whole(array)).reshape(view.sizes)
     return found.astype(dtype, copy=False)
@@ -119,67 +116,9 @@ def _factors(body: Any) -> list[Access]:
     return accesses if len(accesses) == len(factors) == 2 else []
 
 
-def _operands(kernel: Kernel, scope: Scope) -> tuple[View, View] | None:
-    """`left[b, m, k]` and `right[b, n, k]`."""
-    body = scope.body
-    factors = _factors(body)
-    if not factors or scope.where or (isinstance(body, Reduce) and (body.op != "Sum" or body.where)):
-        return None
-    ranges = {it.index: (it.low, it.high) for it in (*scope.iterators, *(body.iterators if isinstance(body, Reduce) else ()))}
-    covered = {i for group in kernel.groups.values() for i in group}
-    if any(high - low != 1 and i not in covered for i, (low, high) in ranges.items()):
-        return None
-    b, m, n, k = (_in_order(kernel, name, scope) for name in "bmnk")
-    for one, two in (factors, factors[::-1]):
-        if (one.tensor.name, two.tensor.name) == tuple(kernel.inputs[:2]):
-            left, right = _view(one, (b, m, k), ranges), _view(two, (b, n, k), ranges)
-            if left is not None and right is not None:
-                return left, right
-    return None
-
-
-def _in_order(kernel: Kernel, group: str, scope: Scope) -> tuple[Index, ...]:
-    """The indices of a group in the order in which the output has them."""
-    members = kernel.groups.get(group, ())
-    place = {index: position for position, index in enumerate(scope.indices)}
-    return tuple(sorted(members, key=lambda i: place.get(i, 0))) if group != "k" else tuple(members)
-
-
-def _view(access: Access, groups: tuple[tuple[Index, ...], ...], ranges: Mapping[Index, tuple[int, int]]) -> View | None:
-    base = unpadded(access.base)
-    steps: dict[Index, int] = dict.fromkeys((i for group in groups for i in group), 0)
-    offset = 0
-    for form, stride, (low, high) in zip(access.subscripts, _strides(base.shape), base.box):
-        first, last = form.interval(ranges)
-        if isinstance(access.base, Padded) and (first < low or last >= high):
-            return None
-        live = [i for i in form.indices if ranges[i][1] - ranges[i][0] != 1]
-        if len(live) > 1 or not form.is_affine() or any(i not in steps for i in live):
-            return None
-        offset += (first - low) * stride
-        for i in live:
-            step = form.coefficient(i)
-            if step < 0:
-                return None
-            steps[i] += step * stride
-    if any(not steps[i] and ranges[i][1] - ranges[i][0] != 1 for group in groups for i in group):
-        return None
-    first_group, second_group, third_group = (tuple((ranges[i][1] - ranges[i][0], steps[i]) for i in group) for group in groups)
-    return View(base.name, (first_group, second_group, third_group), offset)
-
-
-def _strides(shape: Sequence[int]) -> list[int]:
-    """Elements between neighbours along each axis of a contiguous array."""
-    steps = [1]
-    for size in reversed(shape[1:]):
-        steps.insert(0, steps[0] * max(1, size))
-    return steps if shape else []
-
-
-def _output(kernel: Kernel, scope: Scope) -> tuple[Any, int]:
-    strides = dict(zip(scope.indices, _strides(scope.shape)))
-    extents = {it.index: it.extent for it in scope.iterators}
-    return tuple(tuple((extents[i], strides[i]) for i in _in_order(kernel, name, scope)) for name in "bmn"), 0
+def _groups(view: View, letters: str) -> Operand:
+    first, second, third = (view.axes[letter] for letter in letters)
+    return Operand(view.name, (first, second, third), view.offset)
 
 
 BINDINGS = {"matmul": matmul}

@@ -1,0 +1,39 @@
+"""Expression distance: how many repairs separate an expression from the operators that a library has (design §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from derive.matching.match import plausible, profile_of, reasons
+from derive.matching.unify import Reason
+from einalg.access import Access
+from einalg.ops.templates import TEMPLATES, Template
+from einalg.scope import Scope
+from einalg.traverse import reductions
+
+WRAPPER = 0.5  # weight of a scope that only copies another one
+FAR = 20.0
+
+
+def nearest(scope: Scope, among: Sequence[Template] = TEMPLATES) -> tuple[Template, list[Reason]] | None:
+    """The template with the lightest reasons against it, and these; None where no template has such a body."""
+    profile = profile_of(scope)
+    known = profile.solved.get(("nearest", among))
+    if known is None:
+        ranked = [(sum(r.weight for r in found), k, t, found) for k, t in enumerate(plausible(profile, among)) for found in [reasons(scope, t)]]
+        best = min(ranked, key=lambda row: row[:2], default=None)
+        known = profile.solved["nearest", among] = [] if best is None else [best[2:]]
+    return known[0] if known else None
+
+
+def distance(scopes: Iterable[Scope], among: Sequence[Template] = TEMPLATES) -> float:
+    """The distance of a program's nearest scope to an operator, plus what the scopes around it still have to lose."""
+    closest, around = FAR, 0.0
+    for scope in scopes:
+        if isinstance(scope.body, Access) or not any(True for _ in reductions(scope.body)):
+            around += WRAPPER
+            continue
+        found = nearest(scope, among)
+        if found is not None:
+            closest = min(closest, sum(r.weight for r in found[1]))
+    return closest + around

@@ -1,0 +1,93 @@
+"""Tidying: moves that never make a program worse and are therefore not searched but done (design §8).
+
+Copies of inner scopes merge into their reader, conditions of inner domains and of sums are relaxed away, and what is only read
+through padding shrinks to what matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from derive.moves import Move, Rule, apply
+from derive.places import child, places
+from derive.rules import boundary_relaxing, boundary_tightening, traversal_merging
+from einalg.access import Access, Padded, unpadded
+from einalg.errors import EinalgError
+from einalg.program import Program
+from einalg.scope import Scope
+from einalg.traverse import accesses, inner_scopes, reductions
+
+MOST = 24  # moves of one tidying
+
+
+def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+    """The program after all tidying moves, and these."""
+    done: list[Move] = []
+    while len(done) < MOST:
+        for move in _proposals(program):
+            try:
+                program = apply(program, move, rules)
+            except EinalgError:
+                continue
+            done.append(move)
+            break
+        else:
+            break
+    return program, done
+
+
+def _proposals(program: Program) -> Iterator[Move]:
+    spots = list(places(program))
+    for path, scope in spots:
+        yield from _of_conditions(path, scope)
+    for path, scope in spots:
+        yield from _of_copies(path, scope)
+    for path, scope in spots:
+        yield from _of_padding(path, scope)
+
+
+def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
+    """Copies of scopes below this one, or this one as the copy of a copy."""
+    for position, inner in enumerate(inner_scopes(scope)):
+        if is_copy(inner):
+            yield Move(traversal_merging.RULE.name, path, {"inner": position})
+    if is_copy(scope) and len(path) == 1 and _same_axes(scope):
+        yield Move(traversal_merging.RULE.name, path, {"inner": 0})
+
+
+def is_copy(scope: Scope) -> bool:
+    """Whether a scope only reads another scope."""
+    return isinstance(scope.body, Access) and isinstance(unpadded(scope.body.base), Scope)
+
+
+def _same_axes(scope: Scope) -> bool:
+    """Whether a copy of a scope has its axes in the same order, and so changes nothing but the box."""
+    body: Any = scope.body
+    bare = [s.as_index() for s in body.subscripts if s.terms]
+    return bare == [it.index for it in scope.iterators if it.extent != 1]
+
+
+def _of_conditions(path: Any, scope: Scope) -> Iterator[Move]:
+    for position, inner in enumerate(inner_scopes(scope)):
+        if inner.where:
+            box = [[it.low, it.high] for it in inner.iterators]
+            yield Move(boundary_relaxing.RULE.name, path, {"inner": position, "box": box, "where": []})
+    for position, node in enumerate(reductions(scope.body)):
+        if node.where and node.iterators:
+            box = [[it.low, it.high] for it in node.iterators]
+            yield Move(boundary_relaxing.RULE.name, path, {"reduction": position, "box": box, "where": []})
+
+
+def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:
+    padded = any(isinstance(a.base, Padded) for inner in inner_scopes(scope) for a in accesses(inner.body))
+    conditioned = any(node.where for node in reductions(scope.body))
+    if padded or conditioned or any(isinstance(a.base, Padded) and isinstance(a.tensor, Scope) for a in accesses(scope.body)):
+        for args in boundary_tightening.find(scope):
+            if "reduction" in args or _smaller(child(scope, args["inner"]), args["box"]):
+                yield Move(boundary_tightening.RULE.name, path, args)
+
+
+def _smaller(inner: Scope, box: Any) -> bool:
+    """Whether the box cuts away points that are never read, or padding that is read along an axis by itself."""
+    return any(high > low for low, high in box) and any((low, high) != (it.low, it.high) for it, (low, high) in zip(inner.iterators, box))

@@ -1,0 +1,138 @@
+"""Variations: the steps by which the search leaves an expression for a different one, before repairs converge again (design §8).
+
+All of them are read off the expression: the extents of windows, the strides and dilations beside an index, the sums that nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sympy
+
+from derive.moves import Move, Rule, moves
+from derive.places import Path
+from derive.repairs import mixed_axes
+from derive.rules import distribution, expression_merging, expression_splitting, staging, traversal_merging, variable_substitution
+from einalg.access import Access
+from einalg.affine import Affine, Index, affine
+from einalg.program import Program
+from einalg.scope import Iterator as Range
+from einalg.scope import Reduce, Scope
+from einalg.traverse import accesses, fresh_index, inner_scopes, reductions
+
+MOST_FACTORS = 4  # of a product that merging may make
+MOST_BLOCKS = 3  # sizes of blocks that are tried for one window, those that cover it with the least overhang
+MOST_PHASES = 8
+BILINEAR = "bilinear factorisation"
+
+
+def of_program(program: Program, rules: Mapping[str, Rule]) -> Iterator[Move]:
+    """Steps that concern several statements: siblings that merge, statements that fuse."""
+    if expression_merging.RULE.name in rules and len(program.statements) > 1:
+        yield from moves(program, [expression_merging.RULE])
+
+
+def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Move]:
+    """Steps at one scope."""
+    yield from _window_splits(path, scope)
+    yield from _output_splits(path, scope)
+    for rule in (expression_splitting.RULE, rules.get(BILINEAR)):
+        if rule is not None and rule.name in rules:
+            for args in rule.find(scope):
+                if rule.name == BILINEAR or (args.get("phases", MOST_PHASES + 1) <= MOST_PHASES and _interleaved(scope, args["index"])):
+                    yield Move(rule.name, path, args)
+    if isinstance(scope.body, Reduce):
+        for position, inner in enumerate(inner_scopes(scope)):
+            if _factors(inner) and _factors(scope) + _factors(inner) - 1 <= MOST_FACTORS:
+                yield Move(traversal_merging.RULE.name, path, {"inner": position})
+    if any(True for _ in reductions(scope.body)):
+        for args in distribution.RULE.find(scope):
+            yield Move(distribution.RULE.name, path, args)
+        for args in staging.RULE.find(scope):
+            if args.get("factors") is not None:
+                yield Move(staging.RULE.name, path, args)
+
+
+def _interleaved(scope: Scope, name: str) -> bool:
+    """Whether an index stands with another one under a quotient or in a condition, as in a transposed convolution."""
+    index = Index(name)
+    forms = [s for a in accesses(scope.body) for s in a.subscripts if not s.is_affine()]
+    forms += [c.form for node in reductions(scope.body) for c in node.where]
+    return any(index in form.indices and len(form.indices) > 1 for form in forms)
+
+
+def _factors(scope: Scope) -> int:
+    """Reads that a sum multiplies; 0 where the body is none."""
+    body = scope.body
+    if not isinstance(body, Reduce) or body.op != "Sum":
+        return 0
+    factors = sympy.Mul.make_args(body.body)
+    return len(factors) if all(isinstance(f, Access) for f in factors) else 0
+
+
+def _windows(scope: Scope) -> Iterator[tuple[Affine, list[tuple[Index, int]], list[tuple[Index, int]]]]:
+    """The subscripts that output and summed indices share: each with the (index, coefficient) of both."""
+    outputs = {it.index for it in scope.iterators if it.extent > 1}
+    summed = {it.index for node in reductions(scope.body) for it in node.iterators if it.extent > 1}
+    for _, axis in mixed_axes(scope):
+        steps = [(a, c) for a, c in axis.form.terms if isinstance(a, Index)]
+        out = [(a, c) for a, c in steps if a in outputs]
+        taps = [(a, c) for a, c in steps if a in summed]
+        if len(out) + len(taps) == len(axis.form.terms):
+            yield axis.form, out, taps
+
+
+def _window_splits(path: Path, scope: Scope) -> Iterator[Move]:
+    """Summed indices of windows in blocks: by the strides of the output beside them, and into any number of equal parts."""
+    if not isinstance(scope.body, Reduce):
+        return
+    extents = {it.index: it.extent for it in scope.body.iterators}
+    taps: dict[tuple[int, tuple[int, ...]], list[Index]] = {}
+    for _, out, own in _windows(scope):
+        for index, coefficient in own:
+            if extents.get(index, 1) > 2 and len(own) == 1:
+                strides = tuple(sorted({abs(c) // abs(coefficient) for _, c in out if c % coefficient == 0}))
+                taps.setdefault((extents[index], strides), []).append(index)
+    for (extent, strides), indices in taps.items():
+        blocks = [s for s in strides if 1 < s < extent]
+        parts = sorted(range(2, extent // 2 + 1), key=lambda n: (-(-extent // n) * n - extent, n))
+        blocks += [-(-extent // n) for n in parts]
+        for block in list(dict.fromkeys(blocks))[:MOST_BLOCKS]:
+            yield _split_move(path, scope.body.iterators, dict.fromkeys(dict.fromkeys(indices), block), 0)
+
+
+def _output_splits(path: Path, scope: Scope) -> Iterator[Move]:
+    """Output indices by the dilation of the window beside them, so that every class of the dilation stands alone."""
+    extents = {it.index: it.extent for it in scope.iterators}
+    by: dict[Index, int] = {}
+    for _, out, taps in _windows(scope):
+        steps = taps or [(i, c) for i, c in out if abs(c) > 1]
+        unit = [i for i, c in out if abs(c) == 1]
+        dilations = {abs(c) for _, c in steps}
+        if len(unit) == 1 and len(dilations) == 1:
+            (dilation,) = dilations
+            if 1 < dilation < extents.get(unit[0], 0):
+                by[unit[0]] = dilation
+    if by:
+        yield _split_move(path, scope.iterators, by, variable_substitution.TRAVERSAL)
+
+
+def _split_move(path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any) -> Move:
+    """Several indices at once as (block, place inside it)."""
+    taken = {it.index for it in iterators}
+    forward: dict[str, str] = {}
+    backward: dict[str, str] = {}
+    for it in iterators:
+        backward[it.index.name], parts = _halves(it, blocks.get(it.index), taken)
+        forward.update(parts)
+    return Move(variable_substitution.RULE.name, path, {"target": target, "forward": forward, "backward": backward})
+
+
+def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
+    if block is None:
+        return it.index.name, {it.index.name: it.index.name}
+    high = fresh_index(it.index.name + "1", taken)
+    low = fresh_index(it.index.name + "2", taken | {high})
+    taken |= {high, low}
+    return str(affine(high) * block + low), {high.name: str(affine(it.index) // block), low.name: str(affine(it.index) % block)}
