@@ -1,5 +1,5 @@
 # Every check is one target that runs the same way everywhere. A fresh machine needs Python 3.11 or newer and a C compiler.
-# EXTRAS names what is installed for the tests besides the core: make test EXTRAS=test,torch,onnx,notebook
+# EXTRAS names what is installed for the tests besides the core: make test EXTRAS=test,torch,onnx,notebook,dask
 
 EXTRAS ?= test
 WORKERS ?= auto

@@ -15,7 +15,21 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 0.5
 TRIES = 5
 HEAVY = {"torch", "pycuda", "IPython", "matplotlib", "onnx", "onnxruntime", "sympy", "islpy", "numpy", "derive", "codegen"}
-OPTIONAL = ("torch", "pycuda", "IPython", "matplotlib", "onnx", "onnxruntime", "graphviz", "nbformat", "nbclient", "pytest", "hypothesis")
+OPTIONAL = (
+    "torch",
+    "pycuda",
+    "IPython",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "graphviz",
+    "nbformat",
+    "nbclient",
+    "pytest",
+    "hypothesis",
+    "distributed",
+    "tqdm",
+)
 NEEDS_TEST_EXTRA = "einalg.testing"  # its strategies are hypothesis's
 UNTIL_COMPOSED = set() if (ROOT / "einalg/api.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api"}
 

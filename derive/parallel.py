@@ -1,0 +1,84 @@
+"""Work that leaves this process: an ordered map over anything with `concurrent.futures.Executor.submit` (design §8).
+
+Items are pure, picklable and restartable. What a worker loses is computed again, so that a result never depends on where it was made.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+log = logging.getLogger("einalg")
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the function did with one item: its value, or the exception that it raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    def get(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The function, called so that an exception of its own is told from one of the executor: this one is returned, that one raised."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, item: Any) -> Outcome:
+        try:
+            return Outcome(self.function(item))
+        except Exception as error:
+            return Outcome(error=error)
+
+
+def ordered_map(executor: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The function's results in the order of the items, computed by an executor, or here where it is None.
+
+    Processes, threads, loky, Dask (`Client.get_executor()`) and MPI all are executors. Where one loses work, as a killed worker does,
+    the missing results are computed once more by it if it still takes work, else here. An exception of the function is raised as it is.
+
+    >>> ordered_map(None, abs, [-2, 1])
+    [2, 1]
+    """
+    work = list(items)
+    if executor is None:
+        return [function(item) for item in work]
+    attempt = Attempt(function)
+    done, reason = _submitted(executor, attempt, dict(enumerate(work)))
+    missing = {position: item for position, item in enumerate(work) if position not in done}
+    if missing:
+        log.warning("einalg: %d of %d results were lost by the executor (%s); they are computed again", len(missing), len(work), reason)
+        done |= _submitted(executor, attempt, missing)[0]
+    return [done[position].get() if position in done else function(item) for position, item in enumerate(work)]
+
+
+def _submitted(executor: Any, attempt: Attempt, items: dict[int, Any]) -> tuple[dict[int, Outcome], str]:
+    """The outcomes that come back, by position, and what became of the first other one."""
+    futures, done, reasons = {}, {}, []
+    try:
+        for position, item in items.items():
+            futures[position] = executor.submit(attempt, item)
+    except Exception as error:  # a broken, closed or unreachable executor
+        reasons.append(_told(error))
+    for position, future in futures.items():
+        try:
+            done[position] = future.result()
+        except (Exception, CancelledError) as error:
+            reasons.append(_told(error))
+    return done, reasons[0] if reasons else ""
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
