@@ -15,7 +15,6 @@ from einalg.program import Program, as_program, substitute_tensors
 from einalg.testing import strategies
 
 EXAMPLES = 120
-OF_ITS_OWN = "bilinear factorisation"  # random scopes hold no correlations: tests/derive/test_bilinear.py makes some
 
 
 ALONE = [r for r in ALL.values() if r.level == "scope" and r.name != "bilinear factorisation"]  # that one meets no random scope
