@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 
-from codegen import cache
+from einalg.cache import Shelf, hashed
 from einalg.errors import CodegenError
 
 LOG = logging.getLogger("einalg")
+KERNELS = Shelf("kernels", ".so", "compiled kernels")
 TIMEOUT = 300.0  # seconds for one source
 PROBE_TIMEOUT = 30.0
 NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
@@ -64,8 +64,7 @@ class Compiler:
 
     def key(self, source: str) -> str:
         """What a compiled source is stored under: it changes with everything that the machine code depends on."""
-        parts = (source, *self.command, self.version, *self.flags, cpu())
-        return sha256("\0".join(parts).encode()).hexdigest()
+        return hashed(source, *self.command, self.version, *self.flags, cpu())
 
     def with_flags(self, *flags: str) -> Compiler:
         """The same compiler with more flags."""
@@ -77,7 +76,7 @@ class Compiler:
         `timeout` is in seconds.
         """
         key = self.key(source)
-        return cache.find(key) or cache.store(key, self._run(source, timeout))
+        return KERNELS.find(key) or KERNELS.store(key, self._run(source, timeout))
 
     def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
         """The shared object of a C source, loaded into this process."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen import cache
 from codegen.compiler import NEEDED, Compiler, _find, find_compiler
+from einalg import cache
 from einalg.errors import CodegenError
 from tests.codegen.harness import compiler
 
