@@ -281,7 +281,8 @@ def _weights_only(factor: Any) -> bool:
 
 
 def _is_weight(tensor: Any) -> bool:
-    return tensor.role == "weight" if isinstance(tensor, Tensor) else all(t.role == "weight" for t in tensor.tensors.values())
+    read = [tensor] if isinstance(tensor, Tensor) else tensor.tensors.values()
+    return all(t.role in ("weight", "constant") for t in read)
 
 
 def _order(factors: list[Any]) -> list[Index]:

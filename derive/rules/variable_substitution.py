@@ -59,7 +59,7 @@ def _texts(forms: Forms) -> dict[str, str]:
 
 
 def _maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set[Index], ordered: bool) -> Iterator[Map]:
-    """Changes that stand side by side (of `h` and of `w`) at once, changes of single indices, and orders."""
+    """Changes of single indices, those that stand side by side (of `h` and of `w`) at once, and orders."""
     own = {it.index: it for it in iterators if it.extent > 0}
     forms = list(dict.fromkeys(s for read in found for s in read.access.subscripts))
     quotients = {f: changes for f in forms if (changes := _quotients(f, own, where, taken))}
@@ -67,7 +67,7 @@ def _maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: se
     skews = [_skews(part, own, taken) for part in parts]
     if ordered:
         skews += [_skews_inside(form, own, taken) for form in forms if form not in quotients]
-    chosen = [*_beside(skews, own), *([change] for changes in skews for change in changes)]
+    chosen = [*([change] for changes in skews for change in changes), *_beside(skews, own)]
     reflections = [] if ordered else _reflections(parts, own, taken)
     for groups in (list(quotients.values()), *_splits(forms, own, not ordered, taken), reflections):
         together = list(_beside(groups, own))
