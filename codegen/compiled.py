@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from codegen.arguments import loaded, sample
+from codegen.arguments import load, loaded, sample
 from codegen.c_printer import c_source, entry_name
 from codegen.calls import caller
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
@@ -21,14 +22,16 @@ from codegen.libraries import Buffers, Run, bind
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
 from einalg.dtypes import numpy_dtype
-from einalg.errors import CodegenError
+from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program
 from einalg.scope import Scope
+from einalg.settled import settled
 from einalg.traverse import inner_scopes
 
 LOG = logging.getLogger("einalg")
 FIND = "find"  # the compiler of this machine
+NOTHING: Buffers = MappingProxyType({})
 GENERATED, NUMPY = "generated", "numpy executor"
 
 
@@ -45,21 +48,39 @@ class Compiled:
     """A program that runs: call it with its inputs by name.
 
     `kernels` are the program's kernels, generated ones with their source. Returns a new array, or a dict of them for a program of
-    several outputs. Calls from several threads at once are safe.
+    several outputs. Calls from several threads at once are safe. What depends on constants alone is computed once, here; what
+    depends on weights, once by `bind`.
     """
 
-    def __init__(self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: str):
+    def __init__(self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: str, bound: Buffers = NOTHING):
         self.program, self.kernels, self.target = program, tuple(kernels), target
         self._steps, self._text = tuple(steps), text
-        self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements}
+        self._bound = {name: array for name, array in bound.items() if name in program.tensors}
+        self._done = settled(program.statements, lambda t: t.name in self._bound) - set(program.outputs)
+        self._done -= {step.kernel.output for step in steps if step.library == NUMPY}
+        self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
+        self._running = [step for step in steps if step.kernel.output not in self._done]
+        self._missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
         self._memory = threading.local()
+        self._ready = self._computed(bound)
 
     def __call__(self, **arrays: Any) -> Any:
         buffers = self._buffers(arrays)
-        for step in self._steps:
+        for step in self._running:
             step.run(buffers)
         outputs = self.program.outputs
         return {name: buffers[name] for name in outputs} if len(outputs) > 1 else buffers[outputs[0]]
+
+    def bind(self, **arrays: Any) -> Compiled:
+        """The same program with some of its inputs given ahead, as weights are: what depends on these alone is computed now, once.
+
+        The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
+        """
+        unknown = sorted(set(arrays) - set(self._missing))
+        if unknown:
+            raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self._missing) or 'nothing'}")
+        given = {name: load(self._missing[name], array).copy() for name, array in arrays.items()}
+        return Compiled(self.program, self.kernels, self.target, self._steps, self._text, {**self._ready, **given})
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
@@ -72,10 +93,10 @@ class Compiled:
 
         Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
         """
-        buffers = self._buffers(arrays or sample(self.program.tensors))
-        spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._steps}
+        buffers = self._buffers(arrays or sample(self._missing))
+        spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._running}
         for _ in range(1 + max(1, repeats)):
-            for step in self._steps:
+            for step in self._running:
                 began = perf_counter()
                 step.run(buffers)
                 spent[step.kernel.output].append(perf_counter() - began)
@@ -83,11 +104,22 @@ class Compiled:
 
     def __repr__(self) -> str:
         width = max(len(step.library) for step in self._steps)
-        return "\n".join([f"Compiled for {self.target}:", *(f"  {step.library:{width}}  {step.kernel}" for step in self._steps)])
+        lines = (f"  {s.library:{width}}  {s.kernel}{'  (done once)' if s.kernel.output in self._done else ''}" for s in self._steps)
+        return "\n".join([f"Compiled for {self.target}:", *lines])
+
+    def _computed(self, bound: Buffers) -> dict[str, np.ndarray[Any, Any]]:
+        """Constants, the inputs given ahead, and the results of what depends on these alone."""
+        ready = {**loaded(self.program.constants, {}), **bound}
+        for step in self._steps:
+            name = step.kernel.output
+            if name in self._done and name not in ready:
+                ready[name] = np.empty(self.program[name].shape, numpy_dtype(self.program[name].dtype))
+                step.run(ready)
+        return ready
 
     def _buffers(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """The inputs as the kernels read them, new memory for the outputs, and memory that is kept for what is between."""
-        buffers = loaded(self.program.tensors, arrays)
+        buffers = {**self._ready, **loaded(self._missing, arrays)}
         kept = self._memory.__dict__
         for name, (shape, dtype) in self._shapes.items():
             if name in self.program.outputs:

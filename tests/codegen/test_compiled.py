@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import Compiled, compile_program
+from codegen.compiled import FIND, Compiled, compile_program
 from codegen.compiler import _find
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.execute import execute
-from einalg.kernel import EOP, Kernel
+from einalg.kernel import EOP, Kernel, View
 from einalg.program import Program, as_program, statement_tensor
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import agrees, evaluated
@@ -36,8 +36,9 @@ def linear(dtype: str = "f32") -> Program:
 
 
 def linear_kernels() -> list[Kernel]:
-    groups = {"b": (), "m": (n,), "n": (m,), "k": (k,)}
-    return [Kernel("matmul", {"b": 1, "m": 5, "n": 6, "k": 7}, ("A", "B"), "T", groups=groups), Kernel(EOP, {}, ("T", "C"), "O")]
+    shapes = {"A": (("m", 5), ("k", 7)), "B": (("k", 7), ("n", 6)), "T": (("m", 5), ("n", 6))}
+    views = [View(name, 0, {"b": (), row: ((rows, columns),), column: ((columns, 1),)}) for name, ((row, rows), (column, columns)) in shapes.items()]
+    return [Kernel("matmul", {"b": 1, "m": 5, "n": 6, "k": 7}, ("A", "B"), "T", views=tuple(views)), Kernel(EOP, {}, ("T", "C"), "O")]
 
 
 def arrays(dtype: Any = np.float32) -> dict[str, Any]:
@@ -260,3 +261,45 @@ def test_a_machine_without_a_compiler_warns_once_a_program(tmp_path: Path, monke
     assert np.allclose(run(**arrays()), expected(arrays()), atol=1e-5)
     assert len(caplog.records) == 1 and "through NumPy" in caplog.text
     _find.cache_clear()
+
+
+FOLDED = "W[i,j] = 2*K[i,j] + 1\nV[i,j] = W[i,j]*W[j,i]\nU[i,j] = V[i,j]*B[j]\nO[i] += U[i,j]*A[j]"
+
+
+def folded(size: int = 3) -> ea.Program:
+    weight = ea.tensor("K", (size, size), role="weight")
+    return ea.parse(FOLDED, A=(size,), B=(size,), K=weight)
+
+
+@pytest.mark.parametrize("used", [FIND, None], ids=["compiled", "numpy"])
+def test_what_is_bound_is_computed_once(used: str | None) -> None:
+    program, given = folded(), {name: np.random.default_rng(3).random((3, 3) if name == "K" else 3, np.float32) for name in "ABK"}
+    run = compile_program(program, compiler=used)
+    expected = run(**given)
+    bound = run.bind(K=given["K"])
+    np.testing.assert_array_equal(bound(A=given["A"], B=given["B"]), expected)
+    everything = bound.bind(B=given["B"]).bind(A=given["A"])
+    np.testing.assert_array_equal(everything(), expected)
+    if used is FIND:
+        assert set(bound.time()) == {"U", "O"} and set(everything.time()) == {"O"} and set(run.time()) == {"W", "V", "U", "O"}
+        assert repr(bound).count("done once") == 2 and "done once" not in repr(run)
+    given["K"] += 1
+    np.testing.assert_array_equal(bound(A=given["A"], B=given["B"]), expected)
+    assert everything() is not everything()
+
+
+def test_what_cannot_be_bound() -> None:
+    run = compile_program(folded())
+    with pytest.raises(ea.ShapeError, match=r"Z cannot be given; what is missing is .*K"):
+        run.bind(Z=np.zeros(3))
+    with pytest.raises(ea.ShapeError, match="has shape"):
+        run.bind(K=np.zeros(3))
+    with pytest.raises(ea.ShapeError, match=r"K cannot be given; what is missing is .*B"):
+        run.bind(K=np.zeros((3, 3))).bind(K=np.zeros((3, 3)))
+
+
+def test_what_depends_on_constants_alone_is_computed_once() -> None:
+    program = ea.parse("W[i] = 3*C[i]\nO[i] = W[i]*A[i]", A=(2,), C=ea.constant("C", [1, 2]))
+    run = compile_program(program)
+    assert list(run.time()) == ["O"] and "done once" in repr(run)
+    np.testing.assert_array_equal(run(A=[1, 1]), [3, 6])
