@@ -212,12 +212,12 @@ class Scope(Node, Indexable, Basic):
     `where` hold nothing and may be read through `.pad` only; as an output they are 0.
     """
 
-    __slots__ = ("iterators", "where", "body", "_alpha", "_domain", "_dtype")
+    __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype")
     _fields = ("iterators", "where", "body")
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
         node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
-        node._alpha = node._domain = node._dtype = None
+        node._alpha = node._identity = node._domain = node._dtype = None
         return node
 
     @property
@@ -265,20 +265,26 @@ class Scope(Node, Indexable, Basic):
 
         return tensors(self)
 
+    @property
+    def identity(self) -> Any:
+        """What tells the scope from others: everything but the names of its indices."""
+        if self._identity is None:
+            from einalg.alpha import identity
+
+            self._identity = identity(self)
+        return self._identity
+
     def __hash__(self) -> int:
-        if self._mhash is None:
-            self._mhash = hash(("Scope", self.box, type(self.body).__name__))  # cheap: only `==` needs the names out of the way
-        return self._mhash
+        return hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Scope) and self.box == other.box and self._hashable_content() == other._hashable_content()
+        return self is other or (isinstance(other, Scope) and self.identity == other.identity)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def _hashable_content(self) -> tuple[Any, ...]:
+        """What SymPy orders operands by."""
         if self._alpha is None:
             from einalg.traverse import with_positional_names
 

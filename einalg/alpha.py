@@ -1,0 +1,103 @@
+"""The identity of a scope: what it says, up to the names of its indices and the order of commutative operands.
+
+Two scopes are equal if and only if their identities are. An identity is a nested tuple that is stored once, so that comparing
+and hashing it costs nothing. (`einalg.canonical` knows more expressions to be the same; it is asked less often.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from einalg.access import Access, Padded
+from einalg.affine import Affine, Index, IndexArithmetic, affine
+from einalg.scope import Constraint, Reduce, Scope
+
+COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
+MOST_STORED = 1_000_000  # beyond it sharing starts anew; identities stay equal, comparing them costs more
+Names = Mapping[Index, int]
+
+
+class Identity(tuple[Any, ...]):
+    """A nested tuple that knows its hash."""
+
+    def __hash__(self) -> int:
+        cached = self.__dict__.get("hash")
+        if cached is None:
+            cached = self.__dict__["hash"] = tuple.__hash__(self)
+        return cached
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (hash(self) == hash(other) and tuple.__eq__(self, other) is True)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+_STORED: dict[Identity, Identity] = {}
+
+
+def identity(scope: Scope) -> Identity:
+    """The identity of a scope, stored once.
+
+    >>> import einalg as ea
+    >>> A, B = ea.tensor("A", (3,)), ea.tensor("B", (4,))
+    >>> i, j, x, y = ea.indices("i j x y")
+    >>> identity(ea.L[i, j](A[i]*B[j])) is identity(ea.L[y, x](B[x]*A[y]))
+    True
+    """
+    if len(_STORED) > MOST_STORED:
+        _STORED.clear()
+    names = {it.index: k for k, it in enumerate(scope.iterators)}
+    made = Identity((scope.box, _conditions(scope.where, names), _body(scope.body, names, len(names))))
+    return _STORED.setdefault(made, made)
+
+
+def _body(body: Any, names: Names, depth: int) -> Any:
+    if isinstance(body, Access):
+        return "[]", _base(body.base), tuple([_form(s, names) for s in body.subscripts])
+    if isinstance(body, Reduce):
+        inner = {**names, **{it.index: depth + k for k, it in enumerate(body.iterators)}}
+        ranges = tuple([(it.low, it.high) for it in body.iterators])
+        return body.op, ranges, _conditions(body.where, inner), _body(body.body, inner, depth + len(ranges))
+    if isinstance(body, IndexArithmetic):
+        return _form(affine(body), names)
+    if not body.args:
+        return body
+    parts = [_body(a, names, depth) for a in body.args]
+    return type(body), _unordered(parts) if isinstance(body, COMMUTATIVE) else tuple(parts)
+
+
+def _base(base: Any) -> Any:
+    if isinstance(base, Padded):
+        return "pad", base.amounts, base.fill, _base(base.base)
+    return base.identity if isinstance(base, Scope) else base
+
+
+def _form(form: Affine, names: Names) -> Any:
+    return _terms(form, names, 1), form.const
+
+
+def _terms(form: Affine, names: Names, sign: int) -> frozenset[Any]:
+    return frozenset([(_atom(atom, names), sign * coefficient) for atom, coefficient in form.terms])
+
+
+def _atom(atom: Any, names: Names) -> Any:
+    return names.get(atom, atom) if isinstance(atom, Index) else (type(atom), _form(atom.argument, names), atom.divisor)
+
+
+def _conditions(where: tuple[Constraint, ...], names: Names) -> frozenset[Any]:
+    """Conditions have no order, and the sides of an equation none either."""
+    found: set[Any] = set()
+    for c in where:
+        form = _form(c.form, names)
+        found.add(form if c.relation == ">=" else frozenset([form, (_terms(c.form, names, -1), -c.form.const)]))
+    return frozenset(found)
+
+
+def _unordered(parts: list[Any]) -> frozenset[Any]:
+    found = frozenset(parts)
+    return found if len(found) == len(parts) else frozenset(Counter(parts).items())

@@ -1,0 +1,67 @@
+"""The identity of scopes: equal exactly up to names of indices, order of conditions and of commutative operands."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import einalg as ea
+from einalg.affine import Index
+from einalg.alpha import identity
+from einalg.scope import Iterator, Reduce, Scope
+from einalg.testing import strategies
+from einalg.traverse import rebuild, substitute, with_positional_names
+
+
+def renamed(scope, names):
+    """The scope with its indices, and those of its reductions, called otherwise."""
+
+    def leaf(node):
+        if not isinstance(node, Reduce):
+            return node
+        fresh = {it.index: Index(f"{it.index}_{names[len(it.index.name) % len(names)]}") for it in node.iterators}
+        iterators = [Iterator(fresh[it.index], it.low, it.high) for it in node.iterators]
+        forms = {i: j + 0 for i, j in fresh.items()}
+        return Reduce(node.op, iterators, [c.substitute(forms) for c in node.where], rebuild(substitute(node.body, forms), leaf))
+
+    own = {i: Index(f"{name}{k}") for k, (i, name) in enumerate(zip(scope.indices, names))}
+    forms = {i: j + 0 for i, j in own.items()}
+    iterators = [Iterator(own[it.index], it.low, it.high) for it in scope.iterators]
+    return Scope(iterators, [c.substitute(forms) for c in scope.where], rebuild(substitute(scope.body, forms), leaf))
+
+
+@given(strategies.scopes(max_points=60, functions=True), st.permutations(["z", "a", "m"]))
+def test_names_do_not_count(scope, names):
+    other = renamed(scope, names)
+    assert identity(scope) == identity(other) and hash(scope) == hash(other) and scope == other
+
+
+@given(strategies.scopes(max_indices=2, max_points=6, nested=False), strategies.scopes(max_indices=2, max_points=6, nested=False))
+def test_it_tells_the_same_scopes_apart_as_positional_names(one, other):
+    assert (one == other) == (with_positional_names(one) == with_positional_names(other))
+
+
+def test_what_counts():
+    i, j = ea.indices("i j")
+    A, B = ea.tensor("A", (3, 3)), ea.tensor("B", (3, 3))
+    start = ea.L[i, j](A[i, j] * B[j, i])
+    assert start == ea.L[j, i](B[i, j] * A[j, i])
+    for other in (
+        ea.L[i, j](A[i, j] * B[i, j]),
+        ea.L[i, j](A[i, j] + B[j, i]),
+        ea.L[i, j](A.pad(0, 0)[i, j] * B[j, i]),
+        ea.L[i, j:2](A[i, j] * B[j, i]),
+        ea.L[i, j](A[i, j] * B[j, i], where=i >= j),
+        ea.L[i, j](A[i, j] * B[j, i] ** 2),
+        ea.L[i, j](2 * A[i, j] * B[j, i]),
+    ):
+        assert other != start
+
+
+def test_equations_have_no_sides():
+    i, j, x, y = ea.indices("i j x y")
+    A = ea.tensor("A", (3, 3))
+    import sympy
+
+    one, other = ea.L[i, j](A[i, j], where=sympy.Eq(i + 1, j)), ea.L[y, x](A[y, x], where=sympy.Eq(y + 1, x))
+    assert one == other != ea.L[i, j](A[i, j], where=sympy.Eq(i, j + 1))
