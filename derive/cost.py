@@ -1,20 +1,34 @@
-"""What a candidate costs: a roofline estimate that ranks before anything is compiled (design §8)."""
+"""What a candidate costs: a roofline estimate that ranks before anything is compiled, and measured kernels (design §8)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import sympy
 
+from derive.backend import Backend
 from einalg.access import Access, unpadded
 from einalg.affine import IndexArithmetic
+from einalg.cache import Shelf, hashed
+from einalg.canonical import key
 from einalg.dtypes import numpy_dtype
+from einalg.errors import EinalgError
 from einalg.kernel import EOP, Kernel
+from einalg.program import Program
 from einalg.scope import Reduce, Scope
+from einalg.settled import settled
 from einalg.traverse import accesses
+
+log = logging.getLogger("einalg")
+
+COSTS = Shelf("costs", ".json", "measured costs")
+LONGEST = 1.0  # seconds: a kernel that is estimated to run longer is not measured
 
 
 class CostModel(Protocol):
@@ -62,4 +76,99 @@ def traffic(scope: Scope) -> int:
 
 
 def total(model: CostModel, kernels: Sequence[Kernel]) -> float:
-    return sum(model.seconds(k) for k in kernels)
+    """Seconds of a run of all kernels; what depends on weights and constants alone is done once, and costs no run anything."""
+    once = done_once(kernels)
+    return sum(model.seconds(k) for k in kernels if k.output not in once)
+
+
+def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:
+    """Outputs of the kernels that a run need not compute: what they read is known before."""
+    return settled((k.output, k.scope) for k in kernels if k.scope is not None)
+
+
+@dataclass
+class Measured:
+    """Measured seconds of kernels, each distinct one measured once and kept on disk; where measuring fails, the estimate of `model`.
+
+    A kernel is its operator, the canonical key of its scope and its data types: names and layout of the loops do not matter.
+    `estimated` holds the keys of those that could not be measured, with the reason.
+    """
+
+    model: CostModel
+    backend: Backend
+    cache: Shelf | None = COSTS
+    longest: float = LONGEST
+    known: dict[str, float] = field(default_factory=dict, repr=False)
+    estimated: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def seconds(self, kernel: Kernel) -> float:
+        name = self.identity(kernel)
+        if name not in self.known:
+            stored = self._stored(name)
+            self.known[name] = self._measured(name, kernel) if stored is None else stored
+        return self.known[name]
+
+    def is_measured(self, kernels: Sequence[Kernel]) -> bool:
+        """Whether no kernel's seconds are an estimate."""
+        once = done_once(kernels)
+        return all(self.identity(k) not in self.estimated for k in kernels if k.output not in once)
+
+    def identity(self, kernel: Kernel) -> str:
+        """The name of a kernel on this machine, with all that its seconds depend on."""
+        assert kernel.scope is not None
+        dtypes = [kernel.scope.dtype, *sorted(f"{t.dtype}{t.shape}" for t in kernel.scope.tensors.values())]
+        return hashed(self.backend.identity(), kernel.op, repr(key(kernel.scope)), *dtypes)
+
+    def _measured(self, name: str, kernel: Kernel) -> float:
+        estimate = self.model.seconds(kernel)
+        if estimate > self.longest:
+            return self._instead(name, estimate, f"it is estimated to run for {estimate:.1f} s")
+        try:
+            seconds = self.backend.kernel_seconds(Program([(kernel.output, kernel.scope)]), kernel)
+        except EinalgError as error:
+            return self._instead(name, estimate, str(error))
+        if self.cache is not None:
+            self.cache.store(name, json.dumps({"op": kernel.op, "seconds": seconds}).encode())
+        return seconds
+
+    def _instead(self, name: str, estimate: float, reason: str) -> float:
+        log.info("einalg: a kernel is not measured: %s", reason)
+        self.estimated[name] = reason
+        return estimate
+
+    def _stored(self, name: str) -> float | None:
+        return _number((_read(self.cache, name) or {}).get("seconds"))
+
+
+def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
+    """The roofline of the machine at hand: its rates are measured once, in about 0.2 s, and kept on disk."""
+    name = hashed("roofline", backend.identity())
+    rates = _roofline(_read(cache, name))
+    if rates is None:
+        measured = dict(backend.rates())
+        rates = _roofline(measured)
+        if rates is None:
+            log.warning("einalg: the rates of this machine could not be measured; usual ones are used")
+            return Roofline()
+        if cache is not None:
+            cache.store(name, json.dumps(measured).encode())
+    return rates
+
+
+def _roofline(rates: Mapping[str, Any] | None) -> Roofline | None:
+    numbers = {f.name: _number((rates or {}).get(f.name)) for f in fields(Roofline)}
+    return None if None in numbers.values() else Roofline(**{name: n for name, n in numbers.items() if n is not None})
+
+
+def _number(value: Any) -> float | None:
+    """A positive finite number, or None for what a foreign or older entry may hold."""
+    return float(value) if type(value) in (int, float) and 0 < value < math.inf else None
+
+
+def _read(cache: Shelf | None, name: str) -> dict[str, Any] | None:
+    content = cache.read(name) if cache is not None else None
+    try:
+        entry = json.loads(content) if content else None
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None

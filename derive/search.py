@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from math import log2
 from typing import Any
 
 from derive import repairs, variations
@@ -21,8 +21,8 @@ from derive.moves import Move, Rule, apply, moves
 from derive.places import places, scope_at
 from derive.rules import ALL
 from derive.rules.spelling import lifted
-from derive.tidy import is_copy, tidied
-from einalg.access import Tensor, unpadded
+from derive.tidy import tidied
+from einalg.access import Access, Tensor, unpadded
 from einalg.canonical import key
 from einalg.errors import EinalgError, MatchError
 from einalg.kernel import EOP, Kernel
@@ -34,9 +34,11 @@ from einalg.traverse import accesses, reductions
 log = logging.getLogger("einalg")
 
 INTENSITY = 4  # operations that an eOperator may do per byte that it moves
-STEP = 0.1  # weight of one more move, so that short derivations come first
+NEAR, LEVEL = 0.15, 0.25  # weights of a unit of distance and of one more step, beside one doubling of the work, in the order of states
+MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
 LIGHT = 8  # a scope with so much less arithmetic than the heaviest one is left as it is
 ANOTHER_BODY = Reason("no operator has such a body", 20.0, "body")
+IDEAL = Roofline()
 CLEAN = 0.75  # distance up to which an expression counts as an operator with a layout around it
 
 
@@ -85,6 +87,7 @@ class _State:
     order: int
     program: Program = field(compare=False)
     moves: tuple[Move, ...] = field(compare=False)
+    level: int = field(compare=False)
 
 
 Progress = Callable[[Stats], None]
@@ -211,12 +214,12 @@ class _Search:
         self.kernel_lists: set[Any] = set()
         self.began = time.perf_counter()
         self.improved = 0
+        self.least_work = max(work(self.start), 1e-12)
 
     def explore(self, executor: Any = None) -> None:
-        order = count()
         gap = distance((scope for _, scope in places(self.start)), self.expand.templates)
         self.keep(self.start, (), gap, None, as_it_is=True)
-        queue = [_State(0.0, next(order), self.start, ())]
+        queue = [_State(0.0, 0, self.start, (), 0)]
         with Ahead(executor, self.expand) as ahead:
             while queue and not self.exhausted():
                 state = heapq.heappop(queue)
@@ -226,13 +229,24 @@ class _Search:
                 ahead.look(queue)
                 for program, steps, gap in ahead.successors(state):
                     self.stats.generated += 1
-                    derivation = (*state.moves, *steps)
-                    if len(derivation) <= self.budget.depth and self.is_new(program):
-                        number = next(order)
-                        self.keep(program, derivation, gap, state.order)
-                        heapq.heappush(queue, _State(gap + STEP * len(derivation), number, program, derivation))
+                    following = self.following(state, program, steps, gap)
+                    if following is not None:
+                        heapq.heappush(queue, following)
         self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
         self.stats.seconds = time.perf_counter() - self.began
+
+    def following(self, state: _State, program: Program, steps: tuple[Move, ...], gap: float) -> _State | None:
+        """The new state, kept; None for one that is known, too deep or too much work."""
+        derivation = (*state.moves, *steps)
+        if len(derivation) > self.budget.depth or not self.is_new(program):
+            return None
+        more = work(program) / self.least_work
+        if more > MOST_WORK:
+            self.stats.rejected[f"more than {MOST_WORK} times the work of the expression as it is"] += 1
+            return None
+        number = len(self.explored)
+        self.keep(program, derivation, gap, state.order)
+        return _State(NEAR * gap + LEVEL * state.level + max(0.0, log2(more)), number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:
         identity = key(program)
@@ -261,13 +275,13 @@ class _Search:
 
     def collect(self, program: Program, derivation: tuple[Move, ...], as_it_is: bool) -> float | None:
         """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""
-        reason = None if as_it_is else _refused(program, self.expand.templates)
+        flat = lifted(program)
+        kernels = kernels_of(flat, self.expand.templates)
+        reason = None if as_it_is else _refused(flat, kernels)
         if reason is not None:
             if reason:
                 self.stats.rejected[reason] += 1
             return None
-        flat = lifted(program)
-        kernels = kernels_of(flat, self.expand.templates)
         identity = tuple((k.op, tuple(k.sizes.items()), _shape_key(k)) for k in kernels)
         if identity in self.kernel_lists:
             self.stats.duplicates += 1
@@ -329,18 +343,28 @@ def _shape_key(kernel: Kernel) -> Any:
     return key(kernel.scope)
 
 
-def _refused(program: Program, templates: Sequence[Template]) -> str | None:
-    """Why a program is not worth keeping (None if it is): no operator in it (no words), or a scope that ought not to be left."""
-    matched = False
-    outputs = {(name,) for name in program.outputs}
-    for path, scope in places(program):
-        if not _transforms(scope) and match(scope, path[0], templates) is not None:
-            matched = True
-        elif operations(scope) > INTENSITY * traffic(scope):
+def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
+    """Why a flat program is not worth keeping (None if it is): no operator in it (no words), or a statement that ought not to be left."""
+    if all(k.op == EOP for k in kernels):
+        return ""
+    for kernel in kernels:
+        scope = program[kernel.output]
+        if kernel.op != EOP:
+            continue
+        if _is_heavy(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        elif is_copy(scope) and path not in outputs:
+        if isinstance(scope.body, Access) and kernel.output not in program.outputs and kernel.inputs[0] in program.names:
             return "a copy is left that traversal merging removes"
-    return None if matched else ""
+    return None
+
+
+def _is_heavy(scope: Scope) -> bool:
+    return operations(scope) > INTENSITY * traffic(scope)
+
+
+def work(program: Program) -> float:
+    """Seconds that a program takes at best: its heavy scopes as fast as a library, the others as fast as memory and a compiler allow."""
+    return sum(IDEAL.time(operations(s), traffic(s), library=_is_heavy(s)) for _, s in places(program))
 
 
 def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:

@@ -23,7 +23,6 @@ from einalg.traverse import accesses, fresh_index, inner_scopes, reductions
 
 MOST_FACTORS = 4  # of a product that merging may make
 MOST_BLOCKS = 3  # sizes of blocks that are tried for one window, those that cover it with the least overhang
-MOST_PHASES = 8
 BILINEAR = "bilinear factorisation"
 
 
@@ -40,7 +39,7 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
     for rule in (expression_splitting.RULE, rules.get(BILINEAR)):
         if rule is not None and rule.name in rules:
             for args in rule.find(scope):
-                if rule.name == BILINEAR or (args.get("phases", MOST_PHASES + 1) <= MOST_PHASES and _interleaved(scope, args["index"])):
+                if rule.name == BILINEAR or _interleaved(scope, args):
                     yield Move(rule.name, path, args)
     if isinstance(scope.body, Reduce):
         for position, inner in enumerate(inner_scopes(scope)):
@@ -54,12 +53,15 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
                 yield Move(staging.RULE.name, path, args)
 
 
-def _interleaved(scope: Scope, name: str) -> bool:
-    """Whether an index stands with another one under a quotient or in a condition, as in a transposed convolution."""
-    index = Index(name)
-    forms = [s for a in accesses(scope.body) for s in a.subscripts if not s.is_affine()]
+def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
+    """Whether the index of a splitting by phases stands with another one under a quotient, as in a transposed convolution."""
+    if "phases" not in args:
+        return False
+    names = [args["index"]] if isinstance(args["index"], str) else args["index"]
+    forms = [s for a in accesses(scope.body) for s in a.subscripts]
     forms += [c.form for node in reductions(scope.body) for c in node.where]
-    return any(index in form.indices and len(form.indices) > 1 for form in forms)
+    together = [atom.argument.indices for form in forms for atom, _ in form.terms if not isinstance(atom, Index)]
+    return all(any(Index(name) in group and len(group) > 1 for group in together) for name in names)
 
 
 def _factors(scope: Scope) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from derive.moves import Rule
@@ -37,13 +38,28 @@ def lift(program: Program, path: Path, name: str) -> Program:
 
 
 def lifted(program: Program) -> Program:
-    """The program with every inner scope as a statement."""
-    while True:
-        move = next(find_liftable(program), None)
-        if move is None:
-            return program
-        deepest = max((p for p, _ in find_liftable(program)), key=len)
-        program = lift(program, deepest, fresh_statement(program))
+    """The program with every inner scope as a statement before its first reader."""
+    inner = {scope for path, scope in places(program) if len(path) > 1}
+    if not inner:
+        return program
+    taken = {*program.names, *program.tensors}
+    free = (name for name in (f"T{k}" for k in count(1)) if name not in taken)
+    liftable = {scope for scope in inner if _liftable(program, scope)}
+    known: dict[Scope, Any] = {}
+    statements: list[tuple[str, Scope]] = []
+    for name, scope in program.statements:
+        for node in all_scopes(scope):
+            body = map_accesses(node.body, lambda a: rebased(a, known.get(a.tensor, a.tensor)) if isinstance(a.tensor, Scope) else a)
+            new = node if body is node.body else Scope(node.iterators, node.where, body)
+            if node is scope:
+                statements.append((name, new))
+            elif node not in known:
+                if node in liftable:
+                    statements.append((next(free), new))
+                    known[node] = statement_tensor(*statements[-1])
+                else:
+                    known[node] = new
+    return Program(statements, program.outputs)
 
 
 def fresh_statement(program: Program) -> str:
