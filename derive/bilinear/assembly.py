@@ -32,9 +32,9 @@ def assembled(scope: Scope, cut: Cut) -> Scope:
     known = {it.index: it for it in (*outer, *inner)}
     matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
     left, right = (_combined(side, matrix, product, known, taken) for side, matrix in zip((cut.left, cut.right), matrices))
-    used = left.free_symbols | right.free_symbols
+    body = left * right * cut.other
+    used = body.free_symbols
     traversal = (product, *(it for it in outer if it.index in used))
-    body = left * right
     products = _checked(Scope(traversal, (), Reduce("Sum", inner, None, body) if inner else body))
     point = [cut.problem.get(it.index, affine(it.index)) for it in traversal]
     result = Access.of(matrices[2], (*cut.outputs, affine(product.index))) * Access.of(products, tuple(point))

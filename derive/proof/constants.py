@@ -29,6 +29,8 @@ Weights = list[tuple[Fraction, Conjunction]]
 
 def evaluated(term: Term, ranges: Ranges, most: int = MOST_PARTS) -> Polynomial:
     """The term as a sum of terms without constants; those whose tables are too large or too irregular stay."""
+    if not any(isinstance(f.head, Known) for f in term.factors):
+        return (term,)
     for group in _groups(term):
         found = _weights(group, term, ranges, most)
         if found is not None:

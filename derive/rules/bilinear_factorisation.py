@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from derive.bilinear import STRASSEN, Factorisation, correlation, named, registered
 from derive.bilinear.assembly import assembled, fits_type
-from derive.bilinear.cuts import Cut, correlation_sides, cut_constant, cut_correlation, cut_matmul, factors, fills_blocks, matmul_sides, summed
+from derive.bilinear.cuts import (
+    Cut,
+    Pair,
+    correlation_sides,
+    cut_constant,
+    cut_correlation,
+    cut_matmul,
+    factors,
+    fills_blocks,
+    matmul_sides,
+    pairs,
+    summed,
+)
 from derive.moves import Rule
-from einalg.access import Access, Constant
+from einalg.access import Constant
 from einalg.dtypes import is_float
 from einalg.errors import RuleError
 from einalg.scope import Scope
@@ -21,20 +34,18 @@ SMALLEST_MATRIX = 256  # rows, columns and inner values from which Strassen is p
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """A few tiles for every correlation, registered products of matrices where these are large, and registered constant maps."""
     try:
-        reads = factors(scope)
+        found = pairs(scope)
     except RuleError:
         return
-    if len(reads) == 2:
-        yield from _correlations(scope, (reads[0], reads[1]))
-        yield from _products(scope, (reads[0], reads[1]))
-    elif len(reads) == 3:
-        yield from _constant_maps(scope, reads)
+    yield from _correlations(scope, found)
+    yield from _products(scope, found)
+    yield from _constant_maps(scope)
 
 
-def _correlations(scope: Scope, reads: tuple[Access, Access]) -> Iterator[dict[str, Any]]:
+def _correlations(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     for x in scope.iterators if is_float(scope.dtype) else ():
         for r in summed(scope):
-            if min(x.extent, r.extent) > 1 and next(correlation_sides(reads, x.index, r.index), None):
+            if min(x.extent, r.extent) > 1 and next(correlation_sides(found, x.index, r.index), None):
                 for tile in tiles(x.extent, r.extent):
                     yield {"output": x.index.name, "tap": r.index.name, "tile": tile}
 
@@ -49,27 +60,26 @@ def tiles(extent: int, taps: int) -> list[int]:
     return [m for m in found if (m % 2 == 0 or extent % m == 0) and m == -(-extent // -(-extent // m))]
 
 
-def _products(scope: Scope, reads: tuple[Access, Access]) -> Iterator[dict[str, Any]]:
+def _products(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     rows, inner = ([it for it in its if it.extent >= SMALLEST_MATRIX] for its in (scope.iterators, summed(scope)))
-    for k in (it for it in inner if fills_blocks(reads, it, 2)):
-        for m in rows:
-            for n in rows:
-                sides = matmul_sides(reads, m.index, n.index, k.index) if m is not n else None
-                if sides is not None and sides[0] is reads[0]:
-                    yield {"row": m.index.name, "column": n.index.name, "inner": k.index.name, "factorisation": STRASSEN.name}
+    for k in inner:
+        for m, n in combinations(rows, 2):
+            for row, column in ((m, n), (n, m)):
+                pair = matmul_sides(found, row.index, column.index, k.index)
+                if pair is not None and fills_blocks(pair, k, 2):
+                    yield {"row": row.index.name, "column": column.index.name, "inner": k.index.name, "factorisation": STRASSEN.name}
+                    break  # the other order is the same product, transposed
 
 
-def _constant_maps(scope: Scope, reads: Sequence[Access]) -> Iterator[dict[str, Any]]:
-    for read in reads:
+def _constant_maps(scope: Scope) -> Iterator[dict[str, Any]]:
+    for read in factors(scope)[0]:
         for factorisation in registered() if isinstance(read.base, Constant) else ():
-            if not fits_type(scope, *factorisation.matrices):
-                continue
-            args = {"tensor": read.base.name, "factorisation": factorisation.name}
-            try:
-                cut_constant(scope, read.base.name, factorisation)
-            except RuleError:
-                continue
-            yield args
+            if fits_type(scope, *factorisation.matrices):
+                try:
+                    cut_constant(scope, read.base.name, factorisation)  # pyright: ignore[reportAttributeAccessIssue]
+                except RuleError:
+                    continue
+                yield {"tensor": read.base.name, "factorisation": factorisation.name}  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def factorise(scope: Scope, factorisation: Any = None, **args: Any) -> Scope:

@@ -251,13 +251,16 @@ def test_finding_is_cheap():
 
 CHAIN = program("O[i,j] += A[i,k]*B[k,l]*C[l,j]", A=(2, 2), B=(2, 2), C=(2, 2))
 REFUSED = [
-    ("O[x:3] += A[2*x+r]*K[r]", dict(A=(7,), K=(3,)), "no read is one of x + r or x - r beside another of r alone\n  strides and dilations"),
+    ("O[x:3] += A[2*x+r]*K[r]", dict(A=(7,), K=(3,)), "and other factors of neither\n  strides and dilations are removed by"),
     ("O[x:3] += A[x+2*r]*K[r]", dict(A=(7,), K=(3,)), "no read is one of x + r or x - r"),
-    ("O[x:3] += A[x+r]*K[r]*B[x]", dict(A=(5,), K=(3,), B=(3,)), "the body is a product of 3 reads, not of two"),
+    ("O[x:3] += A[x+r]*K[r]*B[x]", dict(A=(5,), K=(3,), B=(3,)), "beside another of r alone, and other factors of neither"),
+    ("O[x:3] += A[x+r]*K[r]*exp(B[r])", dict(A=(5,), K=(3,), B=(3,)), "beside another of r alone, and other factors of neither"),
     ("O[x:3] += A[x+r]*K[r,x]", dict(A=(5,), K=(3, 3)), "no read is one of x + r or x - r"),
     ("O[x:3] += A[x,r]*K[r]", dict(A=(3, 3), K=(3,)), "no read is one of x + r or x - r"),
     ("O[x:3] += A[x+r]", dict(A=(5,)), "the body A[r + x] is no product of two reads"),
-    ("O[x:3] += 2*A[x+r]*K[r]", dict(A=(5,), K=(3,)), "is no product of two reads"),
+    ("O[x:3] += A[x+r]*(K[r] + 1)", dict(A=(5,), K=(3,)), "is no product of two reads"),
+    ("O[x:3] += A[x+r]*A[x+r]", dict(A=(5,)), "the body A[r + x]**2 is no product of two reads"),
+    ("O[x:3] += A.pad(1,fill=-inf).pad(1)[x+r]*K[r]", dict(A=(5,), K=(3,)), "may be infinite, so linear combinations of it have no value"),
     ("O[x:3] = Max[r:3](A[x+r]*K[r])", dict(A=(5,), K=(3,)), "the scope is no unconditional sum"),
     ("O[x:3] = Max(0, Sum[r:3](A[x+r]*K[r]))", dict(A=(5,), K=(3,)), "the scope is no unconditional sum\n  move the sum into a scope of its own"),
     ("O = L[x:3](Sum[r:3](A[x+r]*K[r]), where=x>=1)", dict(A=(5,), K=(3,)), "the scope is no unconditional sum"),
@@ -320,6 +323,33 @@ def test_nothing_is_found_that_does_not_hold():
 def test_integers_where_the_factorisation_has_no_fractions():
     made = apply(INTEGERS, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 1}), ALL)
     assert made["O"].dtype == "i32" and ea.prove(INTEGERS, made).verdict == "proved"
+
+
+OTHER_FACTORS = [
+    ("O[x,f] += 2*A[x+r,c]*K[r,c]*exp(B[f])*C[c]", dict(A=(9, 2), K=(3, 2), B=(2,), C=(2,))),
+    ("O[i] += A[i+j]*K[j]", dict(A=(9,), K=(3,))),
+    ("O[i1,i] += A[i+j,p,i1]*K[j,p]*B[i1,p]", dict(A=(9, 2, 2), K=(3, 2), B=(2, 2))),
+    ("O[x,t] += A[x+r,t]*K[r]", dict(A=(9, 2), K=(3,))),
+    ("O[t,x] += A[x+r,t+t1,t1]*K[r]", dict(A=(9, 4, 2), K=(3,))),
+    ("O[x] += A[x+r,x+r]*K[r]", dict(A=(9, 9), K=(3,))),
+    ("O[x:6] += A[(x+r)//2,(x+r)%2]*K[r]", dict(A=(4, 2), K=(3,))),
+    ("O[x:4] = Sum[r:3, q:2](A[2*x+2*r+q]*K[2*r+q])", dict(A=(12,), K=(6,))),
+]
+
+
+@pytest.mark.parametrize(("text", "tensors"), OTHER_FACTORS, ids=[text for text, _ in OTHER_FACTORS])
+def test_other_factors_names_and_forms(text, tensors):
+    start = program(text, **tensors)
+    found = list(moves(start, [RULE]))
+    assert found
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(-5, 6, t.shape) for name, t in start.inputs.items()}
+    for move in found:
+        made = apply(start, move, ALL)
+        proof = ea.prove(start, made)
+        assert proof.verdict == "proved", (move, made, proof)
+        if "exp" not in text:
+            assert (ea.evaluate(made, **arrays) == ea.evaluate(start, **arrays)).all()
 
 
 def test_a_name_that_a_tensor_has_already():
