@@ -16,6 +16,7 @@ from einalg.access import Access, Constant, Padded, Tensor
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.program import Program
 from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.traverse import accesses, reductions
 
 Names = Mapping[Index, Affine]
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
@@ -38,6 +39,8 @@ class Key(tuple[Any, ...]):
 
 
 _STORED: dict[Key, Key] = {}
+_KNOWN: dict[Any, Key] = {}  # of scopes that read no statement, by identity
+_MOST_KNOWN = 100_000
 _MOST_STORED = 1_000_000  # beyond it sharing starts anew; keys stay equal, comparing them costs more
 
 
@@ -66,18 +69,25 @@ def key(expression: Scope | Program) -> Key:
 class _Keys:
     def __init__(self, statements: Mapping[str, Scope]):
         self.statements = statements
-        self.known: dict[tuple[int, bool], Key] = {}
+        self.known: dict[Any, Key] = {}
 
     def scope(self, scope: Scope, keep_units: bool = False) -> Key:
         """`keep_units` keeps the unit axes of an output; in an inner scope nothing can tell them."""
-        memo = self.known.get((id(scope), keep_units))
+        known = _KNOWN if self._is_closed(scope) else self.known
+        memo = known.get((scope.identity, keep_units))
         if memo is None:
             kept = [it for it in scope.iterators if keep_units or it.extent != 1]
             names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
             extents = tuple(it.extent for it in kept)
             memo = _stored("L", extents, _conditions(scope.where, names), self.body(scope.body, names, len(scope.iterators)))
-            self.known[id(scope), keep_units] = memo
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[scope.identity, keep_units] = memo
         return memo
+
+    def _is_closed(self, scope: Scope) -> bool:
+        """Whether a scope reads no statement, so that its key is the same in every program."""
+        return len(self.statements) < 2 or self.statements.keys().isdisjoint(scope.tensors)
 
     def body(self, body: Any, names: Names, depth: int) -> Key:
         if isinstance(body, Access):
@@ -125,12 +135,29 @@ class _Keys:
             if not placed and not _conditions(node.where, own):
                 return inner
             return _stored(node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner)
-        if len(rest) == 1:
-            return self._ordered(node, names, depth, [*placed, *rest], [])
-        marks = [(self._mark(node, names, depth, placed, rest, it), k) for k, it in enumerate(rest)]
+        alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
+        if len(alike) == 1:
+            return self._ordered(node, names, depth, [*placed, *alike], [it for it in rest if it is not alike[0]])
+        marks = [(self._mark(node, names, depth, placed, rest, it), it) for it in alike]
         first = min(mark for mark, _ in marks)
-        choices = [k for mark, k in marks if mark == first][: 1 if first[0] == "unused" else None]
-        return min(self._ordered(node, names, depth, [*placed, rest[k]], rest[:k] + rest[k + 1 :]) for k in choices)
+        choices = [it for mark, it in marks if mark == first][: 1 if first[0] == "unused" else None]
+        return min(self._ordered(node, names, depth, [*placed, one], [it for it in rest if it is not one]) for one in choices)
+
+    def _occurrences(self, node: Reduce, names: Names, rest: list[Iterator]) -> dict[Index, list[Any]]:
+        """For each index, the axes of tensors in which it occurs: what tells most indices apart at little cost."""
+        units = {it.index: affine(it.low) for inner in reductions(node.body) for it in inner.iterators if it.extent == 1}
+        shifted: dict[Index, Affine] = {**names, **units, **{it.index: affine(it.index) + it.low for it in rest}}
+        found: dict[Index, list[Any]] = {it.index: [it.extent] for it in rest}
+        for access in accesses(node.body):
+            tensor = access.tensor
+            name = tensor.name if isinstance(tensor, Tensor) and tensor.name not in self.statements else ""
+            for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, tensor.box)):
+                if not name and high - low == 1:
+                    continue  # an axis of an inner scope that its key may not have
+                for index in subscript.indices:
+                    if index in found and index in subscript.substitute(shifted).indices:
+                        found[index].append((name, axis if name else 0))
+        return found
 
     def _mark(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator], it: Iterator) -> Key:
         """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
@@ -141,6 +168,13 @@ class _Keys:
             if other is not it:
                 own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
         return _stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
+
+
+def _first_alike(rest: list[Iterator], occurrences: dict[Index, list[Any]]) -> list[Iterator]:
+    """The indices that come first by where they occur."""
+    marks = [(occurrences[it.index][0], sorted(occurrences[it.index][1:])) for it in rest]
+    first = min(marks)
+    return [it for mark, it in zip(marks, rest) if mark == first]
 
 
 def _index_terms(body: Any) -> tuple[Affine, list[Any]]:
