@@ -473,3 +473,25 @@ def test_fractions_are_exact_in_the_reference():
     rng = np.random.default_rng(1)
     arrays = {name: rng.integers(-9, 10, t.shape) * Fraction(1, 7) for name, t in CONV.inputs.items()}
     assert (ea.evaluate(made, **arrays) == ea.evaluate(CONV, **arrays)).all()
+
+
+def split(start, index):
+    """The index as its half and its remainder modulo 2."""
+    found = moves(start, [ALL["variable substitution"]])
+    return apply(start, next(m for m in found if {f"{index}//2", f"{index}%2"} <= set(m.args["forward"].values())), ALL)
+
+
+def test_strides_and_dilations_after_their_residues_are_apart():
+    """5 taps of stride 2 are 3 taps of stride 1 for each residue, the last one padded; a dilation, one line for each residue."""
+    strided = program("O[h,f] += A.pad(2,0)[2*h+r-2,c]*K[r,f,c]", A=(21, 3), K=(5, 2, 3))
+    halves = split(strided, "r")
+    whole = apply(halves, next(m for m in moves(halves, [ALL["boundary relaxing"]]) if "reduction" in m.args), ALL)
+    found = list(moves(whole, [RULE]))
+    assert [m.args["tap"] for m in found] == ["r1"] * 3
+    assert all(ea.prove(strided, apply(whole, move, ALL)).verdict == "proved" for move in found)
+
+    dilated = program("O[h,f] += A.pad(2,0)[h+2*r-2,c]*K[r,f,c]", A=(22, 3), K=(3, 2, 3))
+    assert not list(moves(dilated, [RULE]))
+    halves = split(dilated, "h")
+    found = list(moves(halves, [RULE], ("O", 0)))
+    assert found and all(ea.prove(dilated, apply(halves, move, ALL)).verdict == "proved" for move in found)
