@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator as PyIterator
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 import islpy as isl
 
@@ -67,11 +68,13 @@ class Space:
 
     def set(self, iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
         """The box of `iterators`, cut by `where`."""
+        return _points(self.indices, tuple(iterators), tuple(where))
+
+    def _box(self, iterators: Sequence[Iterator]) -> isl.Set:
         points = self.universe()
         for it in iterators:
-            points = points.intersect(self.between(to_affine(it.index), it.low, it.high))
-        for constraint in where:
-            points = points.intersect(self.where(constraint))
+            k = self.indices.index(it.index)
+            points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(isl.dim_type.set, k, isl.Val(it.high - 1))
         return points
 
     def map(self, forms: Sequence[Affine]) -> isl.Map:
@@ -80,6 +83,15 @@ class Space:
         for form in forms:
             result = result.flat_range_product(isl.Map.from_aff(self.aff(form)))
         return result
+
+
+@lru_cache(maxsize=8192)
+def _points(indices: tuple[Index, ...], iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> isl.Set:
+    space = Space(indices)
+    points = space._box(iterators)
+    for constraint in where:
+        points = points.intersect(space.where(constraint))
+    return points
 
 
 def domain_set(iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:

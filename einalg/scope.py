@@ -205,6 +205,20 @@ def where_text(where: tuple[Constraint, ...], printer: Any) -> str:
     return f", where={parts[0]}" if len(parts) == 1 else f", where=({', '.join(parts)})"
 
 
+class _Content:
+    """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and body with positional names."""
+
+    def __init__(self, scope: Scope):
+        self.scope = scope
+
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> PyIterator[Any]:
+        yield sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in self.scope.iterators))
+        yield from self.scope.alpha[1:]
+
+
 class Scope(Node, Indexable, Basic):
     """`L[x…](body)`: the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
 
@@ -283,8 +297,12 @@ class Scope(Node, Indexable, Basic):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def _hashable_content(self) -> tuple[Any, ...]:
-        """What SymPy orders operands by."""
+    def _hashable_content(self) -> Any:
+        return _Content(self)
+
+    @property
+    def alpha(self) -> tuple[Any, ...]:
+        """Ranges, conditions and body with indices named by position."""
         if self._alpha is None:
             from einalg.traverse import with_positional_names
 

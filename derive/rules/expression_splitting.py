@@ -17,7 +17,7 @@ from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
 from einalg.traverse import reductions, substitute
 
-MOST_CUTS = 8  # proposed for one index
+MOST_CUTS = 2  # proposed for one index; where nothing suggests one, the middle
 MOST_PHASES = 64  # proposed for a scope
 
 
@@ -26,8 +26,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     yield from _phases(scope)
     for it in scope.iterators:
         if it.extent > 1:
-            cuts = dict.fromkeys(v for v in _cuts(scope, it) if it.low < v < it.high)
-            for at in sorted(cuts)[:MOST_CUTS]:
+            cuts = list(dict.fromkeys(v for v in _cuts(scope, it) if it.low < v < it.high))[:MOST_CUTS]
+            for at in sorted(cuts) or [it.low + it.extent // 2]:
                 yield {"index": it.index.name, "at": at}
 
 
@@ -40,7 +40,6 @@ def _cuts(scope: Scope, it: Range) -> Iterator[int]:
                 yield from _crossings(subscript - high, it, ranges)
     for condition in scope.where:
         yield from _crossings(condition.form, it, {o.index: (o.low, o.high) for o in scope.iterators if o is not it})
-    yield it.low + it.extent // 2
 
 
 def _crossings(form: Affine, it: Range, ranges: Any) -> Iterator[int]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from einalg.affine import Affine, affine
+from einalg.affine_text import form_text
 from einalg.errors import EinalgError, RuleError
 from einalg.scope import Constraint, constraints
 from einalg.text import parse_value
@@ -18,6 +19,11 @@ def form(text: str) -> Affine:
         return affine(parse_value(text))
     except (EinalgError, SyntaxError) as error:
         raise RuleError(f"{text!r} is not a quasi-affine form: {error}") from None
+
+
+def text(form: Affine) -> str:
+    """An affine form as text that `form` reads."""
+    return form_text(form)
 
 
 @lru_cache(maxsize=65536)

@@ -15,7 +15,7 @@ import sympy
 
 from derive.moves import Rule
 from derive.rules.bodies import Read, around, holds_everywhere, reads, reduction_at, replace_reduction
-from derive.rules.forms import form
+from derive.rules.forms import form, text
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Affine, Index, affine
 from einalg.errors import RuleError
@@ -73,9 +73,9 @@ def _stage_access(scope: Scope, access: Any, axes: Sequence[str], subscripts: Se
         raise RuleError(f"there is no read number {access}: there are {len(found)}")
     places = found[access]
     old = places[0].access
-    components = [form(text) for text in axes]
+    components = [form(a) for a in axes]
     names = [Index(f"y{k}") for k in range(len(components))]
-    staged = tuple(form(text) for text in subscripts)
+    staged = tuple(form(s) for s in subscripts)
     _check_same(places, components, names, staged)
     intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
     iterators = [Range(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
@@ -163,7 +163,7 @@ def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
     for axes, subscripts in (*([gather] if repeats <= MOST_REPEATS else []), *_digits(read)):
         if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
             seen.add((tuple(axes), tuple(subscripts)))
-            yield {"access": position, "axes": [str(a) for a in axes], "subscripts": [str(s) for s in subscripts]}
+            yield {"access": position, "axes": [text(a) for a in axes], "subscripts": [text(s) for s in subscripts]}
 
 
 def _idle(access: Access, subscripts: Sequence[Affine]) -> bool:

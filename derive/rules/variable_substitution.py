@@ -12,7 +12,7 @@ import islpy as isl
 
 from derive.moves import Rule
 from derive.rules.bodies import Read, around, reads, reduction_at, replace_reduction
-from derive.rules.forms import form
+from derive.rules.forms import form, text
 from einalg.access import Access
 from einalg.affine import Affine, FloorDiv, Index, Modulo, affine
 from einalg.errors import RuleError
@@ -35,11 +35,11 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     for maps, target in _targets(scope, found, taken):
         seen: set[Any] = set()
         for forward, backward in maps:
-            args = {"target": target, "forward": _texts(forward), "backward": _texts(backward)}
-            identity = tuple(sorted(str(v) for v in forward.values()))
-            if (identity if target != TRAVERSAL else str(forward)) not in seen:
-                seen.add(identity if target != TRAVERSAL else str(forward))
-                yield args
+            texts = _texts(forward)
+            what = tuple(texts.items()) if target == TRAVERSAL else tuple(sorted(texts.values()))
+            if what not in seen:
+                seen.add(what)
+                yield {"target": target, "forward": texts, "backward": _texts(backward)}
 
 
 def _targets(scope: Scope, found: list[Read], taken: set[Index]) -> Iterator[tuple[Iterator[Map], Any]]:
@@ -55,7 +55,7 @@ def _names(scope: Scope) -> set[Index]:
 
 
 def _texts(forms: Forms) -> dict[str, str]:
-    return {i.name: str(f) for i, f in forms.items()}
+    return {i.name: text(f) for i, f in forms.items()}
 
 
 def _maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set[Index], ordered: bool) -> Iterator[Map]:
@@ -71,8 +71,7 @@ def _maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: se
     reflections = [] if ordered else _reflections(parts, own, taken)
     for groups in (list(quotients.values()), *_splits(forms, own, not ordered, taken), reflections):
         together = list(_beside(groups, own))
-        covered = {str(change) for changes in together for change in changes}
-        chosen += [*together, *([c] for changes in groups for c in changes if str(c) not in covered)]
+        chosen += [*together, *([c] for changes in groups for c in changes if not any(c in other for other in together))]
     for changes in chosen:
         yield _completed(own, changes, taken)
     if ordered:
