@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Callable, Iterator
+from itertools import count, takewhile
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from einalg.scope import Scope
 from einalg.text import parse
 
 SECONDS = 0.03  # that one kernel is repeated for
-MOST_REPEATS = 50
+LEAST_REPEATS, MOST_REPEATS = 12, 50
 SIZE = 384  # of the matrices whose product is timed
 STREAM = 1 << 22  # elements that do not fit into a core's caches
 SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
@@ -39,26 +40,16 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def alone(kernel: Kernel, scope: Scope) -> Program:
-    """One statement as a program of its own, whose inputs are what it reads."""
-    values = {name: Tensor(name, t.axes, t.dtype) for name, t in scope.tensors.items() if t.role == "intermediate"}
-    return Program([(kernel.output, substitute_tensors(scope, values))])
-
-
-def kernel_seconds(program: Program, kernel: Kernel, target: str = "cpu") -> float:
-    """The median time of one statement of a flat program, compiled by itself and run on random inputs; `CodegenError` where it does not compile.
+def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
+    """The median time of one statement, compiled by itself and run on random inputs; `CodegenError` where it does not compile.
 
     >>> import einalg as ea
-    >>> program = ea.parse("T[i] = A[i] + 1\\nO[i] = T[i]*A[i]", A=(3,))
-    >>> 0 < kernel_seconds(program, Kernel("eop", {}, ("T", "A"), "O")) < 1
+    >>> 0 < kernel_seconds(Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))) < 1
     True
     """
-    return _seconds(alone(kernel, program[kernel.output]), [kernel], target)
-
-
-def _seconds(program: Program | Scope, kernels: Sequence[Kernel] | None, target: str) -> float:
-    """The median time of a program of one statement, in memory that is used again; repeated for `SECONDS`, at least once."""
-    run = compile_program(program, kernels, target)
+    assert kernel.scope is not None
+    read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
+    run = compile_program(Program([(kernel.output, substitute_tensors(kernel.scope, read))]), [kernel], target)
     arrays = sample(run.program.tensors)
     first = sum(run.time(1, **arrays).values())
     repeats = min(MOST_REPEATS, int(SECONDS / max(first, 1e-9)))
@@ -69,14 +60,31 @@ def rates(target: str = "cpu") -> dict[str, float]:
     """Operations per second of the library and of generated code, bytes per second of memory, and seconds of an empty call."""
     left, right = (np.ones((SIZE, SIZE), np.float32) for _ in range(2))
     out = np.empty_like(left)
-    spent = []
-    for _ in range(6):
-        began = perf_counter()
-        np.matmul(left, right, out=out)
-        spent.append(perf_counter() - began)
-    library = 2 * SIZE**3 / median(spent[1:])
+    library = 2 * SIZE**3 / _least(lambda: np.matmul(left, right, out=out))
     stencil = parse(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,))
-    generated = 2 * TAPS * SHORT / _seconds(stencil, None, target)
-    bandwidth = 8 * STREAM / _seconds(parse("O[i] = A[i]+1", A=(STREAM,)), None, target)
-    call = _seconds(parse("O[i] = A[i]+1", A=(1,)), None, target)
+    generated = 2 * TAPS * SHORT / _least_of(stencil, target)
+    bandwidth = 8 * STREAM / _least_of(parse("O[i] = A[i]+1", A=(STREAM,)), target)
+    call = _least_of(parse("O[i] = A[i]+1", A=(1,)), target)
     return {"library": library, "generated": generated, "bandwidth": bandwidth, "call": call}
+
+
+def _least_of(scope: Scope, target: str) -> float:
+    run = compile_program(scope, None, target)
+    arrays = sample(run.program.tensors)
+    return min(sum(run.time(1, **arrays).values()) for _ in _for_a_while())
+
+
+def _least(call: Callable[[], Any]) -> float:
+    """The shortest time of a call: what a machine can do, whatever else it is busy with."""
+    spent: list[float] = []
+    for _ in _for_a_while():
+        began = perf_counter()
+        call()
+        spent.append(perf_counter() - began)
+    return min(spent)
+
+
+def _for_a_while() -> Iterator[int]:
+    """Counts for `SECONDS`, but to some number at least."""
+    began = perf_counter()
+    return takewhile(lambda n: n < LEAST_REPEATS or perf_counter() - began < SECONDS, count())

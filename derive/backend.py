@@ -14,6 +14,10 @@ class Runnable(Protocol):
 
     def __call__(self, **arrays: Any) -> Any: ...
 
+    def bind(self, **arrays: Any) -> Runnable:
+        """The same with some inputs given ahead; what depends on these alone is computed once."""
+        ...
+
     def source(self, language: str = "c") -> str: ...
 
 
@@ -24,6 +28,18 @@ class Backend(Protocol):
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:
         """What a run of each takes, measured in turns so that a busy moment of the machine meets all of them."""
+        ...
+
+    def kernel_seconds(self, kernel: Kernel) -> float:
+        """What a kernel takes by itself, on random inputs; `CodegenError` where it does not compile."""
+        ...
+
+    def rates(self) -> Mapping[str, float]:
+        """The fields of a `derive.cost.Roofline`, measured on this machine."""
+        ...
+
+    def identity(self) -> str:
+        """All that measured seconds depend on: target, processor, threads, compiler, versions."""
         ...
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]: ...

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 import sympy
 
 from derive.backend import Backend
-from einalg.access import Access, unpadded
+from einalg.access import Access, Constant, Tensor, unpadded
 from einalg.affine import IndexArithmetic
 from einalg.cache import Shelf, hashed
 from einalg.canonical import key
 from einalg.dtypes import numpy_dtype
 from einalg.errors import EinalgError
 from einalg.kernel import EOP, Kernel
-from einalg.program import Program
+from einalg.program import substitute_tensors
 from einalg.scope import Reduce, Scope
 from einalg.settled import settled
 from einalg.traverse import accesses
@@ -48,8 +48,11 @@ class Roofline:
 
     def seconds(self, kernel: Kernel) -> float:
         assert kernel.scope is not None
-        rate = self.generated if kernel.op == EOP else self.library
-        return self.call + max(operations(kernel.scope) / rate, traffic(kernel.scope) / self.bandwidth)
+        return self.time(operations(kernel.scope), traffic(kernel.scope), library=kernel.op != EOP)
+
+    def time(self, operations: float, traffic: float, library: bool) -> float:
+        """Seconds for so many operations and bytes, by a library or by generated code."""
+        return self.call + max(operations / (self.library if library else self.generated), traffic / self.bandwidth)
 
 
 def operations(scope: Scope) -> int:
@@ -90,7 +93,7 @@ def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:
 class Measured:
     """Measured seconds of kernels, each distinct one measured once and kept on disk; where measuring fails, the estimate of `model`.
 
-    A kernel is its operator, the canonical key of its scope and its data types: names and layout of the loops do not matter.
+    A kernel is its operator, the canonical key of its scope and its data types: names do not matter.
     `estimated` holds the keys of those that could not be measured, with the reason.
     """
 
@@ -108,23 +111,19 @@ class Measured:
             self.known[name] = self._measured(name, kernel) if stored is None else stored
         return self.known[name]
 
-    def is_measured(self, kernels: Sequence[Kernel]) -> bool:
-        """Whether no kernel's seconds are an estimate."""
-        once = done_once(kernels)
-        return all(self.identity(k) not in self.estimated for k in kernels if k.output not in once)
-
     def identity(self, kernel: Kernel) -> str:
         """The name of a kernel on this machine, with all that its seconds depend on."""
         assert kernel.scope is not None
-        dtypes = [kernel.scope.dtype, *sorted(f"{t.dtype}{t.shape}" for t in kernel.scope.tensors.values())]
-        return hashed(self.backend.identity(), kernel.op, repr(key(kernel.scope)), *dtypes)
+        scope = _anonymous(kernel.scope)
+        dtypes = [f"{name} {t.dtype} {t.shape}" for name, t in sorted(scope.tensors.items())]
+        return hashed(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
 
     def _measured(self, name: str, kernel: Kernel) -> float:
         estimate = self.model.seconds(kernel)
         if estimate > self.longest:
             return self._instead(name, estimate, f"it is estimated to run for {estimate:.1f} s")
         try:
-            seconds = self.backend.kernel_seconds(Program([(kernel.output, kernel.scope)]), kernel)
+            seconds = self.backend.kernel_seconds(kernel)
         except EinalgError as error:
             return self._instead(name, estimate, str(error))
         if self.cache is not None:
@@ -138,6 +137,12 @@ class Measured:
 
     def _stored(self, name: str) -> float | None:
         return _number((_read(self.cache, name) or {}).get("seconds"))
+
+
+def _anonymous(scope: Scope) -> Scope:
+    """The scope with tensors that are numbered in the order of their use."""
+    plain = {name: t for name, t in scope.tensors.items() if not isinstance(t, Constant)}
+    return substitute_tensors(scope, {name: Tensor(f"x{n}", t.axes, t.dtype) for n, (name, t) in enumerate(plain.items())})
 
 
 def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:

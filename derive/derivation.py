@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from derive import record
 from derive.backend import Backend, Runnable
+from derive.cost import CostModel, Measured, Roofline, calibrated, done_once, total
+from derive.exploration import Explored, Plot
 from derive.history import indented, replay
 from derive.matching import reasons, templates
 from derive.moves import Move, Rule
@@ -23,10 +25,13 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program
+from einalg.settled import is_weight
 
 log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
+NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
+PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 SHORTLIST = 4  # candidates that are proven, checked and measured
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
@@ -64,19 +69,26 @@ class Candidate:
         how = "measured" if self.measured else "estimated"
         error = "" if self.error is None else f", error {self.error:.1e}"
         head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
-        return "\n".join([head, *(f"  {kernel}" for kernel in self.kernels)])
+        return "\n".join([head, *told(self.kernels)])
 
     __repr__ = __str__
 
 
+def told(kernels: Sequence[Kernel]) -> list[str]:
+    """A line for each kernel, with those marked that are done once."""
+    once = done_once(kernels)
+    return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
+
+
 @dataclass
 class Derivation:
-    """What a search found for `expression`: `best`, all `candidates` (cheapest first), and `stats` of the search."""
+    """What a search found for `expression`: `best`, all `candidates` (cheapest first), `stats` of the search, and what it `explored`."""
 
     expression: Program
     candidates: list[Candidate]
     stats: Stats
     backend: Backend | None = field(default=None, repr=False)
+    explored: list[Explored] = field(default_factory=list, repr=False)
 
     @property
     def best(self) -> Candidate:
@@ -94,7 +106,7 @@ class Derivation:
         if best is not self.original and best.measured == self.original.measured:
             cost += f"  ({self.original.cost / best.cost:.1f}x)"
         ways = f"{s.states} states, {len(self.candidates)} candidates, {s.duplicates} duplicates in {s.seconds:.2f} s"
-        lines = [cost, *(f"  {k}" for k in best.kernels), f"{len(best.moves)} moves, {best.verdict}", f"{ways}; stopped: {s.stopped}"]
+        lines = [cost, *told(best.kernels), f"{len(best.moves)} moves, {best.verdict}", f"{ways}; stopped: {s.stopped}"]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -108,8 +120,12 @@ class Derivation:
             lines += [f"{number}. {move}", f"   {card.before} ⇒ {card.after}", indented(program)]
         if str(lifted(self.expression)) != str(chosen.program):
             lines += ["as kernels", indented(chosen.program)]
-        lines += [f"  {kernel}" for kernel in chosen.kernels]
+        lines += told(chosen.kernels)
         return "\n".join([*lines, f"verdict: {chosen.verdict}"])
+
+    def plot(self) -> Plot:
+        """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
+        return Plot(self.explored)
 
     def why_not(self, operator: str) -> str:
         """What separates the expression from an operator, in words."""
@@ -126,17 +142,9 @@ class Derivation:
             {"moves": [m.as_record() for m in c.moves], "cost": c.cost, "verdict": c.verdict, "measured": c.measured, "error": c.error}
             for c in self.candidates
         ]
-        s = self.stats
-        stats = {
-            "states": s.states,
-            "generated": s.generated,
-            "candidates": s.candidates,
-            "seconds": s.seconds,
-            "duplicates": s.duplicates,
-            "stopped": s.stopped,
-        }
-        content = {"expression": record.program_record(self.expression), "candidates": rows, "stats": {**stats, "rejected": dict(s.rejected)}}
-        record.write(path, KIND, content)
+        stats = {**{name: getattr(self.stats, name) for name in NUMBERS}, "rejected": dict(self.stats.rejected)}
+        explored = [row.as_record() for row in self.explored]
+        record.write(path, KIND, {"expression": record.program_record(self.expression), "candidates": rows, "stats": stats, "explored": explored})
 
     @classmethod
     def load(cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None) -> Derivation:
@@ -145,14 +153,14 @@ class Derivation:
         expression = record.program_from_record(content.get("expression"))
         try:
             candidates = [_loaded(expression, row, rules, backend) for row in content["candidates"]]
-            kept = {k: v for k, v in content["stats"].items() if k in ("states", "generated", "candidates", "seconds", "duplicates", "stopped")}
-            stats = Stats(**kept)
+            stats = Stats(**{k: v for k, v in content["stats"].items() if k in NUMBERS})
             stats.rejected.update(content["stats"].get("rejected", {}))
+            explored = [Explored.from_record(row) for row in content.get("explored", [])]  # older records have none
         except (KeyError, TypeError, AttributeError, ValueError, RuleError) as error:
             raise RecordError(f"{path} is damaged: {error}") from None
         if not candidates or not any(not c.moves for c in candidates):
             raise RecordError(f"{path} holds no candidates")
-        return cls(expression, candidates, stats, backend)
+        return cls(expression, candidates, stats, backend, explored)
 
     def replay(self, candidate: Candidate | None = None) -> Program:
         """Apply the moves of a candidate (the best by default) again, and return the flat program that they give."""
@@ -184,15 +192,28 @@ def derivation(
     seed: int = 0,
     progress: Progress | None = None,
     measure: bool = True,
+    accuracy: float | None = None,
+    executor: Any = None,
+    ops: Sequence[str] | None = None,
 ) -> Derivation:
     """Search, then prove, check and measure the cheapest candidates."""
     start = as_program(expression)
-    found, stats, _ = search(start, budget, rules, progress=progress)
+    model = Roofline() if backend is None or not measure else calibrated(backend)
+    found, stats, explored = search(start, budget, rules, model, progress, ops=ops, executor=executor, seed=seed)
+    if backend is not None and measure:
+        found = promising(found, Measured(model, backend))
     shortlist = [*[f for f in found if f.moves][:SHORTLIST], *(f for f in found if not f.moves)]
     kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
     if backend is not None and measure:
-        kept = _checked(start, kept, backend, stats, seed)
-    return Derivation(start, _ranked(kept), stats, backend)
+        kept = _checked(start, kept, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
+    return Derivation(start, _ranked(kept), stats, backend, explored)
+
+
+def promising(found: Sequence[Found], model: CostModel) -> list[Found]:
+    """The cheapest candidates by their estimates and the expression as it is, cheapest first by another model."""
+    ordered = sorted(found, key=lambda f: f.estimate)
+    chosen = [*[f for f in ordered if f.moves][:PROMISING], *(f for f in ordered if not f.moves)]
+    return sorted((replace(f, estimate=total(model, f.kernels)) for f in chosen), key=lambda f: f.estimate)
 
 
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:
@@ -211,35 +232,37 @@ def _proven(start: Program, found: Found, backend: Backend | None, stats: Stats)
     return Candidate(found.program, found.kernels, found.moves, found.estimate, verdict, backend=backend)
 
 
-def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int) -> list[Candidate]:
+def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int, accuracy: float) -> list[Candidate]:
     """Candidates whose compiled kernels give what the reference gives, with their measured seconds."""
     if min(c.cost for c in candidates) > LONGEST:
         return candidates
     arrays = sample_inputs(start, seed)
     expected = backend.reference(start, arrays)
+    weights = {name: array for name, array in arrays.items() if is_weight(start.inputs[name])}
+    given = {name: array for name, array in arrays.items() if name not in weights}
     kept, ready = [], []
     for candidate in candidates:
         if candidate.cost <= LONGEST:
-            runnable = _compiled(candidate, stats)
+            runnable = _compiled(candidate, weights, stats)
             if runnable is None:
                 continue
-            candidate.error = relative_error(expected, runnable(**arrays), start)
-            if not candidate.error <= tolerance(start):
-                stats.rejected[f"numerical error {candidate.error:.1e}"] += 1
+            candidate.error = relative_error(expected, runnable(**given), start)
+            if not candidate.error <= accuracy:
+                stats.rejected[f"numerical error above {accuracy:.1e}"] += 1
                 continue
             ready.append((candidate, runnable))
         kept.append(candidate)
-    for (candidate, _), seconds in zip(ready, backend.seconds([r for _, r in ready], arrays)):
+    for (candidate, _), seconds in zip(ready, backend.seconds([r for _, r in ready], given)):
         candidate.cost, candidate.measured = seconds, True
     if not kept:
         raise CodegenError("no candidate, not even the expression as it is, gives the values of the reference evaluator")
     return kept
 
 
-def _compiled(candidate: Candidate, stats: Stats) -> Runnable | None:
-    """The candidate ready to run; None, counted and told, where code generation fails for anything but the expression as it is."""
+def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) -> Runnable | None:
+    """The candidate with the weights bound; None, counted and told, where code generation fails for anything but the expression as it is."""
     try:
-        return candidate.compile()
+        return candidate.compile().bind(**weights)
     except CodegenError as error:
         if not candidate.moves:
             raise

@@ -12,6 +12,7 @@ from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
 from derive.moves import Move, Rule
+from derive.progress import shown
 from derive.proof import Proof, prove
 from derive.search import Budget
 from einalg.errors import DeviceError, NotationError
@@ -30,6 +31,24 @@ class _Machine:
         from codegen.compiled import compile_program
 
         return compile_program(program, kernels, _target(target))
+
+    def kernel_seconds(self, kernel: Kernel) -> float:
+        """The median time of one kernel by itself."""
+        from codegen.measuring import kernel_seconds
+
+        return kernel_seconds(kernel)
+
+    def rates(self) -> dict[str, float]:
+        """What the roofline model needs to know of this machine."""
+        from codegen.measuring import rates
+
+        return rates()
+
+    def identity(self) -> str:
+        """What measurements depend on besides the kernel."""
+        from codegen.measuring import identity
+
+        return identity("cpu")
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """The median of several runs of each, in turns, after a first one."""
@@ -66,7 +85,7 @@ class Derivation(_derivation.Derivation):
         from derive.rules import ALL
 
         loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or _Machine())
-        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend)
+        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend, loaded.explored)
 
 
 class Session(_session.Session):
@@ -84,16 +103,25 @@ def derive(
     seconds: float = Budget.seconds,
     seed: int = 0,
     rules: Iterable[Rule] | None = None,
-    progress: Callable[[Any], None] | None = None,
+    progress: Callable[[Any], None] | bool | None = None,
     measure: bool = True,
+    ops: Sequence[str] | None = None,
+    executor: Any = None,
+    accuracy: float | None = None,
 ) -> Derivation:
     """Search for equal programs that run faster, prove them, check them numerically, and measure them (EinNet §4–§5).
 
     `expr` is a scope or a program. The budgets are moves in a row (`depth`), expanded `states` and `seconds`; `seed` decides
-    the inputs of the check. `rules` replaces the rules that are searched (see `einalg.rule`), `progress` is called with the
-    statistics after every state. With `measure=False` nothing is compiled, and candidates are ranked by the estimate.
+    the inputs of the check. `rules` replaces the rules that are searched (see `einalg.rule`), `ops` names the operators to look
+    for (all by default). `progress=True` shows a bar (log lines where tqdm is not installed); a function is called with the
+    statistics after every state. `executor` computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
 
-    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target.
+    The values of a candidate may differ from the reference by `accuracy`, relative to the largest element: by default 1e-4 for
+    f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. What depends on weights alone (`role="weight"`) is
+    computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing. With `measure=False` nothing is
+    compiled or checked numerically, and candidates are ranked by the estimate.
+
+    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target, `MatchError` for an unknown operator.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
@@ -103,9 +131,12 @@ def derive(
     _target(target)
     if depth < 0 or states < 0 or seconds < 0:
         raise NotationError("depth, states and seconds are budgets: give numbers from 0")
+    if accuracy is not None and not accuracy >= 0:
+        raise NotationError(f"accuracy is a relative error from 0, not {accuracy!r}")
     budget = Budget(depth=depth, states=states, seconds=seconds)
-    found = _derivation.derivation(expr, budget, rules, _Machine(), seed, progress, measure)
-    return Derivation(found.expression, found.candidates, found.stats, found.backend)
+    with shown(progress, budget) as told:
+        found = _derivation.derivation(expr, budget, rules, _Machine(), seed, told, measure, accuracy, executor, ops)
+    return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
 
 
 __all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "prove", "rule"]

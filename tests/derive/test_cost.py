@@ -1,0 +1,194 @@
+"""Costs: weights-only statements are free, kernels are measured once and kept on disk, whatever is found there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.measuring import identity, rates
+from derive.cost import COSTS, Measured, Roofline, calibrated, done_once, total
+from derive.derivation import promising
+from derive.search import Found, kernels_of
+from einalg.cache import Shelf
+from einalg.errors import CodegenError
+
+MODEL = Roofline(library=1e9, generated=1e8, bandwidth=1e9, call=1e-3)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Clock:
+    """A backend whose kernels take as long as it says."""
+
+    def __init__(self, seconds=0.5, error=None, name="here", rates=None):
+        self.taken, self.error, self.name, self.told, self.asked = seconds, error, name, rates, []
+
+    def kernel_seconds(self, kernel):
+        self.asked.append(kernel)
+        if self.error:
+            raise self.error
+        return self.taken
+
+    def rates(self):
+        self.asked.append("rates")
+        return self.told
+
+    def identity(self):
+        return self.name
+
+
+def kernels(text, **shapes):
+    return kernels_of(ea.Program(p.statements) if isinstance(p := ea.parse(text, **shapes), ea.Program) else ea.Program([("O", p)]))
+
+
+def one(text="O[i] = A[i]+1", **shapes):
+    return kernels(text, **(shapes or dict(A=(4,))))[0]
+
+
+FOLDED = "W[i,j] = 2*K[i,j]\nV[i,j] = W[j,i]+1\nU[i,j] = V[i,j]*B[j]\nO[i,j] = U[i,j]+A[j]"
+
+
+def test_what_depends_on_weights_alone_costs_nothing():
+    free = kernels(FOLDED, A=(3,), B=(3,), K=ea.tensor("K", (3, 3), role="weight"))
+    paid = kernels(FOLDED, A=(3,), B=(3,), K=(3, 3))
+    assert done_once(free) == {"W", "V"} and not done_once(paid)
+    assert total(MODEL, paid) == pytest.approx(2 * total(MODEL, free), rel=1e-2)
+
+
+def test_a_result_is_never_done_once():
+    weight = ea.tensor("K", (3,), role="weight")
+    assert not done_once(kernels("O[i] = 2*K[i]", K=weight))
+
+
+def test_each_kernel_is_measured_once_whatever_its_names():
+    clock = Clock()
+    model = Measured(MODEL, clock)
+    assert model.seconds(one()) == model.seconds(one("O[j] = B[j]+1", B=(4,))) == 0.5
+    assert len(clock.asked) == 1
+    for other in (one(A=(5,)), one("O[i] = A[i]+2", A=(4,)), one(A=ea.tensor("A", (4,), "f64")), replace(one(), op="other")):
+        model.seconds(other)
+    assert len(clock.asked) == 5
+
+
+def test_measured_seconds_are_kept_on_disk():
+    first, second, elsewhere = Clock(0.25), Clock(), Clock(name="there")
+    assert Measured(MODEL, first).seconds(one()) == Measured(MODEL, second).seconds(one()) == 0.25
+    assert not second.asked and Measured(MODEL, elsewhere).seconds(one()) == 0.5
+    assert Measured(MODEL, second, cache=None).seconds(one()) == 0.5
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"3", b'{"seconds": "x"}', b'{"seconds": -1}', b'{"seconds": NaN}', b'{"seconds": true}', b"\xff"]
+)
+def test_a_foreign_entry_is_measured_again(content):
+    model = Measured(MODEL, Clock(0.25))
+    COSTS.store(model.identity(one()), content)
+    assert model.seconds(one()) == 0.25
+
+
+def test_a_damaged_entry_is_measured_again(own_folder, caplog):
+    Measured(MODEL, Clock(0.25)).seconds(one())
+    (path,) = own_folder.rglob("*.json")
+    path.write_bytes(path.read_bytes()[:-3])
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert Measured(MODEL, Clock(0.75)).seconds(one()) == 0.75
+    assert "is damaged" in caplog.text
+    assert Measured(MODEL, Clock()).seconds(one()) == 0.75
+
+
+def test_a_full_disk(own_folder, monkeypatch, caplog):
+    real = os.replace
+
+    def replaced(source, target):
+        if own_folder in Path(target).parents:
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert Measured(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
+    assert "No space left" in caplog.text and not [p for p in own_folder.rglob("*") if p.is_file()]
+    assert Measured(MODEL, Clock(name="full")).seconds(one()) == 0.25, "kept for this process"
+
+
+def test_two_processes_at_once(own_folder):
+    text = "from einalg.cache import Shelf\nfor n in range(200):\n    Shelf('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
+    running = [subprocess.Popen([sys.executable, "-c", text], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}) for _ in range(2)]
+    shelf = Shelf("costs", ".json", "x")
+    while any(process.poll() is None for process in running):
+        assert shelf.read("key") in (None, *(b"%d" % n for n in range(7)))
+    assert [process.returncode for process in running] == [0, 0] and not list(own_folder.rglob(".new-*"))
+
+
+def test_where_measuring_fails_the_estimate_is_used_and_marked():
+    model = Measured(MODEL, Clock(error=CodegenError("no code for it")))
+    assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == ["no code for it"]
+    clock = Clock()
+    model = Measured(replace(MODEL, call=3.0), clock)
+    assert model.seconds(one()) > 3.0 and not clock.asked and "estimated to run for 3.0 s" in model.estimated[model.identity(one())]
+    assert not list(Path(os.environ["EINALG_CACHE"]).rglob("*.json")), "an estimate is not kept as a measurement"
+
+
+RATES = {"library": 3e11, "generated": 2e10, "bandwidth": 3e10, "call": 1e-6}
+
+
+def test_the_roofline_is_calibrated_once():
+    clock = Clock(rates=RATES)
+    assert calibrated(clock) == calibrated(clock) == Roofline(**RATES)
+    assert clock.asked == ["rates"]
+
+
+@pytest.mark.parametrize("wrong", [{}, {**RATES, "call": 0}, {**RATES, "library": float("inf")}, {"library": 1}])
+def test_rates_that_cannot_be(wrong):
+    assert calibrated(Clock(rates=wrong, name=json.dumps(wrong))) == Roofline()
+
+
+def test_measured_seconds_decide_who_is_promising():
+    quick, slow = kernels("O[i] = A[i]+1", A=(4,)), kernels("O[i] = A[i]*2", A=(4,))
+    programs = [Found(None, quick, (1,), 2.0), Found(None, slow, (1,), 1.0), Found(None, slow, (), 3.0)]
+
+    class Model:
+        def seconds(self, kernel):
+            return 0.1 if kernel is quick[0] else 0.4
+
+    ordered = promising(programs, Model())
+    assert [f.estimate for f in ordered] == [0.1, 0.4, 0.4] and ordered[0].kernels is quick
+    assert len(promising([Found(None, quick, (1,), n) for n in range(30)] + programs[2:], Model())) == 13
+
+
+def test_this_machine_is_measured():
+    assert all(0 < rate < float("inf") for rate in rates().values()) and set(rates()) == set(RATES)
+    assert identity("cpu") != identity("other")
+    d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(5, 7), B=(7, 3)), states=2)
+    assert d.best.measured and list(Path(os.environ["EINALG_CACHE"]).rglob("costs/**/*.json"))
+
+
+def test_candidates_beyond_the_accuracy_are_rejected_and_counted():
+    product = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(5, 64), B=(64, 3))
+    with pytest.raises(ea.CodegenError, match="gives the values of the reference"):
+        ea.derive(product, states=2, accuracy=0)
+    assert ea.derive(product, states=2, accuracy=1e-3).best.error < 1e-3
+    with pytest.raises(ea.NotationError, match="accuracy is a relative error"):
+        ea.derive(product, accuracy=-1)
+
+
+def test_weights_are_bound_before_a_candidate_is_timed():
+    program = ea.parse(FOLDED, A=(3,), B=(3,), K=ea.tensor("K", (3, 3), role="weight"))
+    d = ea.derive(program, states=2)
+    assert "once, from weights" in str(d.original) and d.original.error < 1e-5
+    given = {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}
+    bound = d.best.compile().bind(K=given["K"])
+    np.testing.assert_allclose(bound(A=given["A"], B=given["B"]), ea.evaluate(program, **given))

@@ -1,0 +1,90 @@
+"""The explored tree as rows, text and Graphviz."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+import einalg as ea
+from derive.exploration import Explored, Plot, colour, dot
+
+ROWS = [
+    Explored(0, None, "", 3.0, True, 0.004),
+    Explored(1, 0, 'split "r"\\', 2.0, False, None),
+    Explored(2, 0, "substitute", 1.0, True, 0.002),
+    Explored(3, 1, "merge", 0.0, True, 0.001),
+]
+
+
+def lines_of(text, number):
+    return next(line for line in text.splitlines() if line.strip().startswith(f"n{number} ["))
+
+
+def test_the_path_to_the_cheapest_candidate_is_bold():
+    text = dot(ROWS)
+    assert all("penwidth" in lines_of(text, n) for n in (0, 1, 3)) and "penwidth" not in lines_of(text, 2)
+    assert "n1 -> n3 [penwidth" in text and "n0 -> n2;" in text
+    assert "penwidth" in lines_of(dot(ROWS, best=2), 2) and "penwidth" not in lines_of(dot(ROWS, best=2), 3)
+
+
+def test_candidates_are_boxes_with_their_cost():
+    text = dot(ROWS)
+    assert "shape=box" in lines_of(text, 2) and "2.000 ms" in lines_of(text, 2)
+    assert "shape=box" not in lines_of(text, 1) and " ms" not in lines_of(text, 1)
+    assert r"split \"r\"\\" in lines_of(text, 1)
+
+
+def test_colours_go_from_green_to_red_and_stay_light():
+    assert len({colour(n / 10) for n in range(11)}) == 11 and colour(-1) == colour(0) and colour(2) == colour(1)
+    for n in range(11):
+        red, green, blue = (int(colour(n / 10)[at : at + 2], 16) for at in (1, 3, 5))
+        assert 0.299 * red + 0.587 * green + 0.114 * blue > 150
+    assert lines_of(dot(ROWS), 0).count(colour(1)) == lines_of(dot(ROWS), 3).count(colour(0)) == 1
+
+
+@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[1:], [Explored(0, 0, "itself", 0.0, False, None)]], ids=["none", "one", "no root", "loop"])
+def test_odd_trees(rows):
+    assert dot(rows).startswith("digraph") and str(Plot(rows))
+
+
+def test_text_is_indented_by_depth_and_marks_the_best():
+    text = str(Plot(ROWS))
+    assert [line[0] for line in text.splitlines()] == ["*", "*", "*", " "]
+    assert "*     merge  (distance 0, 1.000 ms)" in text
+    many = [Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)]
+    assert re.search(r"… and \d+ more states", str(Plot(many))) and "move 1 " in str(Plot(many))
+
+
+def test_rows_are_frozen_and_travel_as_records():
+    with pytest.raises(FrozenInstanceError):
+        ROWS[0].number = 3
+    assert [Explored.from_record(row.as_record()) for row in ROWS] == ROWS
+    for broken in (3, {}, {**ROWS[0].as_record(), "number": "0"}, {**ROWS[0].as_record(), "parent": "x"}):
+        with pytest.raises(ea.RecordError, match="is broken"):
+            Explored.from_record(broken)
+
+
+def test_without_graphviz_it_is_text(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    assert Plot(ROWS).svg() is None and set(Plot(ROWS)._repr_mimebundle_()) == {"text/plain"}
+
+
+def test_without_its_program_it_is_text(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    assert Plot(ROWS).svg() is None
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_the_picture():
+    pytest.importorskip("graphviz")
+    assert "<svg" in Plot(ROWS)._repr_mimebundle_()["image/svg+xml"]
+
+
+def test_a_derivation_plots_what_it_explored():
+    d = ea.derive(ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=3, measure=False)
+    assert d.explored and d.explored[0].parent is None and len(d.plot().rows) == len(d.explored)
+    assert d.plot().dot.count("->") == len(d.explored) - 1
