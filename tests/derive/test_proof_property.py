@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -15,9 +16,10 @@ from derive.proof import DIFFERENT, PROVED, prove
 from derive.proof.guards import conjunctions, failing, follows, inside, needed, negated, outside
 from derive.proof.products import sorted_product
 from derive.rules import ALL
+from einalg.access import Constant
 from einalg.affine import Index, affine
 from einalg.polyhedra import Space
-from einalg.program import as_program, inlined
+from einalg.program import as_program, inlined, substitute_tensors
 from einalg.reference import evaluate
 from einalg.scope import Constraint
 from einalg.testing import strategies
@@ -31,7 +33,7 @@ BOX = {I: (-6, 7), J: (-6, 7)}
 
 def values(expression: Any, seed: int) -> list[Any]:
     program = as_program(expression)
-    arrays = {name: np.random.default_rng([seed, *name.encode()]).integers(-(10**4), 10**4, t.shape) for name, t in program.tensors.items()}
+    arrays = {name: np.random.default_rng([seed, *name.encode()]).integers(-(10**4), 10**4, t.shape) for name, t in program.inputs.items()}
     found = evaluate(program, **arrays)
     return list(found.values()) if isinstance(found, dict) else [found]
 
@@ -60,6 +62,43 @@ def test_mutants_of_random_scopes(data: Any, functions: bool) -> None:
     mutant = next(filter(is_well_formed, islice(others, data.draw(st.integers(0, 30)), None)), None)
     if mutant is not None:
         agrees(scope, mutant)
+
+
+def with_constants(data: Any, scope: Any) -> Any:
+    """The scope with some of its tensors as constants of few different values, and those constants."""
+    chosen = data.draw(st.sets(st.sampled_from(sorted(scope.tensors)))) if scope.tensors else set()
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    constants = {}
+    for name in sorted(chosen):
+        tensor = scope.tensors[name]
+        constants[name] = Constant(name, tensor.axes, "f32", (random.integers(-1, 3, tensor.shape) * Fraction(1, 2)).ravel().tolist())
+    return substitute_tensors(scope, constants), constants
+
+
+@settings(max_examples=150)
+@given(st.data(), st.booleans())
+def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
+    """Constants are numbers: what a changed value or another form changes is found, and nothing else."""
+    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(functions=functions)))))
+    assert prove(scope, scope).verdict != DIFFERENT
+    if constants:
+        tensor = data.draw(st.sampled_from([constants[name] for name in sorted(constants)]))
+        if tensor.values:
+            place = data.draw(st.integers(0, len(tensor.values) - 1))
+            changed = [v + 1 if k == place else v for k, v in enumerate(tensor.values)]
+            agrees(scope, substitute_tensors(scope, {tensor.name: Constant(tensor.name, tensor.axes, "f32", changed)}))
+    found = list(moves(as_program(scope), list(ALL.values())))
+    if found:
+        agrees(scope, apply(as_program(scope), data.draw(st.sampled_from(found)), ALL))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_names_of_constants_mean_nothing(data: Any) -> None:
+    """The name of a constant means nothing, only its values do."""
+    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(reductions=("Sum",), where=False)))))
+    renamed = {name: Constant(f"{name}_", t.axes, t.dtype, t.values) for name, t in constants.items()}
+    assert prove(scope, substitute_tensors(scope, renamed)).verdict == PROVED
 
 
 @settings(max_examples=50)
