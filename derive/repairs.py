@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from derive.matching import Reason, profile_of
@@ -12,6 +12,7 @@ from derive.places import Path
 from derive.rules import distribution, staging, summation_splitting, variable_substitution
 from einalg.access import unpadded
 from einalg.affine import Affine, Index, affine
+from einalg.scope import Iterator as Range
 from einalg.scope import Reduce, Scope
 from einalg.traverse import accesses, fresh_index, reductions
 
@@ -170,3 +171,23 @@ def mixed_axes(scope: Scope) -> list[tuple[int, Axis]]:
     """The subscripts that several indices share and that are no digits of one number, with the number of their read."""
     profile = profile_of(scope)
     return [(k, axis) for k, read in enumerate(profile.reads) for axis in read.axes if axis.index is None and not profile.separable(axis)]
+
+
+def split_move(path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any, taken: set[Index]) -> Move:
+    """Several indices at once as (block, place inside it)."""
+    taken = set(taken)
+    forward: dict[str, str] = {}
+    backward: dict[str, str] = {}
+    for it in iterators:
+        backward[it.index.name], parts = _halves(it, blocks.get(it.index), taken)
+        forward.update(parts)
+    return Move(variable_substitution.RULE.name, path, {"target": target, "forward": forward, "backward": backward})
+
+
+def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
+    if block is None:
+        return it.index.name, {it.index.name: it.index.name}
+    high = fresh_index(it.index.name + "1", taken)
+    low = fresh_index(it.index.name + "2", taken | {high})
+    taken |= {high, low}
+    return str(affine(high) * block + low), {high.name: str(affine(it.index) // block), low.name: str(affine(it.index) % block)}

@@ -22,13 +22,14 @@ from derive.places import places, scope_at
 from derive.rules import ALL
 from derive.rules.spelling import lifted
 from derive.tidy import tidied
-from einalg.access import Access, Tensor, unpadded
+from einalg.access import Access, Constant, unpadded
 from einalg.canonical import key
 from einalg.errors import EinalgError, MatchError
 from einalg.kernel import EOP, Kernel
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
 from einalg.scope import Scope
+from einalg.settled import is_weight
 from einalg.traverse import accesses, reductions
 
 log = logging.getLogger("einalg")
@@ -73,12 +74,17 @@ class Stats:
 
 @dataclass(frozen=True)
 class Found:
-    """A candidate: the flat program, the kernels of its statements, the moves that lead to it, and its estimated seconds."""
+    """A candidate: the flat program, the kernels of its statements, the moves that lead to it, and its estimated seconds.
+
+    It was found when so many `states` were expanded, `after` seconds of search.
+    """
 
     program: Program
     kernels: tuple[Kernel, ...]
     moves: tuple[Move, ...]
     estimate: float
+    states: int = 0
+    after: float = 0.0
 
 
 @dataclass(order=True)
@@ -156,7 +162,7 @@ class Expansion:
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
-            gap = distance((scope for _, scope in places(following)), self.templates)
+            gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
             found.append((following, (move, *tidying), gap))
         return found
 
@@ -171,18 +177,26 @@ class Expansion:
     def _proposals(self, program: Program) -> Iterator[Move]:
         sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
         heaviest = max((operations(scope) for _, scope in sums), default=0)
-        for path, scope in sums:
-            if operations(scope) * LIGHT < heaviest or _transforms(scope):
-                continue
-            near = plausible(profile_of(scope), self.templates)
-            found = sorted((reasons(scope, t) for t in near), key=_weight)
-            for listed in found or [[ANOTHER_BODY]]:
+        heavy = [(path, scope, self._near(scope)) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not _transforms(scope)]
+        for path, scope, near in heavy:
+            if near and _weight(near[0]) > CLEAN:  # one scope after the other: what is repaired elsewhere does not depend on it
+                for listed in near:
+                    yield from repairs.repairs(path, scope, listed)
+                return
+        for path, scope, near in heavy:
+            for listed in near or [[ANOTHER_BODY]]:
                 yield from repairs.repairs(path, scope, listed)
-            if not found or _weight(found[0]) <= CLEAN:
-                yield from variations.of_scope(path, scope, self.rules)
+            yield from variations.of_scope(path, scope, self.rules)
+        for path, scope in sums:
+            if not _transforms(scope):
+                yield from variations.merges(path, scope)
         yield from variations.of_program(program, self.rules)
         own = [rule for name, rule in self.rules.items() if name not in ALL]
         yield from moves(program, own)
+
+    def _near(self, scope: Scope) -> list[list[Reason]]:
+        """What separates a scope from each operator that it may become, the nearest first."""
+        return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
 
 
 def _idle(program: Program, move: Move) -> bool:
@@ -197,7 +211,7 @@ def _idle(program: Program, move: Move) -> bool:
 
 def _transforms(scope: Scope) -> bool:
     """Whether a scope multiplies by constants: one that a factorisation has made."""
-    return any(isinstance(t := unpadded(a.base), Tensor) and t.role == "constant" for a in accesses(scope.body))
+    return any(isinstance(unpadded(a.base), Constant) for a in accesses(scope.body))
 
 
 def _weight(listed: Iterable[Reason]) -> float:
@@ -217,9 +231,11 @@ class _Search:
         self.least_work = max(work(self.start), 1e-12)
 
     def explore(self, executor: Any = None) -> None:
-        gap = distance((scope for _, scope in places(self.start)), self.expand.templates)
+        known = {**ALL, **self.expand.rules}
+        program, steps = tidied(self.start, known)
+        gap = distance((scope for _, scope in places(program)), self.expand.templates, is_heavy)
         self.keep(self.start, (), gap, None, as_it_is=True)
-        queue = [_State(0.0, 0, self.start, (), 0)]
+        queue = [_State(0.0, 0, program, tuple(steps), 0)]
         with Ahead(executor, self.expand) as ahead:
             while queue and not self.exhausted():
                 state = heapq.heappop(queue)
@@ -288,12 +304,13 @@ class _Search:
             return None
         self.kernel_lists.add(identity)
         estimate = total(self.model, kernels)
-        self.found.append(Found(flat, kernels, derivation, estimate))
+        spent = time.perf_counter() - self.began
+        self.found.append(Found(flat, kernels, derivation, estimate, self.stats.states, spent))
         self.improved = self.stats.states
         if not as_it_is:
             self.stats.candidates += 1
             if self.stats.first_hit is None:
-                self.stats.first_hit = time.perf_counter() - self.began
+                self.stats.first_hit = spent
         return estimate
 
 
@@ -351,20 +368,27 @@ def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
         scope = program[kernel.output]
         if kernel.op != EOP:
             continue
-        if _is_heavy(scope):
+        if is_heavy(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
         if isinstance(scope.body, Access) and kernel.output not in program.outputs and kernel.inputs[0] in program.names:
             return "a copy is left that traversal merging removes"
     return None
 
 
-def _is_heavy(scope: Scope) -> bool:
+def is_heavy(scope: Scope) -> bool:
     return operations(scope) > INTENSITY * traffic(scope)
 
 
 def work(program: Program) -> float:
-    """Seconds that a program takes at best: its heavy scopes as fast as a library, the others as fast as memory and a compiler allow."""
-    return sum(IDEAL.time(operations(s), traffic(s), library=_is_heavy(s)) for _, s in places(program))
+    """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
+    return sum(_ideal(scope) for _, scope in places(program))
+
+
+def _ideal(scope: Scope) -> float:
+    if all(is_weight(t) or isinstance(t, Constant) for t in scope.tensors.values()):
+        return 0.0  # computed once, ahead
+    rate = IDEAL.library if any(True for _ in reductions(scope.body)) else IDEAL.generated
+    return IDEAL.call + max(operations(scope) / rate, traffic(scope) / IDEAL.bandwidth)
 
 
 def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:

@@ -11,14 +11,17 @@ from typing import Any
 
 from derive.moves import Move, Rule, apply
 from derive.places import child, places
+from derive.repairs import split_move
 from derive.rules import boundary_relaxing, boundary_tightening, traversal_merging
+from derive.rules.spelling import NESTING
 from einalg.access import Access, Padded, unpadded
+from einalg.affine import Index, Modulo
 from einalg.errors import EinalgError
 from einalg.program import Program
 from einalg.scope import Scope
 from einalg.traverse import accesses, inner_scopes, reductions
 
-MOST = 24  # moves of one tidying
+MOST = 48  # moves of one tidying
 
 
 def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
@@ -38,13 +41,29 @@ def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
 
 
 def _proposals(program: Program) -> Iterator[Move]:
+    yield from _of_statements(program)
     spots = list(places(program))
     for path, scope in spots:
         yield from _of_conditions(path, scope)
     for path, scope in spots:
+        yield from _of_lattices(path, scope)
+    for path, scope in spots:
         yield from _of_copies(path, scope)
     for path, scope in spots:
         yield from _of_padding(path, scope)
+
+
+def _of_statements(program: Program) -> Iterator[Move]:
+    """A sum that one other statement reads, or a copy of another statement, is an inner scope of its readers."""
+    readers: dict[str, list[str]] = {}
+    for name, scope in program.statements:
+        for tensor in scope.tensors:
+            readers.setdefault(tensor, []).append(name)
+    for name, scope in program.statements:
+        copied = isinstance(scope.body, Access) and any(t in program.names for t in scope.tensors)
+        summed = any(True for _ in reductions(scope.body)) and len(readers.get(name, ())) == 1
+        if name not in program.outputs and (copied or summed):
+            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers.get(name, ()))
 
 
 def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
@@ -70,13 +89,34 @@ def _same_axes(scope: Scope) -> bool:
 
 def _of_conditions(path: Any, scope: Scope) -> Iterator[Move]:
     for position, inner in enumerate(inner_scopes(scope)):
-        if inner.where:
+        if inner.where and _slanted(inner.where):
             box = [[it.low, it.high] for it in inner.iterators]
             yield Move(boundary_relaxing.RULE.name, path, {"inner": position, "box": box, "where": []})
     for position, node in enumerate(reductions(scope.body)):
-        if node.where and node.iterators:
+        if node.where and node.iterators and _slanted(node.where):
             box = [[it.low, it.high] for it in node.iterators]
             yield Move(boundary_relaxing.RULE.name, path, {"reduction": position, "box": box, "where": []})
+
+
+def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
+    """Summed indices that a condition holds to one residue class are split by its modulus, and only that class is left."""
+    for position, node in enumerate(reductions(scope.body)):
+        found: dict[Index, int] = {}
+        for condition in node.where:
+            atoms = [a for a, _ in condition.form.terms]
+            if condition.relation == "==" and len(atoms) == 1 and isinstance(atoms[0], Modulo):
+                (modulo,) = atoms
+                alone = modulo.argument.indices
+                if len(alone) == 1 and alone <= set(node.indices) and abs(modulo.argument.coefficient(next(iter(alone)))) == 1:
+                    found[next(iter(alone))] = modulo.divisor
+        if found:
+            taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
+            yield split_move(path, node.iterators, found, position, taken)
+
+
+def _slanted(where: Any) -> bool:
+    """Whether conditions only cut corners off a box; one that leaves a lattice says that another box fits."""
+    return all(c.relation == ">=" for c in where)
 
 
 def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:

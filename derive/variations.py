@@ -12,14 +12,13 @@ import sympy
 
 from derive.moves import Move, Rule, moves
 from derive.places import Path
-from derive.repairs import mixed_axes
+from derive.repairs import mixed_axes, split_move
 from derive.rules import distribution, expression_merging, expression_splitting, staging, traversal_merging, variable_substitution
 from einalg.access import Access
-from einalg.affine import Affine, Index, affine
+from einalg.affine import Affine, Index
 from einalg.program import Program
-from einalg.scope import Iterator as Range
 from einalg.scope import Reduce, Scope
-from einalg.traverse import accesses, fresh_index, inner_scopes, reductions
+from einalg.traverse import accesses, inner_scopes, reductions
 
 MOST_FACTORS = 4  # of a product that merging may make
 MOST_BLOCKS = 3  # sizes of blocks that are tried for one window, those that cover it with the least overhang
@@ -41,16 +40,20 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
             for args in rule.find(scope):
                 if rule.name == BILINEAR or _interleaved(scope, args):
                     yield Move(rule.name, path, args)
-    if isinstance(scope.body, Reduce):
-        for position, inner in enumerate(inner_scopes(scope)):
-            if _factors(inner) and _factors(scope) + _factors(inner) - 1 <= MOST_FACTORS:
-                yield Move(traversal_merging.RULE.name, path, {"inner": position})
     if any(True for _ in reductions(scope.body)):
         for args in distribution.RULE.find(scope):
             yield Move(distribution.RULE.name, path, args)
         for args in staging.RULE.find(scope):
             if args.get("factors") is not None:
                 yield Move(staging.RULE.name, path, args)
+
+
+def merges(path: Path, scope: Scope) -> Iterator[Move]:
+    """A product that another product reads becomes part of it, so that the factors can be summed in another order."""
+    if _factors(scope):
+        for position, inner in enumerate(inner_scopes(scope)):
+            if _factors(inner) and _factors(scope) + _factors(inner) - 1 <= MOST_FACTORS:
+                yield Move(traversal_merging.RULE.name, path, {"inner": position})
 
 
 def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
@@ -101,7 +104,7 @@ def _window_splits(path: Path, scope: Scope) -> Iterator[Move]:
         parts = sorted(range(2, extent // 2 + 1), key=lambda n: (-(-extent // n) * n - extent, n))
         blocks += [-(-extent // n) for n in parts]
         for block in list(dict.fromkeys(blocks))[:MOST_BLOCKS]:
-            yield _split_move(path, scope.body.iterators, dict.fromkeys(dict.fromkeys(indices), block), 0)
+            yield split_move(path, scope.body.iterators, dict.fromkeys(indices, block), 0, _names(scope))
 
 
 def _output_splits(path: Path, scope: Scope) -> Iterator[Move]:
@@ -117,24 +120,8 @@ def _output_splits(path: Path, scope: Scope) -> Iterator[Move]:
             if 1 < dilation < extents.get(unit[0], 0):
                 by[unit[0]] = dilation
     if by:
-        yield _split_move(path, scope.iterators, by, variable_substitution.TRAVERSAL)
+        yield split_move(path, scope.iterators, by, variable_substitution.TRAVERSAL, _names(scope))
 
 
-def _split_move(path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any) -> Move:
-    """Several indices at once as (block, place inside it)."""
-    taken = {it.index for it in iterators}
-    forward: dict[str, str] = {}
-    backward: dict[str, str] = {}
-    for it in iterators:
-        backward[it.index.name], parts = _halves(it, blocks.get(it.index), taken)
-        forward.update(parts)
-    return Move(variable_substitution.RULE.name, path, {"target": target, "forward": forward, "backward": backward})
-
-
-def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
-    if block is None:
-        return it.index.name, {it.index.name: it.index.name}
-    high = fresh_index(it.index.name + "1", taken)
-    low = fresh_index(it.index.name + "2", taken | {high})
-    taken |= {high, low}
-    return str(affine(high) * block + low), {high.name: str(affine(it.index) // block), low.name: str(affine(it.index) % block)}
+def _names(scope: Scope) -> set[Index]:
+    return {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from derive.matching.match import plausible, profile_of, reasons
 from derive.matching.unify import Reason
@@ -15,7 +15,7 @@ WRAPPER = 0.5  # weight of a scope that only copies another one
 FAR = 20.0
 
 
-def nearest(scope: Scope, among: Sequence[Template] = TEMPLATES) -> tuple[Template, list[Reason]] | None:
+def nearest(scope: Scope, among: tuple[Template, ...] = TEMPLATES) -> tuple[Template, list[Reason]] | None:
     """The template with the lightest reasons against it, and these; None where no template has such a body."""
     profile = profile_of(scope)
     known = profile.solved.get(("nearest", among))
@@ -26,14 +26,16 @@ def nearest(scope: Scope, among: Sequence[Template] = TEMPLATES) -> tuple[Templa
     return known[0] if known else None
 
 
-def distance(scopes: Iterable[Scope], among: Sequence[Template] = TEMPLATES) -> float:
-    """The distance of a program's nearest scope to an operator, plus what the scopes around it still have to lose."""
-    closest, around = FAR, 0.0
+def distance(scopes: Iterable[Scope], among: tuple[Template, ...] = TEMPLATES, heavy: Callable[[Scope], bool] = lambda _: True) -> float:
+    """How far a program is from operators: of the scopes that are `heavy` all of them, or if none is, of the nearest one.
+
+    Scopes that only copy another one weigh a little.
+    """
+    around, heavies, others = 0.0, [], [FAR]
     for scope in scopes:
         if isinstance(scope.body, Access) or not any(True for _ in reductions(scope.body)):
             around += WRAPPER
             continue
         found = nearest(scope, among)
-        if found is not None:
-            closest = min(closest, sum(r.weight for r in found[1]))
-    return closest + around
+        (heavies if heavy(scope) else others).append(FAR if found is None else sum(r.weight for r in found[1]))
+    return (sum(heavies) if heavies else min(others)) + around

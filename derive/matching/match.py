@@ -52,7 +52,7 @@ def reasons(scope: Scope, template: Template) -> list[Reason]:
         return [Reason(f"the body is not {_words(found)}", BODY, "body")]
     if ways[0].reasons:
         return ways[0].reasons
-    return [] if any(_solved(profile, found, way) for way in ways if not way.reasons) else [UNLIKE]
+    return [] if any(_solved(profile, found, way) is not None for way in ways if not way.reasons) else [UNLIKE]
 
 
 def _words(found: Pattern) -> str:
