@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, NamedTuple
 
 import islpy as isl
@@ -14,7 +15,9 @@ from einalg.errors import RuleError
 from einalg.polyhedra import Space, bounded
 from einalg.scope import IDENTITY, Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
-from einalg.traverse import rebuild, reductions
+from einalg.traverse import accesses, rebuild, reductions
+
+MOST_REMEMBERED = 20_000
 
 
 def reduction_at(scope: Scope, position: Any) -> Reduce:
@@ -44,6 +47,27 @@ def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:
         return node
 
     return Scope(scope.iterators, scope.where, rebuild(scope.body, leaf))
+
+
+def remembered(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iterator[Any]]:
+    """A `find` that is asked once for each scope: most scopes of a program outlive a move."""
+    known: dict[int, tuple[Scope, list[Any]]] = {}
+
+    @wraps(find)
+    def again(scope: Scope) -> Iterator[Any]:
+        entry = known.get(id(scope))
+        if entry is None or entry[0] is not scope:
+            if len(known) >= MOST_REMEMBERED:
+                known.clear()
+            entry = known[id(scope)] = (scope, list(find(scope)))  # the scope is held, so that no other gets its id
+        return iter(entry[1])
+
+    return again
+
+
+def may_vanish(body: Any) -> bool:
+    """Whether a body has conditions or reads padding: elsewhere it may be anything."""
+    return any(isinstance(a.base, Padded) for a in accesses(body)) or any(r.where for r in reductions(body))
 
 
 class Read(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from derive.moves import Rule
 from derive.places import child, replace_child
-from derive.rules.bodies import around, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, replace_reduction
+from derive.rules.bodies import around, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, remembered, replace_reduction
 from derive.rules.forms import conditions
 from einalg.access import Access, Padded, padded_box
 from einalg.errors import EinalgError, RuleError
@@ -21,6 +21,7 @@ from einalg.wellformed import check_scope
 Box = Sequence[Sequence[int]]
 
 
+@remembered
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Inner scopes and reductions without their conditions, and rounded up to what their reads or strides suggest."""
     for position, inner in enumerate(inner_scopes(scope)):

@@ -9,7 +9,7 @@ import islpy as isl
 
 from derive.moves import Rule
 from derive.places import child
-from derive.rules.bodies import around, bounding_box, may_differ_from, reads_of, reduction_at, replace_reduction
+from derive.rules.bodies import around, bounding_box, may_differ_from, may_vanish, reads_of, reduction_at, remembered, replace_reduction
 from einalg.access import Access, Padded
 from einalg.errors import EinalgError, RuleError
 from einalg.facts import simplify_scope
@@ -21,9 +21,12 @@ from einalg.traverse import inner_scopes, map_accesses, reductions
 Box = Sequence[Sequence[int]]
 
 
+@remembered
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Every inner scope and every reduction whose box can shrink: to the points that are read, and to those that matter."""
     for position, inner in enumerate(inner_scopes(scope)):
+        if _is_tight(scope, inner):
+            continue
         seen = [[it.low, it.high] for it in inner.iterators]
         for points in _tighter_inner(scope, inner):
             if points is not None and points not in seen and points != [[it.low, it.high] for it in inner.iterators]:
@@ -32,9 +35,22 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
                 if _holds(scope, args):
                     yield args
     for position, node in enumerate(reductions(scope.body)):
-        box = _tighter_reduction(scope, node)
+        box = _tighter_reduction(scope, node) if node.where or may_vanish(node.body) or scope.where else None
         if box is not None and box != [[it.low, it.high] for it in node.iterators]:
             yield {"reduction": position, "box": box}
+
+
+def _is_tight(scope: Scope, inner: Scope) -> bool:
+    """Whether a glance tells that every point is read, and none is known to vanish."""
+    if inner.where or scope.where or may_vanish(inner.body):
+        return False
+    return any(not read.where and read.access.base == inner and _sweeps(read.access, read.ranges, inner.box) for read in reads_of(scope, inner))
+
+
+def _sweeps(access: Access, ranges: Any, box: Any) -> bool:
+    """Whether an access runs through the whole box of what it reads, index by index."""
+    bare = [s.as_index() for s in access.subscripts]
+    return None not in bare and len(set(bare)) == len(bare) and all(ranges[i] == bounds for i, bounds in zip(bare, box))
 
 
 def _holds(scope: Scope, args: dict[str, Any]) -> bool:

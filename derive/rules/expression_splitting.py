@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from derive.moves import Rule
-from derive.rules.bodies import reads
+from derive.rules.bodies import reads, remembered
 from einalg.access import Access, Padded, unpadded
 from einalg.affine import Affine, Index, affine
 from einalg.errors import RuleError
@@ -21,6 +21,7 @@ MOST_CUTS = 2  # proposed for one index; where nothing suggests one, the middle
 MOST_PHASES = 64  # proposed for a scope
 
 
+@remembered
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Phases of the strides that occur; cuts where a read enters or leaves its box, where a condition changes, and in the middle."""
     yield from _phases(scope)

@@ -14,7 +14,7 @@ import islpy as isl
 import sympy
 
 from derive.moves import Rule
-from derive.rules.bodies import Read, around, holds_everywhere, reads, reduction_at, replace_reduction
+from derive.rules.bodies import Read, around, holds_everywhere, reads, reduction_at, remembered, replace_reduction
 from derive.rules.forms import form, text
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Affine, Index, affine
@@ -29,6 +29,7 @@ MOST_CHOICES = 4  # divisors tried for one access
 MOST_REPEATS = 64  # of an element, on average, in a proposed copy
 
 
+@remembered
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Copies that make a read bare, copies by the digits of its strides, and the parts of products that are worth their own scope."""
     if all(it.extent > 0 for it in scope.iterators) and not isinstance(scope.body, Access):

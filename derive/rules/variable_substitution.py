@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import islpy as isl
 
 from derive.moves import Rule
-from derive.rules.bodies import Read, around, reads, reduction_at, replace_reduction
+from derive.rules.bodies import Read, around, reads, reduction_at, remembered, replace_reduction
 from derive.rules.forms import form, text
 from einalg.access import Access
 from einalg.affine import Affine, FloorDiv, Index, Modulo, affine
@@ -28,6 +28,7 @@ Forms = dict[Index, Affine]
 Map = tuple[Forms, Forms]
 
 
+@remembered
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Skews, splits, merges and shifts of the traversal and of every reduction, and reorders of the traversal."""
     found = list(reads(scope))
