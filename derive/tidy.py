@@ -71,13 +71,16 @@ def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
     for position, inner in enumerate(inner_scopes(scope)):
         if is_copy(inner):
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
-    if is_copy(scope) and len(path) == 1 and _same_axes(scope):
+    if len(path) == 1 and is_copy(scope) and inner_scopes(scope) and _same_axes(scope):
         yield Move(traversal_merging.RULE.name, path, {"inner": 0})
 
 
 def is_copy(scope: Scope) -> bool:
-    """Whether a scope only reads another scope."""
-    return isinstance(scope.body, Access) and isinstance(unpadded(scope.body.base), Scope)
+    """Whether a scope only reads another scope, or another statement."""
+    if not isinstance(scope.body, Access):
+        return False
+    base = unpadded(scope.body.base)
+    return isinstance(base, Scope) or base.role == "intermediate"
 
 
 def _same_axes(scope: Scope) -> bool:
