@@ -31,8 +31,8 @@ log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
-PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
-SHORTLIST = 4  # candidates that are proven, checked and measured
+PROMISING = 12  # candidates by estimate that are proven, or whose kernels are measured one by one
+SHORTLIST = 4  # of these, that are proven, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
@@ -200,9 +200,10 @@ def derivation(
     start = as_program(expression)
     model = Roofline() if backend is None or not measure else calibrated(backend)
     found, stats, explored = search(start, budget, rules, model, progress, ops=ops, executor=executor, seed=seed)
+    most = PROMISING
     if backend is not None and measure:
-        found = promising(found, Measured(model, backend))
-    shortlist = [*[f for f in found if f.moves][:SHORTLIST], *(f for f in found if not f.moves)]
+        found, most = promising(found, Measured(model, backend)), SHORTLIST
+    shortlist = [*[f for f in found if f.moves][:most], *(f for f in found if not f.moves)]
     kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
     if backend is not None and measure:
         kept = _checked(start, kept, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
