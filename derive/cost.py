@@ -146,7 +146,7 @@ def _anonymous(scope: Scope) -> Scope:
 
 
 def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
-    """The roofline of the machine at hand: its rates are measured once, in about 0.2 s, and kept on disk."""
+    """The roofline of the machine at hand: its rates are measured once, within a second or so, and kept on disk."""
     name = hashed("roofline", backend.identity())
     rates = _roofline(_read(cache, name))
     if rates is None:
