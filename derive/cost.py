@@ -78,10 +78,16 @@ def traffic(scope: Scope) -> int:
     return total
 
 
-def total(model: CostModel, kernels: Sequence[Kernel]) -> float:
-    """Seconds of a run of all kernels; what depends on weights and constants alone is done once, and costs no run anything."""
-    once = done_once(kernels)
-    return sum(model.seconds(k) for k in kernels if k.output not in once)
+def total(model: CostModel, kernels: Sequence[Kernel], limit: float = math.inf) -> float:
+    """Seconds of a run of all kernels, or what is known of them once they are above `limit`.
+
+    What depends on weights and constants alone is done once, and costs no run anything.
+    """
+    once, seconds = done_once(kernels), 0.0
+    for kernel in kernels:
+        if kernel.output not in once and seconds <= limit:
+            seconds += model.seconds(kernel)
+    return seconds
 
 
 def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:

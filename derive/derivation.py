@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -211,10 +212,17 @@ def derivation(
 
 
 def promising(found: Sequence[Found], model: CostModel) -> list[Found]:
-    """The cheapest candidates by their estimates and the expression as it is, cheapest first by another model."""
+    """The cheapest candidates by their estimates and the expression as it is, cheapest first by another model.
+
+    A candidate that already costs more than `SHORTLIST` others is not followed up: what is known of it is its cost.
+    """
     ordered = sorted(found, key=lambda f: f.estimate)
-    chosen = [*[f for f in ordered if f.moves][:PROMISING], *(f for f in ordered if not f.moves)]
-    return sorted((replace(f, estimate=total(model, f.kernels)) for f in chosen), key=lambda f: f.estimate)
+    chosen, costs = [], [math.inf] * SHORTLIST
+    for candidate in [f for f in ordered if f.moves][:PROMISING]:
+        cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
+        costs = sorted([*costs, cost])
+        chosen.append(replace(candidate, estimate=cost))
+    return sorted([*chosen, *(f for f in ordered if not f.moves)], key=lambda f: f.estimate)
 
 
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:

@@ -165,8 +165,22 @@ def test_measured_seconds_decide_who_is_promising():
             return 0.1 if kernel is quick[0] else 0.4
 
     ordered = promising(programs, Model())
-    assert [f.estimate for f in ordered] == [0.1, 0.4, 0.4] and ordered[0].kernels is quick
+    assert [f.estimate for f in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick
     assert len(promising([Found(None, quick, (1,), n) for n in range(30)] + programs[2:], Model())) == 13
+
+
+def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
+    cheap, long = kernels("O[i] = A[i]+1", A=(4,)), kernels("T[i] = A[i]*2\nU[i] = T[i]*3\nO[i] = U[i]*4", A=(4,))
+    asked = []
+
+    class Model:
+        def seconds(self, kernel):
+            asked.append(kernel.output)
+            return 1.0
+
+    ordered = promising([*(Found(None, cheap, (1,), 0.1) for _ in range(4)), Found(None, long, (1,), 0.2)], Model())
+    assert asked == ["O"] * 4 + ["T", "U"] and [f.estimate for f in ordered] == [1.0] * 4 + [2.0]
+    assert total(Model(), long) == 3.0
 
 
 def test_this_machine_is_measured():
