@@ -226,12 +226,12 @@ class Scope(Node, Indexable, Basic):
     `where` hold nothing and may be read through `.pad` only; as an output they are 0.
     """
 
-    __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype")
+    __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
     _fields = ("iterators", "where", "body")
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
         node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
-        node._alpha = node._identity = node._domain = node._dtype = None
+        node._alpha = node._identity = node._domain = node._dtype = node._tensors = None
         return node
 
     @property
@@ -275,9 +275,11 @@ class Scope(Node, Indexable, Basic):
     @property
     def tensors(self) -> dict[str, Any]:
         """Every tensor that is read, also by inner scopes, by name."""
-        from einalg.traverse import tensors
+        if self._tensors is None:
+            from einalg.traverse import tensors
 
-        return tensors(self)
+            self._tensors = tensors(self)
+        return dict(self._tensors)
 
     @property
     def identity(self) -> Any:

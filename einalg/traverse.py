@@ -155,11 +155,13 @@ def tensors(scope: Scope) -> dict[str, Tensor]:
     Raises `NotationError` where two different tensors have one name.
     """
     found: dict[str, Tensor] = {}
-    for node in all_scopes(scope):
-        for access in accesses(node.body):
-            base = unpadded(access.base)
-            if isinstance(base, Tensor):
-                add_tensor(found, base)
+    for inner in inner_scopes(scope):
+        for tensor in inner.tensors.values():
+            add_tensor(found, tensor)
+    for access in accesses(scope.body):
+        base = unpadded(access.base)
+        if isinstance(base, Tensor):
+            add_tensor(found, base)
     return found
 
 
