@@ -47,8 +47,9 @@ def _of_body(path: Path, scope: Scope) -> Iterator[Move]:
             yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
     if any(True for _ in reductions(scope.body)):
         yield from _found(path, scope, distribution.RULE)
-        yield from _found(path, scope, summation_splitting.RULE)
         yield from (move for move in _found(path, scope, staging.RULE) if "factors" in move.args)
+    if isinstance(scope.body, Reduce):
+        yield from _found(path, scope, summation_splitting.RULE)
 
 
 def _of_strays(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]:

@@ -187,7 +187,7 @@ class Expansion:
             for listed in near or [[ANOTHER_BODY]]:
                 yield from repairs.repairs(path, scope, listed)
             yield from variations.of_scope(path, scope, self.rules)
-        for path, scope in sums:
+        for path, scope in places(program):
             if not _transforms(scope):
                 yield from variations.merges(path, scope)
         yield from variations.of_program(program, self.rules)

@@ -49,11 +49,21 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
 
 
 def merges(path: Path, scope: Scope) -> Iterator[Move]:
-    """A product that another product reads becomes part of it, so that the factors can be summed in another order."""
-    if _factors(scope):
-        for position, inner in enumerate(inner_scopes(scope)):
-            if _factors(inner) and _factors(scope) + _factors(inner) - 1 <= MOST_FACTORS:
-                yield Move(traversal_merging.RULE.name, path, {"inner": position})
+    """A sum of products that is multiplied again becomes part of that product, whose factors can then be taken in another order."""
+    for position, inner in enumerate(inner_scopes(scope)):
+        if not _factors(inner):
+            continue
+        summed = _factors(scope)
+        if summed and summed + _factors(inner) - 1 <= MOST_FACTORS or (not summed and _scaled(scope.body, inner)):
+            yield Move(traversal_merging.RULE.name, path, {"inner": position})
+
+
+def _scaled(body: Any, inner: Scope) -> bool:
+    """Whether an inner scope is read once for each point, and multiplied by something."""
+    found = [a for a in accesses(body) if a.tensor == inner]
+    if len(found) != 1 or any(True for _ in reductions(body)) or any(s.as_index() is None for s in found[0].subscripts if s.terms):
+        return False
+    return any(isinstance(node, sympy.Mul) and found[0] in node.args and len(node.args) > 1 for node in sympy.preorder_traversal(body))
 
 
 def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
