@@ -14,7 +14,7 @@ from einalg.canonical import key
 from einalg.program import Program, as_program, substitute_tensors
 from einalg.testing import strategies
 
-EXAMPLES = 120
+EXAMPLES = 70
 
 
 ALONE = [r for r in ALL.values() if r.level == "scope" and r.name != "bilinear factorisation"]  # that one meets no random scope
@@ -29,7 +29,7 @@ def test_every_move_on_random_scopes_keeps_every_value(rule):
 @pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
 def test_every_move_on_random_programs_keeps_every_value(rule):
     strategy = siblings() if rule is RULES["expression merging"] else statements()
-    assert check_rule(rule, examples=EXAMPLES, strategy=strategy).moves >= 10
+    assert check_rule(rule, examples=2 * EXAMPLES, strategy=strategy).moves >= 10
 
 
 @st.composite
@@ -74,7 +74,7 @@ def twin_sums(draw):
 
 
 def test_distribution_on_random_pairs_of_sums():
-    assert check_rule(ALL["distribution"], examples=EXAMPLES, strategy=twin_sums()).moves >= 40
+    assert check_rule(ALL["distribution"], examples=EXAMPLES, strategy=twin_sums()).moves >= 20
 
 
 @pytest.mark.parametrize(
