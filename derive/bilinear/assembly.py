@@ -26,7 +26,6 @@ def assembled(scope: Scope, cut: Cut) -> Scope:
     it uses.
     """
     taken = {it.index for it in (*scope.iterators, *summed(scope), *(it for part in cut.kept.values() for it in part))}
-    taken |= {it.index for side in (cut.left, cut.right) for it in side.inside}
     product = Range(fresh_index("p", taken), 0, cut.factorisation.rank)
     outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed(scope)))
     known = {it.index: it for it in (*outer, *inner)}

@@ -229,6 +229,14 @@ def test_the_parts_of_two_axes():
     assert [it.index.name for it in inner.iterators] == ["p", "n", "h1", "t", "c"]
 
 
+def test_sums_of_indices_become_an_axis_where_that_is_no_larger():
+    dense, sparse = (program(f"O[x,w:3] = Sum[r:3,s:2](A[x+r,{k}*w+s]*K[r,s])", A=(9, 12), K=(3, 2)) for k in (1, 5))
+    for start, names in ((dense, ["p", "x1", "t"]), (sparse, ["p", "x1", "w", "s"])):
+        made = inlined(apply(start, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": 2}), ALL))
+        combined = next(s for s in all_scopes(made) if set(s.tensors) == {"A", "F_2_3_U"})
+        assert [it.index.name for it in combined.iterators] == names and ea.prove(start, made).verdict == "proved"
+
+
 def test_moves_replay_from_json_and_programs_from_records():
     made = winograd(CONV, tiles=(4, 3))
     found = list(moves(CONV, [RULE]))
