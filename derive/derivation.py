@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from derive.backend import Backend, Runnable
 from derive.cost import CostModel, Measured, Roofline, calibrated, done_once, total
 from derive.exploration import Explored, Plot
 from derive.history import indented, replay
-from derive.matching import reasons, templates
+from derive.matching import distance_to
 from derive.moves import Move, Rule
 from derive.proof import prove
 from derive.rules import ALL
@@ -32,8 +32,8 @@ log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
-PROMISING = 12  # candidates by estimate that are proven, or whose kernels are measured one by one
-SHORTLIST = 4  # of these, that are proven, checked and measured whole
+PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
+SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
@@ -129,12 +129,12 @@ class Derivation:
         return Plot(self.explored)
 
     def why_not(self, operator: str) -> str:
-        """What separates the expression from an operator, in words."""
+        """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""
         lines = []
         for name, scope in lifted(self.expression).statements:
-            found = min((reasons(scope, t) for t in templates(operator)), key=lambda rs: sum(r.weight for r in rs))
-            lines.append(f"{name} is a {operator}" if not found else f"{name} is not a {operator}:")
-            lines += [f"  - {r.text}" for r in found]
+            found = distance_to(scope, operator)
+            lines.append(f"{name} is a {operator}" if not found.reasons else f"{name} is not a {operator}:")
+            lines += [f"  - {r.text}" for r in found.reasons]
         return "\n".join(lines)
 
     def save(self, path: Any) -> None:
@@ -197,32 +197,30 @@ def derivation(
     executor: Any = None,
     ops: Sequence[str] | None = None,
 ) -> Derivation:
-    """Search, then prove, check and measure the cheapest candidates."""
+    """Search, prove every candidate, then check and measure those that promise most."""
     start = as_program(expression)
     model = Roofline() if backend is None or not measure else calibrated(backend)
     found, stats, explored = search(start, budget, rules, model, progress, ops=ops, executor=executor, seed=seed)
-    most = PROMISING
+    kept = [c for f in found if (c := _proven(start, f, backend, stats)) is not None]
     if backend is not None and measure:
-        found, most = promising(found, Measured(model, backend)), SHORTLIST
-    shortlist = [*[f for f in found if f.moves][:most], *(f for f in found if not f.moves)]
-    kept = [c for f in shortlist if (c := _proven(start, f, backend, stats)) is not None]
-    if backend is not None and measure:
-        kept = _checked(start, kept, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
+        chosen = promising(kept, Measured(model, backend))
+        checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
+        kept = [*checked, *(c for c in kept if not any(c is other for other in chosen))]
     return Derivation(start, _ranked(kept), stats, backend, explored)
 
 
-def promising(found: Sequence[Found], model: CostModel) -> list[Found]:
-    """The cheapest candidates by their estimates and the expression as it is, cheapest first by another model.
+def promising(candidates: Sequence[Candidate], model: CostModel) -> list[Candidate]:
+    """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
 
-    A candidate that already costs more than `SHORTLIST` others is not followed up: what is known of it is its cost.
+    Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
+    known of it is its cost.
     """
-    ordered = sorted(found, key=lambda f: f.estimate)
-    chosen, costs = [], [math.inf] * SHORTLIST
-    for candidate in [f for f in ordered if f.moves][:PROMISING]:
-        cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
-        costs = sorted([*costs, cost])
-        chosen.append(replace(candidate, estimate=cost))
-    return sorted([*chosen, *(f for f in ordered if not f.moves)], key=lambda f: f.estimate)
+    derived = sorted((c for c in candidates if c.moves), key=lambda c: c.cost)[:PROMISING]
+    costs = [math.inf] * SHORTLIST
+    for candidate in derived:
+        candidate.cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
+        costs = sorted([*costs, candidate.cost])
+    return [*sorted(derived, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)]
 
 
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:

@@ -7,40 +7,34 @@ import heapq
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import log2
 from typing import Any
 
-from derive import repairs, variations
-from derive.cost import CostModel, Roofline, operations, total, traffic
+from derive.ahead import Ahead
+from derive.cost import CostModel, Roofline, total
+from derive.expansion import Expansion, is_heavy, transforms, work
 from derive.exploration import Explored
-from derive.matching import Reason, distance, match, plausible, profile_of, reasons
-from derive.moves import Move, Rule, apply, moves
-from derive.places import places, scope_at
+from derive.matching import distance, match
+from derive.moves import Move, Rule
+from derive.places import places
 from derive.rules import ALL
 from derive.rules.spelling import lifted
 from derive.tidy import tidied
-from einalg.access import Access, Constant, unpadded
+from einalg.access import Access
 from einalg.canonical import key
-from einalg.errors import EinalgError, MatchError
+from einalg.errors import MatchError
 from einalg.kernel import EOP, Kernel
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
 from einalg.scope import Scope
-from einalg.settled import is_weight
-from einalg.traverse import accesses, reductions
 
 log = logging.getLogger("einalg")
 
-INTENSITY = 4  # operations that an eOperator may do per byte that it moves
 NEAR, LEVEL = 0.15, 0.25  # weights of a unit of distance and of one more step, beside one doubling of the work, in the order of states
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
-LIGHT = 8  # a scope with so much less arithmetic than the heaviest one is left as it is
-ANOTHER_BODY = Reason("no operator has such a body", 20.0, "body")
-IDEAL = Roofline()
-CLEAN = 0.75  # distance up to which an expression counts as an operator with a layout around it
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class Budget:
     depth: int = 24
     states: int = 400
     seconds: float = 20.0
-    candidates: int = 256
+    candidates: int = 128
     patience: int = 200
     bytes: int = 1 << 30
 
@@ -97,7 +91,6 @@ class _State:
 
 
 Progress = Callable[[Stats], None]
-Successor = tuple[Program, tuple[Move, ...], float]
 
 
 def search(
@@ -144,78 +137,6 @@ def _frozen_garbage() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """The successors of a state: a pure function of its program, which another process may compute."""
-
-    rules: Mapping[str, Rule]
-    templates: tuple[Template, ...]
-
-    def __call__(self, program: Program) -> list[Successor]:
-        found: list[Successor] = []
-        known = {**ALL, **self.rules}
-        for move in self.proposals(program):
-            try:
-                following, tidying = tidied(apply(program, move, known), known)
-            except EinalgError as error:
-                log.debug("%s was proposed but does not apply: %s", move, error)
-                continue
-            gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
-            found.append((following, (move, *tidying), gap))
-        return found
-
-    def proposals(self, program: Program) -> Iterator[Move]:
-        """Every repair of every scope towards the operators it is near; variations of those that are operators already."""
-        seen: set[Move] = set()
-        for move in self._proposals(program):
-            if move.rule in self.rules and move not in seen and not _idle(program, move):
-                seen.add(move)
-                yield move
-
-    def _proposals(self, program: Program) -> Iterator[Move]:
-        sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
-        heaviest = max((operations(scope) for _, scope in sums), default=0)
-        heavy = [(path, scope, self._near(scope)) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not _transforms(scope)]
-        for path, scope, near in heavy:
-            if near and _weight(near[0]) > CLEAN:  # one scope after the other: what is repaired elsewhere does not depend on it
-                for listed in near:
-                    yield from repairs.repairs(path, scope, listed)
-                return
-        for path, scope, near in heavy:
-            for listed in near or [[ANOTHER_BODY]]:
-                yield from repairs.repairs(path, scope, listed)
-            yield from variations.of_scope(path, scope, self.rules)
-        for path, scope in places(program):
-            if not _transforms(scope):
-                yield from variations.merges(path, scope)
-        yield from variations.of_program(program, self.rules)
-        own = [rule for name, rule in self.rules.items() if name not in ALL]
-        yield from moves(program, own)
-
-    def _near(self, scope: Scope) -> list[list[Reason]]:
-        """What separates a scope from each operator that it may become, the nearest first."""
-        return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
-
-
-def _idle(program: Program, move: Move) -> bool:
-    """Whether a sum is split where all that stays outside, or all that goes inside, is of extent 1."""
-    if "outer" not in move.args:
-        return False
-    node = list(reductions(scope_at(program, move.path).body))[move.args["reduction"]]
-    live = {it.index.name for it in node.iterators if it.extent != 1}
-    outer = set(move.args["outer"])
-    return live <= outer or (bool(outer) and not outer & live)
-
-
-def _transforms(scope: Scope) -> bool:
-    """Whether a scope multiplies by constants: one that a factorisation has made."""
-    return any(isinstance(unpadded(a.base), Constant) for a in accesses(scope.body))
-
-
-def _weight(listed: Iterable[Reason]) -> float:
-    return sum(r.weight for r in listed)
 
 
 class _Search:
@@ -318,43 +239,6 @@ STATE_BYTES = 60_000  # that a kept state takes, measured on convolutions
 FAR = 20.0
 
 
-class Ahead:
-    """Successors of states; with an executor those of the states that come next are computed before they are asked for."""
-
-    def __init__(self, executor: Any, expand: Expansion, width: int = 8):
-        self.executor, self.expand, self.width = executor, expand, width
-        self.running: dict[int, Any] = {}
-
-    def __enter__(self) -> Ahead:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        for future in self.running.values():
-            future.cancel()
-
-    def look(self, queue: list[_State]) -> None:
-        """Begin the expansion of the states at the head of the queue."""
-        if self.executor is None:
-            return
-        for state in heapq.nsmallest(self.width, queue):
-            if state.order not in self.running:
-                try:
-                    self.running[state.order] = self.executor.submit(self.expand, state.program)
-                except Exception as error:  # a broken pool: this process goes on by itself
-                    log.warning("the executor takes no more work (%s); the search goes on here", error)
-                    self.executor = None
-                    return
-
-    def successors(self, state: _State) -> list[Successor]:
-        future = self.running.pop(state.order, None)
-        if future is not None:
-            try:
-                return future.result()
-            except Exception as error:  # a worker was lost: its work is done again
-                log.warning("a worker was lost (%s); its work is done here", error)
-        return self.expand(state.program)
-
-
 def _shape_key(kernel: Kernel) -> Any:
     assert kernel.scope is not None
     return key(kernel.scope)
@@ -375,27 +259,11 @@ def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
     return None
 
 
-def is_heavy(scope: Scope) -> bool:
-    return operations(scope) > INTENSITY * traffic(scope)
-
-
-def work(program: Program) -> float:
-    """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
-    return sum(_ideal(scope) for _, scope in places(program))
-
-
-def _ideal(scope: Scope) -> float:
-    if all(is_weight(t) or isinstance(t, Constant) for t in scope.tensors.values()):
-        return 0.0  # computed once, ahead
-    rate = IDEAL.library if any(True for _ in reductions(scope.body)) else IDEAL.generated
-    return IDEAL.call + max(operations(scope) / rate, traffic(scope) / IDEAL.bandwidth)
-
-
 def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:
     """A kernel for each statement of a flat program: the operator that it is, or an eOperator."""
     return tuple(_kernel(name, scope, templates) for name, scope in program.statements)
 
 
 def _kernel(name: str, scope: Scope, templates: Sequence[Template]) -> Kernel:
-    found = None if _transforms(scope) else match(scope, name, templates)
+    found = None if transforms(scope) else match(scope, name, templates)
     return found or Kernel(EOP, {it.index.name: it.extent for it in scope.iterators}, tuple(scope.tensors), name, scope=scope)

@@ -11,13 +11,15 @@ from derive import derivation as _derivation
 from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
+from derive.matching import Distance, distance_to
 from derive.moves import Move, Rule
 from derive.progress import shown
 from derive.proof import Proof, prove
+from derive.rules.spelling import lifted
 from derive.search import Budget
 from einalg.errors import DeviceError, NotationError
 from einalg.kernel import Kernel
-from einalg.program import Program, in_double
+from einalg.program import Program, as_program, in_double
 
 TARGETS = ("cpu",)
 _REPEATS = 5  # at least; more until `_SECONDS` are spent
@@ -139,4 +141,20 @@ def derive(
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
 
 
-__all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "prove", "rule"]
+def distance(expr: Any, operator: str) -> Distance:
+    """The expression distance from an operator (design §7): a number, 0 exactly when `expr` is one, with its `reasons`.
+
+    Of a program, the statement that is nearest counts. Raises `MatchError` for an operator that has no template.
+
+    >>> import einalg as ea
+    >>> conv = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r]", A=(1, 8, 16), K=(4, 8, 3))
+    >>> ea.distance(conv, "conv1d")
+    0: it is a conv1d
+    >>> ea.distance(conv, "matmul")
+    6 from a matmul:
+      - the subscript h + r - 1 of A is not a bare index
+    """
+    return min(distance_to(scope, operator) for _, scope in lifted(as_program(expr)).statements)
+
+
+__all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "distance", "prove", "rule"]

@@ -4,12 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from derive.matching.match import plausible, profile_of, reasons
+from derive.matching.match import plausible, profile_of, reasons, templates
 from derive.matching.unify import Reason
 from einalg.access import Access
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.scope import Scope
 from einalg.traverse import reductions
+
+
+class Distance(float):
+    """About how many rule applications separate an expression from an operator, with the `reasons`; 0 exactly when it is one."""
+
+    reasons: tuple[Reason, ...]
+    operator: str
+
+    def __new__(cls, operator: str, reasons: Iterable[Reason]) -> Distance:
+        listed = tuple(reasons)
+        found = super().__new__(cls, sum(r.weight for r in listed))
+        found.reasons, found.operator = listed, operator
+        return found
+
+    def __str__(self) -> str:
+        if not self.reasons:
+            return f"0: it is a {self.operator}"
+        return "\n".join([f"{float(self):g} from a {self.operator}:", *(f"  - {r.text}" for r in self.reasons)])
+
+    __repr__ = __str__
+
+
+def distance_to(scope: Scope, operator: str) -> Distance:
+    """The distance of one scope from an operator, for the template of it that is nearest; `MatchError` for an unknown operator."""
+    return min(Distance(operator, reasons(scope, t)) for t in templates(operator))
+
 
 WRAPPER = 0.5  # weight of a scope that only copies another one
 FAR = 20.0

@@ -147,10 +147,8 @@ def normal(scope: Scope) -> Scope:
     return scope
 
 
-def _all_iterators(scope: Scope) -> Iterator[Range]:
-    yield from scope.iterators
-    for node in reductions(scope.body):
-        yield from node.iterators
+def _all_iterators(scope: Scope) -> list[Range]:
+    return [*scope.iterators, *(it for node in reductions(scope.body) for it in node.iterators)]
 
 
 def _from_zero(it: Range) -> tuple[list[Range], Affine] | None:

@@ -1,0 +1,120 @@
+"""Expansion: the states that follow a state of the search, by repairs and variations (design §8)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from derive import repairs, variations
+from derive.cost import Roofline, operations, traffic
+from derive.matching import Reason, distance, plausible, profile_of, reasons
+from derive.moves import Move, Rule, apply, moves
+from derive.places import places, scope_at
+from derive.rules import ALL
+from derive.tidy import tidied
+from einalg.access import Constant, unpadded
+from einalg.errors import EinalgError
+from einalg.ops.templates import Template
+from einalg.program import Program
+from einalg.scope import Scope
+from einalg.settled import is_weight
+from einalg.traverse import accesses, reductions
+
+log = logging.getLogger("einalg")
+
+INTENSITY = 4  # operations that an eOperator may do per byte that it moves
+LIGHT = 8  # a scope with so much less arithmetic than the heaviest one is left as it is
+ANOTHER_BODY = Reason("no operator has such a body", 20.0, "body")
+CLEAN = 0.75  # distance up to which an expression counts as an operator with a layout around it
+IDEAL = Roofline()
+
+Successor = tuple[Program, tuple[Move, ...], float]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The successors of a state: a pure function of its program, which another process may compute."""
+
+    rules: Mapping[str, Rule]
+    templates: tuple[Template, ...]
+
+    def __call__(self, program: Program) -> list[Successor]:
+        found: list[Successor] = []
+        known = {**ALL, **self.rules}
+        for move in self.proposals(program):
+            try:
+                following, tidying = tidied(apply(program, move, known), known)
+            except EinalgError as error:
+                log.debug("%s was proposed but does not apply: %s", move, error)
+                continue
+            gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
+            found.append((following, (move, *tidying), gap))
+        return found
+
+    def proposals(self, program: Program) -> Iterator[Move]:
+        """Every repair of every scope towards the operators it is near; variations of those that are operators already."""
+        seen: set[Move] = set()
+        for move in self._proposals(program):
+            if move.rule in self.rules and move not in seen and not _idle(program, move):
+                seen.add(move)
+                yield move
+
+    def _proposals(self, program: Program) -> Iterator[Move]:
+        sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
+        heaviest = max((operations(scope) for _, scope in sums), default=0)
+        heavy = [(path, scope, self._near(scope)) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not transforms(scope)]
+        for path, scope, near in heavy:
+            if near and _weight(near[0]) > CLEAN:  # one scope after the other: what is repaired elsewhere does not depend on it
+                for listed in near:
+                    yield from repairs.repairs(path, scope, listed)
+                return
+        for path, scope, near in heavy:
+            for listed in near or [[ANOTHER_BODY]]:
+                yield from repairs.repairs(path, scope, listed)
+            yield from variations.of_scope(path, scope, self.rules)
+        for path, scope in places(program):
+            if not transforms(scope):
+                yield from variations.merges(path, scope)
+        yield from variations.of_program(program, self.rules)
+        own = [rule for name, rule in self.rules.items() if name not in ALL]
+        yield from moves(program, own)
+
+    def _near(self, scope: Scope) -> list[list[Reason]]:
+        """What separates a scope from each operator that it may become, the nearest first."""
+        return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
+
+
+def _idle(program: Program, move: Move) -> bool:
+    """Whether a sum is split where all that stays outside, or all that goes inside, is of extent 1."""
+    if "outer" not in move.args:
+        return False
+    node = list(reductions(scope_at(program, move.path).body))[move.args["reduction"]]
+    live = {it.index.name for it in node.iterators if it.extent != 1}
+    outer = set(move.args["outer"])
+    return live <= outer or (bool(outer) and not outer & live)
+
+
+def transforms(scope: Scope) -> bool:
+    """Whether a scope multiplies by constants: one that a factorisation has made."""
+    return any(isinstance(unpadded(a.base), Constant) for a in accesses(scope.body))
+
+
+def _weight(listed: Iterable[Reason]) -> float:
+    return sum(r.weight for r in listed)
+
+
+def is_heavy(scope: Scope) -> bool:
+    return operations(scope) > INTENSITY * traffic(scope)
+
+
+def work(program: Program) -> float:
+    """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
+    return sum(_ideal(scope) for _, scope in places(program))
+
+
+def _ideal(scope: Scope) -> float:
+    if all(is_weight(t) or isinstance(t, Constant) for t in scope.tensors.values()):
+        return 0.0  # computed once, ahead
+    rate = IDEAL.library if any(True for _ in reductions(scope.body)) else IDEAL.generated
+    return IDEAL.call + max(operations(scope) / rate, traffic(scope) / IDEAL.bandwidth)
