@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -215,12 +216,23 @@ def promising(candidates: Sequence[Candidate], model: CostModel) -> list[Candida
     Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
     known of it is its cost.
     """
-    derived = sorted((c for c in candidates if c.moves), key=lambda c: c.cost)[:PROMISING]
+    derived = _varied(sorted((c for c in candidates if c.moves), key=lambda c: c.cost))[:PROMISING]
     costs = [math.inf] * SHORTLIST
     for candidate in derived:
         candidate.cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
         costs = sorted([*costs, candidate.cost])
     return [*sorted(derived, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)]
+
+
+def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:
+    """The first of every set of operators, then the second of every set, …: an estimate that is wrong is wrong for a whole set."""
+    seen: Counter[Any] = Counter()
+    turns = []
+    for position, candidate in enumerate(ordered):
+        operators = frozenset(k.op for k in candidate.kernels)
+        turns.append((seen[operators], position, candidate))
+        seen[operators] += 1
+    return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _ranked(candidates: list[Candidate]) -> list[Candidate]:
