@@ -97,6 +97,8 @@ class Program(Node, Basic):
             else:
                 ranges = ", ".join(map(str, scope.iterators)) or "()"
                 lines.append(f"{name}[{ranges}] = {printer._print(scope.body)}{where_text((), printer)}")
+        if self.outputs != _unread(self.statements):
+            lines.append(", ".join(self.outputs))
         return "\n".join(lines)
 
     def __str__(self) -> str:

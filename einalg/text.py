@@ -22,7 +22,8 @@ STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](
 def parse(text: str, **tensors: Any) -> Any:
     """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each free name.
 
-    One statement or expression gives a scope, several lines a program. Raises `NotationError` with a caret under the
+    One statement or expression gives a scope, several lines a program, whose outputs are the statements that no other reads, or
+    those that a last line names: `h, c`. Raises `NotationError` with a caret under the
     place, or `RangeError` where the ranges do not fit.
 
     >>> parse("O[n,f] += A[n,c] * K[f,c]", A=(8, 3), K=(4, 3)).shape
@@ -73,11 +74,24 @@ class _Statements:
         if len(module.body) == 1 and isinstance(module.body[0], ast.Expr) and not isinstance(module.body[0].value, ast.Compare):
             return self.expression(module.body[0])
         statements: list[tuple[str, Scope]] = []
-        for node in module.body:
+        *_, last = module.body
+        outputs = _names(last)
+        for node in module.body if outputs is None else module.body[:-1]:
             name, scope = self.statement(node)
             statements.append((name, scope))
             self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
+        if outputs is not None:
+            return self.with_outputs(statements, last, outputs)
         return statements[0][1] if len(statements) == 1 else Program(statements)
+
+    def with_outputs(self, statements: list[tuple[str, Scope]], node: ast.stmt, outputs: list[str]) -> Program:
+        unknown = [name for name in outputs if name not in self.scopes]
+        if unknown:
+            known = ", ".join(self.scopes) or "none"
+            raise self.source.error(node, f"the last line names the results, but there is no statement {unknown[0]}\n  the statements: {known}")
+        if len(set(outputs)) < len(outputs):
+            raise self.source.error(node, "the last line names a result twice\n  name each once")
+        return Program(statements, outputs)
 
     def expression(self, node: ast.Expr) -> Scope:
         value = Reader(self.source, self.tensors, node).value(node.value)
@@ -124,6 +138,15 @@ class _Statements:
             message = f"index {loose[0]} is on the right only\n  use += to sum over it, or add it to the left: [{ranges}]"
             raise self.source.error(reader.place(loose[0]), message)
         return reader.guard(node, build_scope, iterators, body)
+
+
+def _names(node: ast.stmt) -> list[str] | None:
+    """The names of a line that consists of names, or None."""
+    if not isinstance(node, ast.Expr):
+        return None
+    parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if names and len(names) == len(parts) else None
 
 
 def _unbound(body: Any, bound: set[Index]) -> list[Index]:

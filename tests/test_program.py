@@ -131,3 +131,25 @@ def test_inlining_keeps_the_values(data: st.DataObject) -> None:
         scope = inlined(made, name)
         known = {t: a for t, a in arrays.items() if t in scope.tensors}
         np.testing.assert_array_equal(ea.evaluate(scope, **known), values[name] if isinstance(values, dict) else values)
+
+
+def test_the_last_line_names_results_that_other_statements_read() -> None:
+    made = ea.parse("T[i] = 2*A[i]\nO[i] = T[i] + 1\nO, T", A=(3,))
+    assert made.outputs == ("O", "T") and str(made).endswith("\nO, T")
+    assert ea.parse(str(made), A=(3,)) == made
+    assert ea.parse("T[i] = A[i]\nT", A=(3,)).outputs == ("T",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("T[i] = A[i]\nT, U", "there is no statement U"), ("T[i] = A[i]\nT, T", "names a result twice"), ("T\nT[i] = A[i]", "this has no name")],
+)
+def test_a_last_line_that_names_no_results(text: str, why: str) -> None:
+    with pytest.raises(NotationError, match=why):
+        ea.parse(text, A=(3,))
+
+
+def test_a_cell_of_several_results_reads_back() -> None:
+    sizes = {"x": (2, 3), "h": (2, 4), "c": (2, 4), "w_ih": (16, 3), "w_hh": (16, 4)}
+    cell = ea.ops.lstm_cell(*(ea.tensor(name, shape) for name, shape in sizes.items()))
+    assert len(cell.outputs) == 2 and ea.parse(str(cell), **cell.tensors) == cell
