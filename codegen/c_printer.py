@@ -9,7 +9,7 @@ from math import inf, isinf, isnan, prod
 from typing import Any
 
 from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_helper, vector_declarations
-from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Put, Ref, Statement, Value, walk
+from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Put, Ref, Statement, Sync, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
 from einalg.errors import CodegenError
@@ -28,7 +28,7 @@ def c_source(functions: Sequence[Function]) -> str:
 
     The entry takes the inputs in order, then the output.
     """
-    printers = [_Printer(function, position) for position, function in enumerate(functions)]
+    printers = [Printer(function, position) for position, function in enumerate(functions)]
     texts = [printer.function() for printer in printers]
     helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
     uses_half = any(b.dtype == "f16" for f in functions for b in (*f.inputs, f.output))
@@ -61,24 +61,27 @@ def _numbers(form: Affine) -> Iterator[int]:
 
 
 @dataclass
-class _Names:
+class Names:
     """C identifiers for names of tensors and indices: the same wherever C allows it."""
 
     given: dict[tuple[str, str], str] = field(default_factory=dict)
+    reserved: frozenset[str] = RESERVED
 
     def __call__(self, kind: str, name: str) -> str:
         if (kind, name) not in self.given:
             plain = "".join(ch if ch.isascii() else f"u{ord(ch):x}" for ch in name)
-            while plain in RESERVED or plain in self.given.values() or plain.startswith("kernel_") or plain.endswith(tuple(C_TYPES)):
+            while plain in self.reserved or plain in self.given.values() or plain.startswith("kernel_") or plain.endswith(tuple(C_TYPES)):
                 plain += "_"
             self.given[kind, name] = plain
         return self.given[kind, name]
 
 
-class _Printer:
+class Printer:
+    """One kernel as C."""
+
     def __init__(self, function: Function, position: int):
         self.source, self.position = function, position
-        self.names = _Names()
+        self.names = Names()
         self.helpers: set[str] = set()
         self.index = index_type(function)
         self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
@@ -129,6 +132,8 @@ class _Printer:
             return self.branch(statement, "if")
         if isinstance(statement, Put):
             return self.line(self.put(statement))
+        if isinstance(statement, Sync):
+            return  # the threads are steps of a loop, one after the other
         buf = statement.buf
         self.line(f"{C_TYPES[buf.dtype]} {self.names('buf', buf.name)}{''.join(f'[{n}]' for n in buf.shape)};")
 

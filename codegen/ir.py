@@ -137,7 +137,14 @@ class If:
     orelse: tuple[Statement, ...] = ()
 
 
-Statement = Alloc | Put | For | If
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Wait for the other threads of the `block`, or of the `warp`. Schedules write none: `codegen.cuda_barriers` infers them."""
+
+    scope: str = "block"
+
+
+Statement = Alloc | Put | For | If | Sync
 
 
 @dataclass(frozen=True, slots=True)

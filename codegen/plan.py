@@ -74,8 +74,8 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
     if not quotients and not large:
-        free = not any(True for _ in conditions) and not _numbers(scope)
-        while free and _merge_last(plan, scope):
+        free = not any(True for _ in conditions) and not has_numbers(scope)
+        while free and merge_last(plan, scope, 64):
             pass
         _tile(plan, scope, schedule.tile)
     return plan
@@ -139,7 +139,7 @@ def _split(plan: Plan, it: Iterator, quotients: Sequence[tuple[int, bool, int]],
 # Neighbours in memory.
 
 
-def _numbers(scope: Scope) -> bool:
+def has_numbers(scope: Scope) -> bool:
     """Whether an index stands in a body as a number."""
     found = False
 
@@ -158,9 +158,9 @@ def _numbers(scope: Scope) -> bool:
     return found
 
 
-def _merge_last(plan: Plan, scope: Scope) -> bool:
-    """Make the two innermost loops one, where the inner one is short and every tensor is walked in one stride."""
-    if len(plan.output) < 2 or plan.output[-1].extent >= 64:
+def merge_last(plan: Plan, scope: Scope, longest: float) -> bool:
+    """Make the two innermost loops one, where the inner one is shorter than `longest` and every tensor is walked in one stride."""
+    if len(plan.output) < 2 or plan.output[-1].extent >= longest:
         return False
     one, two = plan.output[-2:]
     for access in accesses(scope.body):

@@ -181,13 +181,13 @@ def hoist(source: Source, body: Any, block: Block, conditional: bool) -> None:
         if reduce in block.results:
             continue
         free = {i for index in reduce.free_symbols for i in block.place.form(affine(index)).indices}
-        if free <= block.place.bound and not (conditional and not _reads_inside(reduce, block.place)):
+        if free <= block.place.bound and not (conditional and not reads_inside(reduce, block.place)):
             reduced(source, reduce, block)
         else:
             hoist(source, reduce.body, block, True)
 
 
-def _reads_inside(reduce: Reduce, place: Place) -> bool:
+def reads_inside(reduce: Reduce, place: Place) -> bool:
     """Whether every read is inside its box for all values of the indices, whatever the conditions say."""
     for access in accesses(reduce.body):
         for form, (low, high) in zip(access.subscripts, padded_box(access.base)):
