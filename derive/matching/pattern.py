@@ -164,9 +164,6 @@ def pattern(template: Template) -> Pattern:
     return Pattern(template)
 
 
-Template.__hash__ = lambda self: hash((self.name, self.definition))  # type: ignore[method-assign]
-
-
 def named(row: Row, names: list[str]) -> Row:
     return frozenset(place if place == OUTPUT else names[place] for place in row)
 

@@ -37,7 +37,7 @@ class Free:
         return tuple(flat) if self.axes else flat[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
     """The operator `name` as `einalg.ops.<definition>`: `operands` gives a letter for each of their axes, `free` what is solved for.
 
@@ -50,6 +50,12 @@ class Template:
     free: tuple[Free, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     batch: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and (self.name, self.definition) == (other.name, other.definition)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.definition))
 
     def settings(self) -> dict[Setting, int]:
         """Every integer to solve for, with its least value."""
