@@ -43,6 +43,8 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
                     return result
             raise RuleError(f"{name} has no result for {args} here")
 
+        for part in (find, rewrite):  # a rule at the top level of a module travels to other processes by its place there
+            part.__module__, part.__qualname__ = function.__module__, f"{function.__qualname__}.{part.__name__}"
         return Rule(name, before, after, requires, find, rewrite, section="user's rule")
 
     return made

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from derive.exploration import Explored, Plot
 from derive.history import indented, replay
 from derive.matching import distance_to
 from derive.moves import Move, Rule
+from derive.parallel import ordered_map
 from derive.proof import prove
 from derive.rules import ALL
 from derive.rules.spelling import lifted
@@ -202,7 +204,7 @@ def derivation(
     start = as_program(expression)
     model = Roofline() if backend is None or not measure else calibrated(backend)
     found, stats, explored = search(start, budget, rules, model, progress, ops=ops, executor=executor, seed=seed)
-    kept = [c for f in found if (c := _proven(start, f, backend, stats)) is not None]
+    kept = _proven(start, found, backend, stats, executor)
     if backend is not None and measure:
         chosen = promising(kept, Measured(model, backend))
         checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
@@ -243,12 +245,22 @@ def _ranked(candidates: list[Candidate]) -> list[Candidate]:
     return [*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]]
 
 
-def _proven(start: Program, found: Found, backend: Backend | None, stats: Stats) -> Candidate | None:
-    verdict = "proved" if not found.moves else prove(start, found.program).verdict
-    if verdict == "different":
-        stats.rejected["not equal to the original"] += 1
-        return None
-    return Candidate(found.program, found.kernels, found.moves, found.estimate, verdict, backend=backend)
+def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:
+    """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
+    derived = [f.program for f in found if f.moves]
+    verdicts = iter(ordered_map(executor, partial(_verdict, start), derived))
+    kept = []
+    for f in found:
+        verdict = next(verdicts) if f.moves else "proved"
+        if verdict == "different":
+            stats.rejected["not equal to the original"] += 1
+        else:
+            kept.append(Candidate(f.program, f.kernels, f.moves, f.estimate, verdict, backend=backend))
+    return kept
+
+
+def _verdict(start: Program, program: Program) -> str:
+    return prove(start, program).verdict
 
 
 def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int, accuracy: float) -> list[Candidate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from derive import repairs, variations
 from derive.cost import Roofline, operations, traffic
@@ -15,7 +16,7 @@ from derive.rules import ALL
 from derive.tidy import tidied
 from einalg.access import Constant, unpadded
 from einalg.errors import EinalgError
-from einalg.ops.templates import Template
+from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program
 from einalg.scope import Scope
 from einalg.settled import is_weight
@@ -38,6 +39,12 @@ class Expansion:
 
     rules: Mapping[str, Rule]
     templates: tuple[Template, ...]
+
+    def __reduce__(self) -> Any:
+        """What is known everywhere travels by name and number."""
+        rules = tuple(name if ALL.get(name) is rule else (name, rule) for name, rule in self.rules.items())
+        numbers = {id(template): number for number, template in enumerate(TEMPLATES)}
+        return _arrived, (rules, tuple(numbers.get(id(template), template) for template in self.templates))
 
     def __call__(self, program: Program) -> list[Successor]:
         found: list[Successor] = []
@@ -83,6 +90,11 @@ class Expansion:
     def _near(self, scope: Scope) -> list[list[Reason]]:
         """What separates a scope from each operator that it may become, the nearest first."""
         return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
+
+
+def _arrived(rules: Iterable[Any], templates: Iterable[Any]) -> Expansion:
+    known = dict((entry, ALL[entry]) if isinstance(entry, str) else entry for entry in rules)
+    return Expansion(known, tuple(TEMPLATES[t] if isinstance(t, int) else t for t in templates))
 
 
 def _idle(program: Program, move: Move) -> bool:

@@ -43,6 +43,10 @@ class Attempt:
             return Outcome(error=error)
 
 
+class Lost(Exception):
+    """An executor did not do some work, for a reason of its own: the work is to be done again."""
+
+
 def ordered_map(executor: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The function's results in the order of the items, computed by an executor, or here where it is None.
 
@@ -69,15 +73,31 @@ def _submitted(executor: Any, attempt: Attempt, items: dict[int, Any]) -> tuple[
     futures, done, reasons = {}, {}, []
     try:
         for position, item in items.items():
-            futures[position] = executor.submit(attempt, item)
-    except Exception as error:  # a broken, closed or unreachable executor
-        reasons.append(_told(error))
+            futures[position] = begun(executor, attempt, item)
+    except Lost as loss:
+        reasons.append(str(loss))
     for position, future in futures.items():
         try:
-            done[position] = future.result()
-        except (Exception, CancelledError) as error:
-            reasons.append(_told(error))
+            done[position] = outcome(future)
+        except Lost as loss:
+            reasons.append(str(loss))
     return done, reasons[0] if reasons else ""
+
+
+def begun(executor: Any, attempt: Attempt, item: Any) -> Any:
+    """A future of the attempt; `Lost` where the executor is broken, closed or out of reach."""
+    try:
+        return executor.submit(attempt, item)
+    except Exception as error:
+        raise Lost(_told(error)) from error
+
+
+def outcome(future: Any) -> Outcome:
+    """What the attempt of a future came to; `Lost` where it did not come back: a worker that was killed, a value that does not travel."""
+    try:
+        return future.result()
+    except (Exception, CancelledError) as error:
+        raise Lost(_told(error)) from error
 
 
 def _told(error: BaseException) -> str:

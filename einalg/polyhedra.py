@@ -6,6 +6,7 @@ from collections.abc import Iterator as PyIterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import RLock
 
 import islpy as isl
 
@@ -16,20 +17,22 @@ from einalg.errors import RuleError
 from einalg.scope import Constraint, Iterator
 
 OPERATIONS = 2_000_000  # about a second of isl's time
+_ASKING = RLock()  # the count of operations belongs to isl's context, which all threads share
 
 
 @contextmanager
 def bounded(operations: int = OPERATIONS) -> PyIterator[None]:
-    """Give up with `isl.Error` after that many isl operations, so that no question can blow up."""
+    """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One thread at a time asks."""
     context = isl.DEFAULT_CONTEXT
-    before = context.get_max_operations()
-    context.reset_operations()
-    context.set_max_operations(operations)
-    try:
-        yield
-    finally:
-        context.set_max_operations(before)
+    with _ASKING:
+        before = context.get_max_operations()
         context.reset_operations()
+        context.set_max_operations(operations)
+        try:
+            yield
+        finally:
+            context.set_max_operations(before)
+            context.reset_operations()
 
 
 class Space:
