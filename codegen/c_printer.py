@@ -79,6 +79,9 @@ class Names:
 class Printer:
     """One kernel as C."""
 
+    types = C_TYPES
+    loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
+
     def __init__(self, function: Function, position: int):
         self.source, self.position = function, position
         self.names = Names()
@@ -106,7 +109,7 @@ class Printer:
         inner = "" if buf.name in self.flat else "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
         name = self.names("buf", buf.name)
         target = f"(*restrict {name}){inner}" if inner else f"*restrict {name}"
-        return f"{'const ' if read else ''}{C_TYPES[buf.dtype]} {target}"
+        return f"{'const ' if read else ''}{self.types[buf.dtype]} {target}"
 
     # Statements.
 
@@ -120,7 +123,7 @@ class Printer:
                 skip = False
             elif isinstance(statement, Alloc) and isinstance(after, Put) and after.ref.buf == statement.buf and after.op == "=":
                 name, value = self.names("buf", statement.buf.name), self.operand(after.value, computed(statement.buf.dtype))
-                self.line(f"{C_TYPES[statement.buf.dtype]} {name} = {value};")
+                self.line(f"{self.types[statement.buf.dtype]} {name} = {value};")
                 skip = True
             else:
                 self.statement(statement)
@@ -142,8 +145,8 @@ class Printer:
         value = self.operand(put.value, dtype)
         if put.op in ("max", "min"):
             return f"{ref} = {self.call(put.op, dtype)}({ref}, {value});"
-        if put.ref.dtype == "f16":
-            value = f"store_half({value})"
+        if put.ref.dtype in self.stores:
+            value = f"{self.stores[put.ref.dtype]}({value})"
         elif put.ref.dtype == "bool" and put.value.dtype != "bool":
             value = f"({value}) != 0"
         return f"{ref} {put.op} {value};"
@@ -254,7 +257,7 @@ class Printer:
             return f"{name}[0]" if ref.buf.space == "global" else name
         if len(ref.buf.shape) < len(self.shapes.get(ref.buf.name, ())) and ref.buf.name not in self.flat:
             read = "" if ref.buf.name == self.source.output.name else "const "
-            name = f"(({read}{C_TYPES[ref.buf.dtype]} *){name})"
+            name = f"(({read}{self.types[ref.buf.dtype]} *){name})"
         return name + "".join(f"[{self.form(s)}]" for s in ref.subscripts)
 
     def expression(self, value: Value) -> str:
@@ -268,10 +271,10 @@ class Printer:
         text, own = self.text(value)
         if isinstance(value, IndexNumber) and dtype == value.dtype != C_INDEX[self.index]:
             return _bracketed(f"(int64_t){_bracketed(text, own, UNARY)}", UNARY, binds)
-        if value.dtype == "f16":
-            text, own = f"load_half({text})", ATOM
+        if value.dtype in self.loads:
+            text, own = f"{self.loads[value.dtype]}({text})", ATOM
         if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):
-            text, own = f"({C_TYPES[dtype]}){_bracketed(text, own, UNARY)}", UNARY
+            text, own = f"({self.types[dtype]}){_bracketed(text, own, UNARY)}", UNARY
         return _bracketed(text, own, binds)
 
     def text(self, value: Value) -> Text:
