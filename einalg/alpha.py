@@ -15,32 +15,13 @@ import sympy
 from einalg.access import Access, Padded
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.scope import Constraint, Reduce, Scope
+from einalg.stored import Stored, stored
 
 COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
-MOST_STORED = 1_000_000  # beyond it sharing starts anew; identities stay equal, comparing them costs more
 Names = Mapping[Index, int]
 
 
-class Identity(tuple[Any, ...]):
-    """A nested tuple that knows its hash."""
-
-    def __hash__(self) -> int:
-        cached = self.__dict__.get("hash")
-        if cached is None:
-            cached = self.__dict__["hash"] = tuple.__hash__(self)
-        return cached
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (hash(self) == hash(other) and tuple.__eq__(self, other) is True)  # type: ignore[arg-type]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-
-_STORED: dict[Identity, Identity] = {}
-
-
-def identity(scope: Scope) -> Identity:
+def identity(scope: Scope) -> Stored:
     """The identity of a scope, stored once.
 
     >>> import einalg as ea
@@ -49,11 +30,8 @@ def identity(scope: Scope) -> Identity:
     >>> identity(ea.L[i, j](A[i]*B[j])) is identity(ea.L[y, x](B[x]*A[y]))
     True
     """
-    if len(_STORED) > MOST_STORED:
-        _STORED.clear()
     names = {it.index: k for k, it in enumerate(scope.iterators)}
-    made = Identity((scope.box, _conditions(scope.where, names), _body(scope.body, names, len(names))))
-    return _STORED.setdefault(made, made)
+    return stored(scope.box, _conditions(scope.where, names), _body(scope.body, names, len(names)))
 
 
 def _body(body: Any, names: Names, depth: int) -> Any:

@@ -16,42 +16,18 @@ from einalg.access import Access, Constant, Padded, Tensor
 from einalg.affine import Affine, Index, IndexArithmetic, affine
 from einalg.program import Program
 from einalg.scope import Constraint, Iterator, Reduce, Scope
+from einalg.stored import Stored, stored
 from einalg.traverse import accesses, reductions
 
 Names = Mapping[Index, Affine]
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
 
 
-class Key(tuple[Any, ...]):
-    """A nested tuple that is stored once, so that comparing and hashing shared parts costs nothing."""
-
-    def __hash__(self) -> int:
-        cached = self.__dict__.get("hash")
-        if cached is None:
-            cached = self.__dict__["hash"] = tuple.__hash__(self)
-        return cached
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or tuple.__eq__(self, other) is True  # type: ignore[arg-type]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-
-_STORED: dict[Key, Key] = {}
-_KNOWN: dict[Any, Key] = {}  # of scopes that read no statement, by identity
+_KNOWN: dict[Any, Stored] = {}  # of scopes that read no statement, by identity
 _MOST_KNOWN = 100_000
-_MOST_STORED = 1_000_000  # beyond it sharing starts anew; keys stay equal, comparing them costs more
 
 
-def _stored(*parts: Any) -> Key:
-    if len(_STORED) > _MOST_STORED:
-        _STORED.clear()
-    made = Key(parts)
-    return _STORED.setdefault(made, made)
-
-
-def key(expression: Scope | Program) -> Key:
+def key(expression: Scope | Program) -> Stored:
     """The canonical key of a scope or a program.
 
     >>> import einalg as ea
@@ -63,15 +39,15 @@ def key(expression: Scope | Program) -> Key:
     if isinstance(expression, Scope):
         return _Keys({}).scope(expression, keep_units=True)
     keys = _Keys(dict(expression.statements))
-    return _stored("program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs))
+    return stored("program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs))
 
 
 class _Keys:
     def __init__(self, statements: Mapping[str, Scope]):
         self.statements = statements
-        self.known: dict[Any, Key] = {}
+        self.known: dict[Any, Stored] = {}
 
-    def scope(self, scope: Scope, keep_units: bool = False) -> Key:
+    def scope(self, scope: Scope, keep_units: bool = False) -> Stored:
         """`keep_units` keeps the unit axes of an output; in an inner scope nothing can tell them."""
         known = _KNOWN if self._is_closed(scope) else self.known
         memo = known.get((scope.identity, keep_units))
@@ -79,7 +55,7 @@ class _Keys:
             kept = [it for it in scope.iterators if keep_units or it.extent != 1]
             names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
             extents = tuple(it.extent for it in kept)
-            memo = _stored("L", extents, _conditions(scope.where, names), self.body(scope.body, names, len(scope.iterators)))
+            memo = stored("L", extents, _conditions(scope.where, names), self.body(scope.body, names, len(scope.iterators)))
             if len(known) >= _MOST_KNOWN:
                 known.clear()
             known[scope.identity, keep_units] = memo
@@ -89,7 +65,7 @@ class _Keys:
         """Whether a scope reads no statement, so that its key is the same in every program."""
         return len(self.statements) < 2 or self.statements.keys().isdisjoint(scope.tensors)
 
-    def body(self, body: Any, names: Names, depth: int) -> Key:
+    def body(self, body: Any, names: Names, depth: int) -> Stored:
         if isinstance(body, Access):
             return self.access(body, names)
         if isinstance(body, Reduce):
@@ -97,15 +73,15 @@ class _Keys:
         if isinstance(body, (IndexArithmetic, sympy.Add, sympy.Mul)):
             indices, others = _index_terms(body)
             if indices.terms:
-                number = _stored("index", indices.substitute(names).sort_tuple)
-                return _stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)])) if others else number
+                number = stored("index", indices.substitute(names).sort_tuple)
+                return stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)])) if others else number
         operands = body.args  # pyright: ignore[reportAttributeAccessIssue]
         if not operands:
             return _constant(body)
         parts = [self.body(a, names, depth) for a in operands]
-        return _stored(type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts))
+        return stored(type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts))
 
-    def access(self, access: Access, names: Names) -> Key:
+    def access(self, access: Access, names: Names) -> Stored:
         subscripts = [s.substitute(names) for s in access.subscripts]
         base, fills = access.base, []
         padded = [False] * len(subscripts)
@@ -117,24 +93,24 @@ class _Keys:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
             values = tuple((int(v.p), int(v.q)) for v in base.values) if isinstance(base, Constant) else ()
-            return _stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts), values)
+            return stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts), values)
         keep_units = any(p and it.extent == 1 for p, it in zip(padded, base.iterators))
         read = [s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1]
-        return _stored("scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read))
+        return stored("scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read))
 
-    def reduction(self, node: Reduce, names: Names, depth: int) -> Key:
+    def reduction(self, node: Reduce, names: Names, depth: int) -> Stored:
         """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
         free = [it for it in node.iterators if it.extent != 1]
         units = _named([it for it in node.iterators if it.extent == 1], [], depth)
         return self._ordered(node, {**names, **units}, depth, [], free)
 
-    def _ordered(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]) -> Key:
+    def _ordered(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]) -> Stored:
         if not rest:
             own = {**names, **_named(placed, placed, depth)}
             inner = self.body(node.body, own, depth + len(placed))
             if not placed and not _conditions(node.where, own):
                 return inner
-            return _stored(node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner)
+            return stored(node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner)
         alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
         if len(alike) == 1:
             return self._ordered(node, names, depth, [*placed, *alike], [it for it in rest if it is not alike[0]])
@@ -159,15 +135,15 @@ class _Keys:
                         found[index].append((name, axis if name else 0))
         return found
 
-    def _mark(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator], it: Iterator) -> Key:
+    def _mark(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator], it: Iterator) -> Stored:
         """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
         if all(it.index not in part.free_symbols for part in (node.body,)) and all(it.index not in c.indices for c in node.where):
-            return _stored("unused", it.extent)
+            return stored("unused", it.extent)
         own = {**names, **_named([*placed, it], [*placed, it], depth)}
         for other in rest:
             if other is not it:
                 own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
-        return _stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
+        return stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
 
 
 def _first_alike(rest: list[Iterator], occurrences: dict[Index, list[Any]]) -> list[Iterator]:
@@ -203,7 +179,7 @@ def _conditions(where: tuple[Constraint, ...], names: Names) -> tuple[Any, ...]:
     return tuple(sorted((c.relation, c.form.sort_tuple) for c in placed if c.truth is not True))
 
 
-def _constant(value: Any) -> Key:
+def _constant(value: Any) -> Stored:
     if value.is_Rational:
-        return _stored("number", int(value.p), int(value.q))
-    return _stored("constant", repr(float(value)) if value.is_Float else str(value))
+        return stored("number", int(value.p), int(value.q))
+    return stored("constant", repr(float(value)) if value.is_Float else str(value))
