@@ -69,7 +69,7 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
 def run_functions(kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str) -> list[Array]:
     """The outputs of kernels, compiled together, each on its own arrays."""
     library = compiler().with_flags("-fwrapv", *flags).load(c_source(kernels))
-    return [_call(getattr(library, entry_name(k)), kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
+    return [call(getattr(library, entry_name(k)), kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
 
 
 def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT) -> list[dict[str, Array]]:
@@ -81,13 +81,13 @@ def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]
     for group, given in zip(kernels, arrays):
         values: dict[str, Any] = dict(given)
         for kernel in group:
-            values[kernel.output.name] = _call(getattr(library, entry_name(position)), kernel, values)
+            values[kernel.output.name] = call(getattr(library, entry_name(position)), kernel, values)
             position += 1
         results.append(values)
     return results
 
 
-def _call(entry: Any, kernel: Function, values: Mapping[str, Any]) -> Array:
+def call(entry: Any, kernel: Function, values: Mapping[str, Any]) -> Array:
     """One kernel's output. Elements that it does not write show as NaN, 77, -77 or True."""
     given = [np.asarray(values[b.name], numpy_dtype(b.dtype), order="C") for b in kernel.inputs]
     out = np.empty(kernel.output.shape, numpy_dtype(kernel.output.dtype))

@@ -1,0 +1,262 @@
+"""The loop IR as CUDA (design §10): block and thread loops become indices, and threads wait where they must.
+
+A block has one axis of threads. A nest of thread loops takes as many of them as it has steps; where these are fewer, the others pass by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from codegen.c_helpers import C_TYPES, RESERVED
+from codegen.c_printer import Names, Printer, entry_name
+from codegen.cuda_barriers import nest_extents, with_barriers
+from codegen.cuda_vectors import Row, element_size, vector_rows
+from codegen.ir import Alloc, Buf, For, Function, Put, Ref, Statement, Sync, walk
+from einalg.affine import Affine, FloorDiv, Index, affine
+from einalg.errors import CodegenError
+from einalg.scope import Constraint
+
+CUDA_TYPES = {**C_TYPES, "f16": "__half", "bf16": "__nv_bfloat16"}
+HEADERS = {"f16": "#include <cuda_fp16.h>", "bf16": "#include <cuda_bf16.h>"}
+LOADS = {"f16": "__half2float", "bf16": "__bfloat162float"}
+STORES = {"f16": "__float2half", "bf16": "__float2bfloat16"}
+CUDA_RESERVED = RESERVED.union(
+    """alignas alignof and and_eq asm bitand bitor catch char8_t char16_t char32_t class compl concept const_cast consteval constexpr
+constinit co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq
+nullptr operator or or_eq private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw
+true try typeid typename using virtual wchar_t xor xor_eq threadIdx blockIdx blockDim gridDim warpSize min max abs dim3 uint uint2 uint4
+int2 int4 float2 float4 double2 ushort uchar ulong assert printf clock isnan isinf signbit norm rsqrt div malloc free memcpy memset std
+round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
+)
+MOST_UNROLLED = 64  # steps
+MAX_THREADS = 1024
+MAX_SHARED = 48 << 10  # bytes of a block without asking for more
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel is started: its name, blocks and threads; `shared` is the bytes that a block declares."""
+
+    name: str
+    grid: tuple[int, int, int]
+    threads: int
+    shared: int = 0
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return (self.threads, 1, 1)
+
+
+def cuda_source(functions: Sequence[Function], max_grid: tuple[int, int, int] = MAX_GRID) -> str:
+    """A CUDA file with the kernels `kernel_<position>`, each with its inputs in order, then its output, as arguments.
+
+    Raises `CodegenError` for a kernel that no GPU runs: too many threads in a block, or too much memory shared by them.
+    """
+    printers = [CudaPrinter(function, position, max_grid) for position, function in enumerate(functions)]
+    texts = [printer.function() for printer in printers]
+    used = {b.dtype for f in functions for b in (*f.inputs, f.output)}
+    head = ["#include <math.h>", "#include <stdint.h>", *(line for dtype, line in HEADERS.items() if dtype in used)]
+    helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
+    head += [h.replace("static inline", "static __device__ __forceinline__") for h in helpers]
+    return "\n".join(head) + "\n\n" + "\n".join(texts)
+
+
+def launch(function: Function, position: int = 0, max_grid: tuple[int, int, int] = MAX_GRID) -> Launch:
+    """How the kernel at `position` of a CUDA file is started."""
+    blocks = [loop.extent or 0 for loop in reversed(_block_loops(function.body))]
+    if len(blocks) > 3:
+        raise CodegenError(f"{function.name} has {len(blocks)} axes of blocks, and a GPU has 3")
+    x, y, z = (min(n, most) for n, most in zip((*blocks, 1, 1, 1), max_grid))
+    nests = [prod(nest_extents(nest)) for nest in _nests(function.body)]
+    shared = sum(prod(n.buf.shape) * element_size(n.buf.dtype) for n in walk(function) if isinstance(n, Alloc) and n.buf.space == "shared")
+    found = Launch(entry_name(position), (x, y, z), max(nests, default=1), shared)
+    if found.threads > MAX_THREADS:
+        raise CodegenError(f"{function.name} has {found.threads} threads in a block, and a GPU has at most {MAX_THREADS}")
+    if shared > MAX_SHARED:
+        raise CodegenError(f"{function.name} shares {shared} bytes in a block, and {MAX_SHARED} are allowed")
+    return found
+
+
+def _block_loops(body: Sequence[Statement]) -> list[For]:
+    """The block loops, outer first: each is alone in the one around it."""
+    loop = body[0] if len(body) == 1 else None
+    return [loop, *_block_loops(loop.body)] if isinstance(loop, For) and loop.kind == "block" else []
+
+
+def _nests(body: Sequence[Statement]) -> Iterator[For]:
+    """The outermost thread loops."""
+    for statement in body:
+        if isinstance(statement, For) and statement.kind == "thread":
+            yield statement
+        else:
+            parts = getattr(statement, "body", ()), getattr(statement, "then", ()), getattr(statement, "orelse", ())
+            for part in parts:
+                yield from _nests(part)
+
+
+def index_type(function: Function) -> str:
+    """`int` where every index value, offset and step towards them fits, else `int64_t`."""
+    ranges = {node.index: node.range for node in walk(function) if isinstance(node, For)}
+    forms = [node.form if isinstance(node, Constraint) else node for node in walk(function)]
+    sizes = [prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)]
+    ends = [2 * abs(end) for known in ranges.values() for end in known]
+    return "int" if max([*sizes, *ends, *(_reach(f, ranges) for f in forms if isinstance(f, Affine))], default=0) < 2**31 else "int64_t"
+
+
+def _reach(form: Affine, ranges: Mapping[Index, tuple[int, int]]) -> int:
+    """A bound of all that is computed for the value of a form."""
+    total, inner = abs(form.const), 0
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Index):
+            total += abs(coefficient) * max((abs(end) for end in ranges.get(atom, (0, 0))), default=0)
+        else:
+            inside = _reach(atom.argument, ranges)
+            inner = max(inner, inside, atom.divisor)
+            total += abs(coefficient) * (inside if isinstance(atom, FloorDiv) else min(inside, atom.divisor))
+    return max(total, inner)
+
+
+class CudaPrinter(Printer):
+    """One kernel as CUDA."""
+
+    types, loads, stores = CUDA_TYPES, LOADS, STORES
+
+    def __init__(self, function: Function, position: int, max_grid: tuple[int, int, int] = MAX_GRID):
+        self.launch = launch(function, position, max_grid)
+        loops = _block_loops(function.body)
+        axes = dict(zip((loop.index.name for loop in reversed(loops)), zip("xyz", max_grid)))
+        self.axes = {loop.index.name: (axes[loop.index.name][0], (loop.extent or 0) > axes[loop.index.name][1]) for loop in loops}
+        super().__init__(with_barriers(function, frozenset(name for name, (_, repeated) in self.axes.items() if repeated)), position)
+        self.index = index_type(function)
+        self.names = Names(reserved=CUDA_RESERVED)
+        self.threaded = False
+        self.rows: dict[Ref, str] = {}
+        self.row_index: Index | None = None
+
+    def function(self) -> str:
+        function = self.source
+        arguments = ", ".join(self.argument(b, b is not function.output) for b in (*function.inputs, function.output))
+        self.statements(function.body)
+        comment = f"/* {function.output.name} = {function.comment} */\n" if function.comment else ""
+        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}) {self.launch.name}({arguments})'
+        return f"{comment}{head} {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n"
+
+    def argument(self, buf: Buf, read: bool) -> str:
+        return super().argument(buf, read).replace("*restrict ", "*__restrict__ ")
+
+    # Statements.
+
+    def statement(self, statement: Statement) -> None:
+        if isinstance(statement, Sync):
+            return self.line("__syncthreads();" if statement.scope == "block" else "__syncwarp();")
+        if isinstance(statement, Alloc):
+            buf = statement.buf
+            shape = "".join(f"[{n}]" for n in buf.shape)
+            return self.line(f"{'__shared__ ' if buf.space == 'shared' else ''}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};")
+        if isinstance(statement, Put) and not self.threaded and self.launch.threads > 1:
+            raise CodegenError(f"{statement.ref.buf.name} is set outside of the thread loops of {self.source.name}")
+        super().statement(statement)
+
+    def statements(self, body: Sequence[Statement]) -> None:
+        """One-step loops name a value: the last one of a body needs no braces."""
+        for position, statement in enumerate(body):
+            if position == len(body) - 1 and isinstance(statement, For) and statement.extent == 1 and statement.kind == "seq":
+                super().statements(body[:position])
+                return self.named(statement)
+        super().statements(body)
+
+    def named(self, loop: For) -> None:
+        """A loop of one step, without braces."""
+        self.line(f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};")
+        self.within(loop, loop.body)
+
+    def within(self, loop: For, body: Sequence[Statement]) -> None:
+        before = self.ranges.get(loop.index)
+        self.ranges[loop.index] = loop.range
+        self.statements(body)
+        if before is not None:
+            self.ranges[loop.index] = before
+
+    def loop(self, loop: For, inside: bool = False) -> None:
+        if loop.kind == "block":
+            return self.blocks(loop)
+        if loop.kind == "thread" and not self.threaded:
+            return self.threads(loop)
+        if loop.extent == 1 and loop.kind == "seq":
+            return self.braces(lambda: self.named(loop))
+        if loop.kind == "vec" and (rows := vector_rows(loop)):
+            return self.braces(lambda: self.vector_loop(loop, rows))
+        unrolled = loop.kind in ("unroll", "vec") and loop.extent is not None and loop.extent <= MOST_UNROLLED
+        super().loop(replace(loop, kind="unroll" if unrolled else "seq"))
+
+    def pragma(self, loop: For) -> str:
+        return "#pragma unroll" if loop.kind == "unroll" else ""
+
+    def blocks(self, loop: For) -> None:
+        if loop.index.name not in self.axes:
+            raise CodegenError(f"the block loop {loop.index} of {self.source.name} stands beside other statements")
+        axis, repeated = self.axes[loop.index.name]
+        name, first = self.names("index", loop.index.name), self.bound(loop.low)
+        start = f"{'(int64_t)' if self.index == 'int64_t' else '(int)'}blockIdx.{axis}" + (f" + {first}" if first != "0" else "")
+        if not repeated:
+            self.line(f"const {self.index} {name} = {start};")
+            return self.within(loop, loop.body)
+        self.line(f"for ({self.index} {name} = {start}; {name} < {self.bound(loop.high)}; {name} += gridDim.{axis}) {{")
+        self.depth += 1
+        self.within(loop, loop.body)
+        self.depth -= 1
+        self.line("}")
+
+    def threads(self, loop: For) -> None:
+        """A nest of thread loops: the position of a thread among those of the block gives all its indices."""
+        extents = nest_extents(loop)
+        count = prod(extents)
+        self.line("{" if count == self.launch.threads else f"if (threadIdx.x < {count}) {{")
+        self.depth += 1
+        inner: For = loop
+        for position, extent in enumerate(extents):
+            if position:
+                assert isinstance(inner.body[0], For)
+                inner = inner.body[0]
+            below, text = prod(extents[position + 1 :]), "(int)threadIdx.x"
+            text = f"{text} / {below}" if below > 1 else text
+            text = "0" if extent == 1 else f"{text} % {extent}" if position and count > below * extent else text
+            low = self.bound(inner.low)
+            self.line(f"const {self.index} {self.names('index', inner.index.name)} = {text}{'' if low == '0' else f' + {low}'};")
+            self.ranges[inner.index] = inner.range
+        self.threaded = True
+        self.statements(inner.body)
+        self.threaded = False
+        self.depth -= 1
+        self.line("}")
+
+    def vector_loop(self, loop: For, rows: Sequence[Row]) -> None:
+        """A loop over elements that lie side by side: all of them are read and written at once."""
+        for row in rows:
+            name = self.rows[row.ref] = self.names("row", f"{row.ref.buf.name}_row")
+            self.line(f"alignas(16) {self.types[row.ref.dtype]} {name}[{row.width}];")
+            if not row.written:
+                self.line(f"*({row.word} *){name} = *(const {row.word} *)&{super().ref(row.first)};")
+        self.row_index = loop.index
+        super().loop(replace(loop, kind="unroll"))
+        for row in rows:
+            name = self.rows.pop(row.ref)
+            if row.written:
+                self.line(f"*({row.word} *)&{super().ref(row.first)} = *({row.word} *){name};")
+
+    def braces(self, inside: Callable[[], None]) -> None:
+        self.line("{")
+        self.depth += 1
+        inside()
+        self.depth -= 1
+        self.line("}")
+
+    # Values.
+
+    def ref(self, ref: Ref) -> str:
+        if ref in self.rows and self.row_index is not None:
+            return f"{self.rows[ref]}[{self.form(affine(self.row_index))}]"
+        return super().ref(ref)

@@ -1,0 +1,58 @@
+"""Which elements a thread can read or write at once: up to 16 bytes that lie side by side, aligned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codegen.ir import Alloc, For, Holds, If, Put, Ref, walk
+from einalg.affine import Affine, Index, affine
+
+WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
+SIZES = {"bool": 1, "bf16": 2}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The elements that one reference visits in a loop: `width` neighbours from `first` on, which one `word` holds."""
+
+    ref: Ref
+    first: Ref
+    width: int
+    word: str
+    written: bool
+
+
+def element_size(dtype: str) -> int:
+    """Bytes of an element in the memory of a device.
+
+    >>> element_size("bf16"), element_size("f64")
+    (2, 8)
+    """
+    return SIZES.get(dtype) or int(dtype[1:]) // 8
+
+
+def vector_rows(loop: For) -> list[Row]:
+    """The rows that a loop walks; none where a part of it is guarded, for then not all of a row may be there."""
+    nodes = [node for statement in loop.body for node in walk(statement)]
+    width = loop.extent
+    if width is None or loop.low != affine(0) or any(isinstance(node, (If, For, Alloc, Holds)) for node in nodes):
+        return []
+    written = {node.ref for node in nodes if isinstance(node, Put) and node.op == "="}
+    found: dict[Ref, Row] = {}
+    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space == "global"):
+        word = WORDS.get(width * element_size(ref.dtype))
+        if word and ref not in found and _is_row(ref, loop.index, width):
+            first = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
+            found[ref] = Row(ref, replace(ref, subscripts=first), width, word, ref in written)
+    return list(found.values())
+
+
+def _is_row(ref: Ref, index: Index, width: int) -> bool:
+    """Whether a reference walks neighbours from a multiple of `width` on."""
+    if not ref.subscripts or ref.buf.shape[-1] % width:
+        return False
+    *outer, last = ref.subscripts
+    rest: Affine = last - affine(index)
+    if index in rest.indices or any(index in form.indices for form in outer):
+        return False
+    return rest.const % width == 0 and all(coefficient % width == 0 for _, coefficient in rest.terms)

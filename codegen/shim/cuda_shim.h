@@ -1,0 +1,229 @@
+// Runs CUDA kernels on the host, for tests on machines without a GPU: each thread of a block is a fiber of one host thread.
+// Supported: __shared__ arrays, __syncthreads, __syncwarp, warp shuffles, atomicAdd, __half and __nv_bfloat16. Shared memory is
+// poisoned at the start of each block. Fibers run in an order given by a seed, so that results of a race differ from run to run.
+// A barrier that some threads of a block never reach is reported, not waited for.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define SHIM_TEXT(x) #x
+#define SHIM_STRING(x) SHIM_TEXT(x)
+#define __shared__ static __attribute__((section(SHIM_STRING(SHIM_SECTION))))
+
+struct shim_index { unsigned x, y, z; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+
+namespace shim {
+enum Wait { RUN, BLOCK, WARP, DONE };
+const size_t STACK = 64 << 10;
+const unsigned WARP_SIZE = 32;
+const char POISON = (char)0xcb;
+#if defined(__x86_64__)
+typedef void* Context;
+#else
+typedef ucontext_t Context;
+#endif
+struct Fiber { unsigned thread; Wait wait; Context context; };
+
+static shim_index grid, block, at;
+static Fiber* fibers;
+static Fiber* current;
+static Context scheduler;
+static uint64_t* exchanged;  // what the lanes of warps hand each other
+static void (*kernel)(void* const*);
+static void* const* arguments;
+
+#if defined(__x86_64__)
+extern "C" void shim_switch(void** save, void* to);
+asm(".text\n.local shim_switch\n.type shim_switch,@function\nshim_switch:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+static void swap(Context* save, Context* to) { shim_switch(save, *to); }
+#else
+static void swap(Context* save, Context* to) { swapcontext(save, to); }
+#endif
+
+static void yield(Wait wait) {
+  current->wait = wait;
+  swap(&current->context, &scheduler);
+}
+
+static void entry() {
+  kernel(arguments);
+  yield(DONE);
+  abort();
+}
+
+static void prepare(Fiber* fiber, char* stack) {
+#if defined(__x86_64__)
+  void** top = (void**)((size_t)(stack + STACK) & ~(size_t)15);
+  *--top = 0;
+  *--top = (void*)entry;
+  for (int r = 0; r < 6; ++r) *--top = 0;
+  fiber->context = top;
+#else
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = stack;
+  fiber->context.uc_stack.ss_size = STACK;
+  fiber->context.uc_link = 0;
+  makecontext(&fiber->context, entry, 0);
+#endif
+}
+
+static uint64_t random(uint64_t* state) {  // xorshift
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  return *state;
+}
+
+// The order in which threads run: as numbered for seed 0, backwards for 1, else shuffled.
+static void arrange(unsigned* order, unsigned count, uint64_t seed, uint64_t* state) {
+  for (unsigned i = 0; i < count; ++i) order[i] = seed == 1 ? count - 1 - i : i;
+  if (seed > 1)
+    for (unsigned i = count; i > 1; --i) {
+      unsigned j = random(state) % i, kept = order[i - 1];
+      order[i - 1] = order[j];
+      order[j] = kept;
+    }
+}
+
+// Lets waiting threads go on where all others of their group wait too; returns whether some do.
+static bool release(Wait kind, unsigned first, unsigned last, bool all) {
+  unsigned waiting = 0, done = 0;
+  for (unsigned i = first; i < last; ++i) {
+    waiting += fibers[i].wait == kind;
+    done += fibers[i].wait == DONE;
+  }
+  if (!waiting || waiting + (all ? 0 : done) != last - first) return false;
+  for (unsigned i = first; i < last; ++i)
+    if (fibers[i].wait == kind) fibers[i].wait = RUN;
+  return true;
+}
+
+static const char* run_block(unsigned threads, char* stacks, unsigned* order, uint64_t seed, uint64_t* state) {
+  for (unsigned i = 0; i < threads; ++i) {
+    fibers[i].thread = i;
+    fibers[i].wait = RUN;
+    prepare(&fibers[i], stacks + i * STACK);
+  }
+  for (;;) {
+    arrange(order, threads, seed, state);
+    for (unsigned i = 0; i < threads; ++i) {
+      current = &fibers[order[i]];
+      if (current->wait == RUN) swap(&scheduler, &current->context);
+    }
+    bool again = false;
+    for (unsigned first = 0; first < threads; first += WARP_SIZE) {
+      unsigned last = first + WARP_SIZE < threads ? first + WARP_SIZE : threads;
+      again |= release(WARP, first, last, false);
+    }
+    again |= release(BLOCK, 0, threads, true);
+    if (again) continue;
+    for (unsigned i = 0; i < threads; ++i)
+      if (fibers[i].wait != DONE) return "barrier divergence: some threads of a block wait where others do not come";
+    return 0;
+  }
+}
+
+static const char* launch(void (*run)(void* const*), void* const* buffers, const unsigned* sizes, uint64_t seed, char* begin, char* end) {
+  grid.x = sizes[0], grid.y = sizes[1], grid.z = sizes[2];
+  block.x = sizes[3], block.y = sizes[4], block.z = sizes[5];
+  kernel = run, arguments = buffers;
+  unsigned threads = block.x * block.y * block.z, blocks = grid.x * grid.y * grid.z;
+  char* stacks = (char*)mmap(0, threads * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stacks == MAP_FAILED) return "no memory for the stacks of the threads";
+  fibers = (Fiber*)calloc(threads, sizeof(Fiber));
+  exchanged = (uint64_t*)calloc(threads, sizeof(uint64_t));
+  unsigned *order = (unsigned*)calloc(threads, sizeof(unsigned)), *turns = (unsigned*)calloc(blocks, sizeof(unsigned));
+  uint64_t state = 0x9e3779b97f4a7c15ull * (seed + 1);
+  const char* problem = 0;
+  arrange(turns, blocks, seed, &state);
+  for (unsigned i = 0; i < blocks && !problem; ++i) {
+    unsigned q = turns[i];
+    at.x = q % grid.x, at.y = q / grid.x % grid.y, at.z = q / grid.x / grid.y;
+    memset(begin, POISON, end - begin);
+    problem = run_block(threads, stacks, order, seed, &state);
+  }
+  free(turns), free(order), free(exchanged), free(fibers);
+  munmap(stacks, threads * STACK);
+  return problem;
+}
+
+static shim_index thread_index() {
+  unsigned i = current->thread;
+  shim_index found = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+  return found;
+}
+
+template <class T> static T shuffle(T value, unsigned lane) {  // a lane beyond the end of the block gives the value back
+  static_assert(sizeof(T) <= 8, "shuffles hand on at most 8 bytes");
+  unsigned i = current->thread, from = i - i % WARP_SIZE + lane % WARP_SIZE;
+  memcpy(&exchanged[i], &value, sizeof value);
+  yield(WARP);
+  T found = value;
+  if (from < block.x * block.y * block.z) memcpy(&found, &exchanged[from], sizeof found);
+  yield(WARP);
+  return found;
+}
+}  // namespace shim
+
+#define threadIdx (shim::thread_index())
+#define blockIdx (shim::at)
+#define blockDim (shim::block)
+#define gridDim (shim::grid)
+static inline void __syncthreads() { shim::yield(shim::BLOCK); }
+static inline void __syncwarp(unsigned = ~0u) { shim::yield(shim::WARP); }
+static inline unsigned shim_lane() { return shim::current->thread % shim::WARP_SIZE; }
+template <class T> static T __shfl_sync(unsigned, T value, int lane) { return shim::shuffle(value, lane); }
+template <class T> static T __shfl_xor_sync(unsigned, T value, int mask) { return shim::shuffle(value, shim_lane() ^ mask); }
+template <class T> static T __shfl_down_sync(unsigned, T value, unsigned by) {
+  unsigned lane = shim_lane();
+  return shim::shuffle(value, lane + by < shim::WARP_SIZE ? lane + by : lane);
+}
+template <class T> static T atomicAdd(T* place, T value) {
+  T before = *place;
+  *place += value;
+  return before;
+}
+
+struct shim_pointer {  // an argument of any pointer type
+  void* p;
+  template <class T> operator T*() const { return (T*)p; }
+};
+
+struct __half { uint16_t bits; };
+struct __nv_bfloat16 { uint16_t bits; };
+static inline uint32_t shim_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+static inline float shim_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline float __bfloat162float(__nv_bfloat16 h) { return shim_float((uint32_t)h.bits << 16); }
+static inline __nv_bfloat16 __float2bfloat16(float x) {
+  uint32_t bits = shim_bits(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return __nv_bfloat16{0x7fff};
+  return __nv_bfloat16{(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+static inline float __half2float(__half h) {
+  uint32_t sign = (uint32_t)(h.bits & 0x8000) << 16, exponent = h.bits >> 10 & 31, fraction = h.bits & 0x3ff;
+  if (exponent == 0) return shim_float(shim_bits((float)fraction * 0x1p-24f) | sign);
+  return shim_float(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
+}
+static inline __half __float2half(float x) {
+  uint32_t bits = shim_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return __half{(uint16_t)(sign | 0x7e00)};
+  if (size >= 0x477ff000) return __half{(uint16_t)(sign | 0x7c00)};
+  if (size < 0x38800000) return __half{(uint16_t)(sign | (shim_bits(shim_float(size) + 0.5f) - 0x3f000000))};
+  return __half{(uint16_t)(sign | (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13)};
+}

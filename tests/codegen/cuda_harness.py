@@ -1,0 +1,75 @@
+"""CUDA kernels by three routes: the reference evaluator, the schedule as C, and the CUDA text on the CPU in several orders of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.c_printer import c_source, entry_name
+from codegen.cuda_lower import lower_cuda
+from codegen.cuda_memory import from_device, to_device
+from codegen.cuda_printer import MAX_GRID
+from codegen.cuda_schedule import CUDA_DEFAULT, CudaSchedule, Tile
+from codegen.cuda_serial import serial
+from codegen.ir import Function
+from codegen.shim import Shim
+from einalg.dtypes import is_float
+from einalg.program import Program, as_program
+from tests.codegen.harness import Array, agrees, call, compiler
+
+ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
+SMALL = (Tile(8, 8, 4, 4, 2), Tile(4, 4, 4, 2, 1))
+TIGHT = CudaSchedule(unroll=2, threads=8, elements=3, busy=40, long=3, lanes=(4, 8), contraction=2, tiles=SMALL, blocks=2)
+TIGHT_GRID = (3, 2, 2)  # blocks, so that one block does the work of several
+
+
+def functions(program: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> list[Function]:
+    known = dict(as_program(program).statements)
+    return [lower_cuda(name, scope, known, schedule) for name, scope in known.items()]
+
+
+def run_programs(
+    programs: Sequence[Program],
+    arrays: Sequence[Mapping[str, Any]],
+    schedule: CudaSchedule = CUDA_DEFAULT,
+    max_grid: tuple[int, int, int] = MAX_GRID,
+    orders: Sequence[int] = ORDERS,
+) -> list[dict[str, Array]]:
+    """The values of all statements of several flat programs; the routes and orders must agree."""
+    kernels = [functions(program, schedule) for program in programs]
+    flat = [kernel for group in kernels for kernel in group]
+    shim, library = Shim(flat, max_grid), compiler().with_flags("-fwrapv").load(c_source([serial(kernel) for kernel in flat]))
+    results: list[dict[str, Array]] = []
+    position = 0
+    for group, given in zip(kernels, arrays):
+        values: dict[str, Any] = dict(given)
+        for kernel in group:
+            name = kernel.output.name
+            found = shim.run(position, values, orders[0])
+            for seed in orders[1:]:
+                again = shim.run(position, values, seed)
+                assert np.array_equal(found, again, equal_nan=is_float(kernel.output.dtype)), (
+                    f"{name} depends on the order of threads:\n{kernel.comment}"
+                )
+            stored = {b.name: from_device(to_device(np.asarray(values[b.name]), b.dtype), b.dtype) for b in kernel.inputs}
+            as_c = call(getattr(library, entry_name(position)), kernel, stored)
+            rounded = from_device(to_device(as_c, kernel.output.dtype), kernel.output.dtype)
+            assert agrees(found, rounded, coarse(kernel.output.dtype)), f"{name} as CUDA is\n{found}\nas C\n{rounded}\n{kernel.comment}"
+            values[name] = found
+            position += 1
+        results.append(values)
+    return results
+
+
+def coarse(dtype: str) -> str:
+    """The type whose precision a result has: C holds bf16 as f32, a device in two bytes."""
+    return "f16" if dtype == "bf16" else dtype
+
+
+def check(program: Program, expected: Mapping[str, Any], found: Mapping[str, Array]) -> None:
+    """Fail where an output is not as expected."""
+    for name, values in expected.items():
+        dtype = coarse(program[name].dtype)
+        assert agrees(found[name], values, dtype), f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"

@@ -1,0 +1,25 @@
+"""Every kind of expression as CUDA, run on the CPU, has the value that the reference evaluator and the C route give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codegen.cuda_printer import MAX_GRID
+from codegen.cuda_schedule import CUDA_DEFAULT
+from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, check, run_programs
+from tests.codegen.test_expressions import ARRAYS, CASES, expected
+
+SCHEDULES = {"default schedule": (CUDA_DEFAULT, MAX_GRID), "tight schedule": (TIGHT, TIGHT_GRID)}
+
+
+@pytest.fixture(scope="module", params=SCHEDULES)
+def found(request: pytest.FixtureRequest) -> dict[str, Any]:
+    schedule, max_grid = SCHEDULES[request.param]
+    return dict(zip(CASES, run_programs(list(CASES.values()), [ARRAYS[name] for name in CASES], schedule, max_grid)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_expression(name: str, found: dict[str, Any]) -> None:
+    check(CASES[name], expected(name), found[name])
