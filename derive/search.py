@@ -20,7 +20,7 @@ from derive.exploration import Explored
 from derive.matching import distance, match
 from derive.moves import Move, Rule
 from derive.places import places
-from derive.rules import ALL
+from derive.rules import ALL, bilinear_factorisation
 from derive.rules.spelling import lifted
 from derive.tidy import tidied
 from einalg.access import Access
@@ -33,7 +33,7 @@ from einalg.scope import Scope
 
 log = logging.getLogger("einalg")
 
-NEAR, LEVEL = 0.15, 0.25  # weights of a unit of distance and of one more step, beside one doubling of the work, in the order of states
+NEAR, LEVEL = 0.15, 1.0  # weights of a unit of distance and of one more step, beside one doubling of the work, in the order of states
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
 
 
@@ -183,7 +183,9 @@ class _Search:
             return None
         number = len(self.explored)
         self.keep(program, derivation, gap, state.order)
-        return _State(NEAR * gap + LEVEL * state.level + max(0.0, log2(more)), number, program, derivation, state.level + 1)
+        factored = sum(move.rule == bilinear_factorisation.RULE.name for move in derivation)
+        priority = NEAR * gap + LEVEL * state.level + FACTORED * factored + TWICE * max(0.0, log2(more))
+        return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:
         identity = key(program)
