@@ -6,7 +6,7 @@ A block has one axis of threads. A nest of thread loops takes as many of them as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from codegen.c_helpers import C_TYPES, RESERVED
@@ -190,10 +190,17 @@ class CudaPrinter(Printer):
         if loop.kind == "vec" and (rows := vector_rows(loop)):
             return self.braces(lambda: self.vector_loop(loop, rows))
         unrolled = loop.kind in ("unroll", "vec") and loop.extent is not None and loop.extent <= MOST_UNROLLED
-        super().loop(replace(loop, kind="unroll" if unrolled else "seq"))
+        self.counting(loop, unrolled)
 
-    def pragma(self, loop: For) -> str:
-        return "#pragma unroll" if loop.kind == "unroll" else ""
+    def counting(self, loop: For, unrolled: bool) -> None:
+        if unrolled:
+            self.line("#pragma unroll")
+        name, low, high = self.names("index", loop.index.name), self.bound(loop.low), self.bound(loop.high)
+        self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
+        self.depth += 1
+        self.within(loop, loop.body)
+        self.depth -= 1
+        self.line("}")
 
     def blocks(self, loop: For) -> None:
         if loop.index.name not in self.axes:
@@ -241,7 +248,7 @@ class CudaPrinter(Printer):
             if not row.written:
                 self.line(f"*({row.word} *){name} = *(const {row.word} *)&{super().ref(row.first)};")
         self.row_index = loop.index
-        super().loop(replace(loop, kind="unroll"))
+        self.counting(loop, True)
         for row in rows:
             name = self.rows.pop(row.ref)
             if row.written:

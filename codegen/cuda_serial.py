@@ -63,6 +63,8 @@ def _expanded(node: Any, extents: Mapping[Buf, tuple[int, ...]], threads: tuple[
     if isinstance(node, Ref) and node.buf in extents:
         subscripts = (*(affine(t) for t in threads), *(s for s in node.subscripts))
         return Ref(_for_each(node.buf, extents[node.buf]), subscripts)
+    if isinstance(node, For):
+        return replace(node, kind="seq", body=tuple(_expanded(s, extents, threads) for s in node.body))
     if not is_dataclass(node) or isinstance(node, Buf):
         return node
     changed = {}
