@@ -33,7 +33,8 @@ from einalg.scope import Scope
 
 log = logging.getLogger("einalg")
 
-NEAR, LEVEL = 0.15, 1.0  # weights of a unit of distance and of one more step, beside one doubling of the work, in the order of states
+# The order of states: weights of a unit of distance, of one more step, of a factorisation (which also rounds), of twice the work.
+NEAR, LEVEL, FACTORED, TWICE = 0.05, 0.5, 1.0, 0.5
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
 
 
