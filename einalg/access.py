@@ -57,6 +57,20 @@ class Node:
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.args
 
+    def __hash__(self) -> int:
+        known = self._mhash  # pyright: ignore
+        if known is None:
+            known = self._mhash = hash((type(self).__name__, *(getattr(self, name) for name in self._fields)))
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fields: what SymPy finds too, without making its `args` first."""
+        if self is other:
+            return True
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in self._fields)
+
 
 class Indexable:
     """What can be subscripted and padded: a tensor, a scope, a padded view. It is not a number, a list or a truth value."""
