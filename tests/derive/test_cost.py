@@ -16,8 +16,8 @@ import pytest
 import einalg as ea
 from codegen.measuring import identity, rates
 from derive.cost import COSTS, Measured, Roofline, calibrated, done_once, total
-from derive.derivation import promising
-from derive.search import Found, kernels_of
+from derive.derivation import SHORTLIST, Candidate, promising
+from derive.search import kernels_of
 from einalg.cache import Shelf
 from einalg.errors import CodegenError
 
@@ -156,17 +156,22 @@ def test_rates_that_cannot_be(wrong):
     assert calibrated(Clock(rates=wrong, name=json.dumps(wrong))) == Roofline()
 
 
+def candidate(kernels, moves, cost):
+    return Candidate(None, kernels, moves, cost, "proved")
+
+
 def test_measured_seconds_decide_who_is_promising():
     quick, slow = kernels("O[i] = A[i]+1", A=(4,)), kernels("O[i] = A[i]*2", A=(4,))
-    programs = [Found(None, quick, (1,), 2.0), Found(None, slow, (1,), 1.0), Found(None, slow, (), 3.0)]
+    candidates = [candidate(quick, (1,), 2.0), candidate(slow, (1,), 1.0), candidate(slow, (), 3.0)]
 
     class Model:
         def seconds(self, kernel):
             return 0.1 if kernel is quick[0] else 0.4
 
-    ordered = promising(programs, Model())
-    assert [f.estimate for f in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick
-    assert len(promising([Found(None, quick, (1,), n) for n in range(30)] + programs[2:], Model())) == 13
+    ordered = promising(candidates, Model())
+    assert [c.cost for c in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick and ordered[-1] is candidates[-1]
+    many = [candidate(quick, (1,), n) for n in range(30)]
+    assert len(promising(many + candidates[2:], Model())) == SHORTLIST + 1
 
 
 def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
@@ -178,8 +183,9 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
             asked.append(kernel.output)
             return 1.0
 
-    ordered = promising([*(Found(None, cheap, (1,), 0.1) for _ in range(4)), Found(None, long, (1,), 0.2)], Model())
-    assert asked == ["O"] * 4 + ["T", "U"] and [f.estimate for f in ordered] == [1.0] * 4 + [2.0]
+    slow = candidate(long, (1,), 0.2)
+    ordered = promising([*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model())
+    assert asked == ["O"] * SHORTLIST + ["T", "U"] and [c.cost for c in ordered] == [1.0] * SHORTLIST and slow.cost == 2.0
     assert total(Model(), long) == 3.0
 
 

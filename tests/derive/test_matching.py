@@ -1,30 +1,40 @@
-"""Index groups, the distance to a matrix multiplication with its reasons, and the roofline estimate."""
+"""The iterator mapping table, matches of every operator with the parameters that they were built with, and reasons in words."""
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import einalg as ea
 from derive.cost import Roofline, operations, total, traffic
-from derive.matching import contraction, distance, index_groups, match, reasons
+from derive.matching import distance, distance_to, match, matches, profile_of, reasons, templates
+from derive.matching.profile import OUTPUT
 from derive.search import kernels_of
+from einalg import ops
 from einalg.program import as_program
 
 
-def groups(text, **tensors):
-    found = contraction(ea.parse(text, **tensors))
-    assert found is not None
-    return {k: " ".join(map(str, v)) for k, v in index_groups(found).items()}
+def rows(text, **tensors):
+    found = profile_of(ea.parse(text, **tensors))
+    names = {k: read.name for k, read in enumerate(found.reads)} | {OUTPUT: "O"}
+    return {index.name: "".join(sorted(names[p] for p in row)) for index, row in found.rows.items()}
 
 
-def test_the_iterator_mapping_table_tells_the_groups():
-    found = groups("O[b,h,f,w] += A[b,h,w,c]*K[b,f,c]", A=(2, 3, 4, 5), K=(2, 6, 5))
-    assert found == {"b": "b", "m": "h w", "n": "f", "k": "c", "stray": ""}
+def test_the_iterator_mapping_table_tells_where_an_index_occurs():
+    table = rows("O[b,h,f,w] += A[b,h,w,c]*K[b,f,c]", A=(2, 3, 4, 5), K=(2, 6, 5))
+    assert table == {"b": "AKO", "h": "AO", "f": "KO", "w": "AO", "c": "AK"}
 
 
-def test_indices_of_extent_one_are_in_no_group():
-    found = groups("O[b,i,j] += A[b,i,k]*B[k,j]", A=(1, 3, 4), B=(4, 1))
-    assert found == {"b": "", "m": "i", "n": "", "k": "k", "stray": ""}
+def test_indices_of_extent_one_are_in_no_row():
+    assert rows("O[b,i,j] += A[b,i,k]*B[k,j]", A=(1, 3, 4), B=(4, 1)) == {"i": "AO", "k": "AB"}
+
+
+def test_digits_of_one_index_are_indices_of_their_own():
+    found = profile_of(ea.parse("O[i:12] = A[i//4, i%4]", A=(3, 4)))
+    assert sorted(found.extents.values()) == [3, 4] and all(axis.index is not None for read in found.reads for axis in read.axes)
 
 
 @pytest.mark.parametrize(
@@ -37,36 +47,166 @@ def test_indices_of_extent_one_are_in_no_group():
         ("O[i] += A[i,k]*B[k]", dict(A=(3, 4), B=(4,)), {"b": 1, "m": 3, "n": 1, "k": 4}),
     ],
 )
-def test_every_layout_matches(text, tensors, sizes):
+def test_every_layout_of_a_product_matches(text, tensors, sizes):
     kernel = match(ea.parse(text, **tensors), "O")
-    assert kernel is not None and kernel.op == "matmul" and kernel.sizes == sizes and set(kernel.inputs) == set(tensors)
+    assert kernel is not None and kernel.op == "matmul" and set(kernel.inputs) == set(tensors)
+    straight = kernel.inputs == tuple(tensors)
+    assert dict(kernel.sizes) == (sizes if straight else sizes | {"m": sizes["n"], "n": sizes["m"]})
 
 
 @pytest.mark.parametrize(
     ("text", "tensors", "why"),
     [
-        ("O[i] = A[i]", dict(A=(3,)), "the body is not a sum of products of exactly two reads"),
-        ("O[i] = Max[k](A[i,k]*B[k])", dict(A=(3, 4), B=(4,)), "the body is not a sum of products of exactly two reads"),
-        ("O[i] += A[i,j]*B[j,k]*C[k]", dict(A=(3, 4), B=(4, 5), C=(5,)), "the body is not a sum of products of exactly two reads"),
+        ("O[i] = A[i]", dict(A=(3,)), "the body is not of the form"),
+        ("O[i] = Max[k](A[i,k]*B[k])", dict(A=(3, 4), B=(4,)), "the body is not of the form"),
+        ("O[i] += A[i,j]*B[j,k]*C[k]", dict(A=(3, 4), B=(4, 5), C=(5,)), "the body is not of the form"),
         ("O[h] += A.pad((0,2))[h+r]*K[r]", dict(A=(5,), K=(3,)), "the subscript h + r of A is not a bare index"),
         ("O[i:5] += A.pad(1)[k]*B[i,k]", dict(A=(5,), B=(5, 5)), None),
         ("O[i] += A[i,k,k]*B[k]", dict(A=(3, 4, 4), B=(4,)), "k stands twice in A"),
-        ("O[i,j] += A[i,k]*B[j]", dict(A=(3, 4), B=(5,)), "k belongs to no index group of a product"),
-        ("O[i,j] = Sum[k](A[i,k]*B[k,j], where=k>=1)", dict(A=(3, 4), B=(4, 5)), "the domain has the condition k >= 1"),
+        ("O[i,j] += A[i,k]*B[j]", dict(A=(3, 4), B=(5,)), "index k occurs in A; matmul has no such index left"),
+        ("O[i,j] = Sum[k](A[i,k]*B[k,j], where=k>=i)", dict(A=(3, 4), B=(4, 5)), "the domain has the condition k >= i"),
     ],
 )
 def test_each_reason_has_words_and_a_weight(text, tensors, why):
-    found = reasons(ea.parse(text, **tensors))
+    (template,) = templates("matmul")
+    found = reasons(ea.parse(text, **tensors), template)
     if why is not None:
-        assert why in [r.text for r in found]
-    assert found and all(r.weight > 0 for r in found)
-    assert match(ea.parse(text, **tensors), "O") is None
+        assert any(r.text.startswith(why) for r in found), [r.text for r in found]
+        assert found and all(r.weight > 0 for r in found)
+        assert match(ea.parse(text, **tensors), "O", templates("matmul")) is None
 
 
 def test_distance_is_zero_exactly_for_a_match():
     matmul = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
+    flat = ea.parse("O[i,j] += A[i,k]*B[k,j]*C[k]", A=(3, 4), B=(4, 5), C=(4,))
+    assert distance([matmul]) == 0 < distance([flat])
+    assert float(ea.distance(matmul, "matmul")) == 0.0 < float(ea.distance(flat, "matmul"))
+    assert str(ea.distance(matmul, "matmul")) == "0: it is a matmul"
+
+
+def test_distance_has_reasons_and_a_number():
     conv = ea.parse("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
-    assert distance([matmul]) == 0 < distance([conv])
+    found = ea.distance(conv, "matmul")
+    assert float(found) == sum(r.weight for r in found.reasons) > 0 and "the subscript h + r - 1 of A is not a bare index" in str(found)
+    assert distance_to(conv, "conv1d") == 0.0
+    with pytest.raises(ea.MatchError, match="there is no template 'conv9d'"):
+        ea.distance(conv, "conv9d")
+
+
+def test_why_not_tells_the_same_reasons():
+    conv = ea.parse("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
+    told = ea.derive(conv, states=0, measure=False).why_not("matmul")
+    assert told.splitlines() == ["O is not a matmul:", *(f"  - {r.text}" for r in ea.distance(conv, "matmul").reasons)]
+
+
+# Every operator with random parameters. Sizes are distinct primes where that makes parameters identifiable; taps are at least 2.
+
+SPATIAL = ("W", "HW", "DHW")
+READS = {"D": ("d", "q"), "H": ("h", "r"), "W": ("w", "s")}
+
+
+def the_match(expression, op):
+    found = [k for k in matches(expression, "O") if k.op == op]
+    assert found, f"{expression} is no {op}"
+    return found[0]
+
+
+def order(draw, letters):
+    return "".join(draw(st.permutations(letters)))
+
+
+@st.composite
+def convolutions(draw):
+    rank = draw(st.integers(1, 3))
+    spatial = SPATIAL[rank - 1]
+    groups = draw(st.sampled_from((1, 1, 2, 3)))
+    sizes = {"N": 2, "C": 5 * groups, "O": 7 * groups, "I": 5}
+    taps = {x: draw(st.integers(2, 3)) for x in spatial}
+    stride, dilation = ({x: draw(st.integers(1, 3)) for x in spatial} for _ in range(2))
+    pads = {x: tuple(draw(st.tuples(st.integers(0, 1), st.integers(0, 1)))) for x in spatial}
+    outs = {x: draw(st.integers(3, 5)) for x in spatial}
+    space = {x: (outs[x] - 1) * stride[x] + (taps[x] - 1) * dilation[x] + 1 - sum(pads[x]) for x in spatial}
+    layout, weights, out = order(draw, "NC" + spatial), order(draw, "OI" + spatial), order(draw, "NC" + spatial)
+    A = ea.tensor("A", [sizes.get(x) or space[x] for x in layout])
+    K = ea.tensor("K", [taps.get(x) or sizes[x] for x in weights])
+    options = {"stride": tuple(stride.values()), "dilation": tuple(dilation.values()), "padding": tuple(pads.values()), "groups": groups}
+    expression = getattr(ops, f"conv{rank}d")(A, K, layout=layout, weight_layout=weights, out_layout=out, **options)
+    return expression, rank, taps, stride, dilation, pads, groups
+
+
+@settings(max_examples=40)
+@given(convolutions())
+def test_convolutions_are_matched_with_their_parameters(drawn):
+    expression, rank, taps, stride, dilation, pads, groups = drawn
+    kernel = the_match(expression, f"conv{rank}d")
+    assert kernel.inputs == ("A", "K") and kernel.sizes.get("groups", 1) == groups
+    found = [
+        (
+            kernel.sizes[tap],
+            *(kernel.sizes.get(f"{name}_{point}", 1) for name in ("stride", "dilation")),
+            tuple(kernel.sizes.get(f"padding_{point}_{side}", 0) for side in ("before", "after")),
+        )
+        for point, tap in (READS[x] for x in taps)
+    ]
+    assert sorted(found) == sorted((taps[x], stride[x], dilation[x], pads[x]) for x in taps)  # which axis is H has no meaning
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(0, 1), st.integers(2, 4))
+def test_transposed_convolutions_are_matched_with_their_parameters(rank, taps, stride, padding, space):
+    A, K = ea.tensor("A", (2, 5, *[space] * rank)), ea.tensor("K", (5, 7, *[taps] * rank))
+    expression = getattr(ops, f"conv_transpose{rank}d")(A, K, stride=stride, padding=padding)
+    assert not distance_to(expression, f"conv_transpose{rank}d").reasons or stride == 1
+    if stride > 1:
+        sizes = the_match(expression, f"conv_transpose{rank}d").sizes
+        assert sizes["s"] == taps and sizes.get("stride_w", 1) == stride and sizes.get("padding_w_before", 0) == padding
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(("g2bmm", "gbmm")), st.integers(1, 3), st.integers(5, 11), st.integers(2, 5), st.integers(1, 2), st.integers(1, 3))
+def test_bands_are_matched_with_their_parameters(op, batch, rows_, depth, width, dilation):
+    first = (batch, rows_, depth) if op == "g2bmm" else (batch, rows_, 2 * width + 1)
+    expression = getattr(ops, op)(ea.tensor("X", first), ea.tensor("V", (batch, rows_, depth)), width=width, dilation=dilation)
+    sizes = the_match(expression, op).sizes
+    assert sizes["b"] == batch and sizes["i"] == rows_ and sizes["k"] == depth and sizes.get("dilation", 1) == dilation
+    assert sizes.get("width", sizes["w"] // 2) == width
+
+
+@settings(max_examples=40)
+@given(st.permutations("bmk"), st.permutations("bkn"), st.permutations("bmn"), st.booleans(), st.booleans())
+def test_products_are_matched_in_every_order_and_with_a_batch_of_one_operand(left, right, out, alone, other):
+    sizes = {"b": 2, "m": 3, "k": 4, "n": 5}
+    left, right = ["".join(x for x in s if x != "b" or not drop) for s, drop in ((left, alone), (right, other))]
+    out = "".join(x for x in out if x != "b" or "b" in left + right)
+    shapes = {"A": [sizes[x] for x in left], "B": [sizes[x] for x in right]}
+    kernel = match(ea.parse(f"O[{','.join(out)}] += A[{','.join(left)}]*B[{','.join(right)}]", **shapes), "O")
+    assert kernel is not None and kernel.op == "matmul"
+    rows_ = {"m": 3 * (1 if other is False or alone else 2), "n": 5 * (1 if alone is False or other else 2)}
+    found = dict(kernel.sizes) if kernel.inputs == ("A", "B") else dict(kernel.sizes) | {"m": kernel.sizes["n"], "n": kernel.sizes["m"]}
+    assert found == {"b": 2 if not (alone or other) else 1, "k": 4, **rows_}
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(("max", "avg")), st.integers(1, 3), st.integers(2, 3), st.integers(1, 2), st.booleans())
+def test_poolings_are_matched_with_their_parameters(kind, rank, taps, stride, last):
+    if stride >= taps:
+        return  # the windows are apart: a reduction of digits
+    size = 2 * stride + taps
+    spatial = SPATIAL[rank - 1]
+    layout = f"N{spatial}C" if last else f"NC{spatial}"
+    A = ea.tensor("A", [{"N": 2, "C": 3}.get(x, size) for x in layout])
+    kernel = the_match(getattr(ops, f"{kind}_pool{rank}d")(A, taps, stride=stride, layout=layout), f"{kind}_pool{rank}d")
+    assert [kernel.sizes[f"kernel_{READS[x][0]}"] for x in spatial if f"kernel_{READS[x][0]}" in kernel.sizes] == [taps] * rank
+    assert all(kernel.sizes.get(f"stride_{READS[x][0]}", 1) == stride for x in spatial)
+
+
+@pytest.mark.parametrize(("kind", "axes"), list(itertools.product(("sum", "mean", "max", "min", "prod"), ((0,), (1,), (0, 2), (1, 2)))))
+def test_reductions_are_matched_along_any_axes(kind, axes):
+    kernel = the_match(getattr(ops, kind)(ea.tensor("X", (2, 3, 5)), axes=axes), "reduce")
+    summed = 1
+    for axis in axes:
+        summed *= (2, 3, 5)[axis]
+    assert kernel.inputs == ("X",) and summed in kernel.sizes.values() and 30 // summed in kernel.sizes.values()
 
 
 def test_the_estimate_counts_operations_and_bytes():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from derive.derivation import NOISE, SHORTLIST
 
 CONVS = {
     "NCHW": ("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", dict(A=(1, 16, 7, 7), K=(32, 16, 3, 3))),
@@ -29,7 +30,8 @@ def test_convolutions_become_a_matmul_and_an_offset_add(name):
     text, shapes = CONVS[name]
     conv = ea.parse(text, **shapes)
     d = ea.derive(conv, states=300, seconds=60, measure=False)
-    found = [c for c in d.candidates if [k.op for k in c.kernels] == ["matmul", "eop"]]
+    shortest = ["matmul", "eop"] if name != "strided" else ["eop", "matmul"]  # strided windows are gathered: their product would waste work
+    found = [c for c in d.candidates if [k.op for k in c.kernels] == shortest]
     assert found, d
     assert found[0].verdict == "proved"
     given = arrays(shapes)
@@ -37,10 +39,14 @@ def test_convolutions_become_a_matmul_and_an_offset_add(name):
 
 
 def test_the_answer_is_checked_and_measured():
+    """Of those that promise most; the others are proven, and their cost is an estimate."""
     text, shapes = CONVS["NCHW"]
     d = ea.derive(ea.parse(text, **shapes))
-    assert all(c.measured and c.error is not None and c.error < 1e-5 for c in d.candidates)
-    assert d.best.cost <= 1.03 * min(c.cost for c in d.candidates) and any(not c.moves for c in d.candidates)
+    measured = [c for c in d.candidates if c.measured]
+    assert 2 <= len(measured) <= SHORTLIST + 1 and any(not c.moves for c in measured)
+    assert all(c.error is not None and c.error < 1e-5 for c in measured) and all(c.error is None for c in d.candidates if not c.measured)
+    assert d.candidates[: len(measured)] == measured and all(c.verdict == "proved" for c in d.candidates)
+    assert d.best.cost <= (1 + NOISE) * min(c.cost for c in measured)
     assert d.stats.candidates >= 1 and d.stats.states >= 1 and d.stats.first_hit is not None
     text = str(d)
     assert "cost: " in text and "moves, " in text and "stopped: " in text
