@@ -27,7 +27,7 @@ from derive.search import Budget, Found, Progress, Stats, kernels_of, search
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
-from einalg.kernel import Kernel
+from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
 
@@ -227,11 +227,15 @@ def promising(candidates: Sequence[Candidate], model: CostModel) -> list[Candida
 
 
 def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:
-    """The first of every set of operators, then the second of every set, …: an estimate that is wrong is wrong for a whole set."""
+    """The first of every set of operators, then the second of every one, …: an estimate that is wrong is wrong for a whole set.
+
+    An operator on tensors as they are given is told from one on tensors that were made for it.
+    """
     seen: Counter[Any] = Counter()
     turns = []
     for position, candidate in enumerate(ordered):
-        operators = frozenset(k.op for k in candidate.kernels)
+        made = {k.output for k in candidate.kernels}
+        operators = frozenset((k.op, k.op == EOP or made.isdisjoint(k.inputs)) for k in candidate.kernels)
         turns.append((seen[operators], position, candidate))
         seen[operators] += 1
     return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
