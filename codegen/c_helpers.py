@@ -16,7 +16,8 @@ MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs
 KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false half main NAN INFINITY
-int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min load_half store_half
+int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min
+floor_div64 floor_mod64 index_max64 index_min64 arena load_half store_half
 signgam y0 y1 yn j0 j1 jn gamma asm typeof""".split()  # noqa: SIM905
 )
 RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
@@ -113,4 +114,9 @@ def index_helper(name: str, c: str) -> str:
         "index_max": "return a > b ? a : b;",
         "index_min": "return a < b ? a : b;",
     }[name]
-    return f"static inline {c} {name}({c} a, {c} b) {{ {body} }}"
+    return f"static inline {c} {index_function(name, c)}({c} a, {c} b) {{ {body} }}"
+
+
+def index_function(name: str, c: str) -> str:
+    """The name of such a function: functions of both index types may stand in one file."""
+    return name if c == "int" else f"{name}64"

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import inf, isinf, isnan, prod
+from math import prod
 from typing import Any
 
-from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_helper, vector_declarations
+from codegen.c_constants import literal
+from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_function, index_helper, vector_declarations
+from codegen.c_vectors import VECTOR_NAME, Vectors, is_tile, steps, unrolled
 from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Put, Ref, Statement, Sync, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
-from einalg.errors import CodegenError
+from einalg.dtypes import numpy_dtype
 from einalg.scope import Constraint
 
 SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 C_INDEX = {"int": "i32", "int64_t": "i64"}
 CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
-LIMITS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1)}
+ALIGNED = 64  # bytes
+LARGE = 2048  # elements from which on a local buffer of one axis is not on the stack
 SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
 Text = tuple[str, int]  # C text and how tightly it binds
 
@@ -34,7 +36,9 @@ def c_source(functions: Sequence[Function]) -> str:
     uses_half = any(b.dtype == "f16" for f in functions for b in (*f.inputs, f.output))
     called = [(node.op, node.dtype) for f in functions for node in walk(f) if isinstance(node, Apply)]
     head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>", *vector_declarations(called)]
-    head += [*([HALF.rstrip()] if uses_half else []), *helpers]
+    arena = max((printer.arena for printer in printers), default=0)
+    held = [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"] if arena else []
+    head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
@@ -70,10 +74,14 @@ class Names:
     def __call__(self, kind: str, name: str) -> str:
         if (kind, name) not in self.given:
             plain = "".join(ch if ch.isascii() else f"u{ord(ch):x}" for ch in name)
-            while plain in self.reserved or plain in self.given.values() or plain.startswith("kernel_") or plain.endswith(tuple(C_TYPES)):
+            while plain in self.reserved or plain in self.given.values() or _is_taken(plain):
                 plain += "_"
             self.given[kind, name] = plain
         return self.given[kind, name]
+
+
+def _is_taken(name: str) -> bool:
+    return name.startswith("kernel_") or name.endswith(tuple(C_TYPES)) or VECTOR_NAME.fullmatch(name) is not None
 
 
 class Printer:
@@ -93,6 +101,8 @@ class Printer:
         self.ranges: dict[Index, tuple[int, int]] = {}
         self.lines: list[str] = []
         self.depth = 1
+        self.arena, self.held = 0, dict[Buf, int]()
+        self.vectors = Vectors(self)
 
     def function(self) -> str:
         function = self.source
@@ -137,8 +147,19 @@ class Printer:
             return self.line(self.put(statement))
         if isinstance(statement, Sync):
             return  # the threads are steps of a loop, one after the other
-        buf = statement.buf
-        self.line(f"{C_TYPES[buf.dtype]} {self.names('buf', buf.name)}{''.join(f'[{n}]' for n in buf.shape)};")
+        self.declare(statement.buf)
+
+    def declare(self, buf: Buf) -> None:
+        """A local buffer: in registers, on the stack, or, a large one, in memory that a thread keeps."""
+        if is_tile(buf):
+            return self.vectors.tile(buf)
+        c, name = C_TYPES[buf.dtype], self.names("buf", buf.name)
+        if len(buf.shape) != 1 or buf.shape[0] < LARGE:
+            return self.line(f"{c} {name}{''.join(f'[{n}]' for n in buf.shape)};")
+        if buf not in self.held:
+            self.held[buf] = self.arena
+            self.arena += -(-buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize // ALIGNED) * ALIGNED
+        self.line(f"{c} *const restrict {name} = ({c} *)(arena + {self.held[buf]});")
 
     def put(self, put: Put) -> str:
         ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
@@ -167,6 +188,12 @@ class Printer:
         self.depth -= 1
 
     def loop(self, loop: For, inside: bool = False) -> None:
+        if loop.kind == "lanes":
+            return self.vectors.loop(loop)
+        if loop.kind == "unroll" and (nest := unrolled(loop)):
+            for body in steps(*nest):
+                self.statements(body)
+            return
         if not inside and (pragma := self.pragma(loop)):
             self.line(pragma)
         before = self.ranges.get(loop.index)
@@ -247,7 +274,7 @@ class Printer:
 
     def index_call(self, name: str) -> str:
         self.helpers.add(index_helper(name, self.index))
-        return name
+        return index_function(name, self.index)
 
     # Values.
 
@@ -335,6 +362,10 @@ class Printer:
             return f"{op}{'f' if dtype == 'f32' else ''}({passed})"
         return f"{self.call(op, dtype)}({passed})"
 
+    def need(self, text: str) -> None:
+        """Have a declaration printed at the head of the file."""
+        self.helpers.add(text)
+
     def call(self, name: str, dtype: str) -> str:
         self.helpers.add(helper(name, dtype))
         return f"{name}_{dtype}"
@@ -356,35 +387,3 @@ def _is_negative(value: Value) -> bool:
 
 def _negated(value: Any) -> Value:
     return value.arguments[0] if isinstance(value, Apply) else Number(-value.value, value.dtype)
-
-
-def literal(value: Any, dtype: str) -> str:
-    """A constant in C, exactly.
-
-    >>> literal(0.1, "f32"), literal(float("-inf"), "f64"), literal(float("-inf"), "i32"), literal(True, "bool")
-    ('0.1f', '-INFINITY', 'INT32_MIN', 'true')
-    """
-    if dtype == "bool":
-        return "true" if value else "false"
-    if dtype in LIMITS or dtype == WEAK:
-        return _integer(value, dtype)
-    suffix = "f" if dtype == "f32" else ""
-    if isinstance(value, Fraction):
-        return f"({float(value.numerator)!r}{suffix}/{float(value.denominator)!r}{suffix})"
-    if isnan(value):
-        return "NAN"
-    try:
-        number = float(value)
-    except OverflowError:
-        number = inf if value > 0 else -inf
-    return f"{'-' if number < 0 else ''}INFINITY" if isinf(number) else f"{number!r}{suffix}"
-
-
-def _integer(value: Any, dtype: str) -> str:
-    low, high = LIMITS.get(dtype, LIMITS["i64"])
-    number = (low if value < 0 else high) if isinf(value) else int(value)
-    if not low <= number <= high:
-        raise CodegenError(f"the constant {value} does not fit the type {dtype}\n  use a tensor of a wider type, or of floating point")
-    if number in (-(2**31), -(2**63)):
-        return "INT32_MIN" if number == -(2**31) else "INT64_MIN"
-    return f"{number}{'ULL' if number >= 2**63 else 'LL' if abs(number) >= 2**31 else ''}"

@@ -20,7 +20,8 @@ from einalg.scope import Constraint
 class Buf:
     """An array of `shape` elements of `dtype` in row-major order.
 
-    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread) or `reg`.
+    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread), `reg`, or
+    `vector`: a register for each row of the last axis, whose other subscripts are constants once `unroll` loops are written out.
     A buffer of one axis with the name of another one is the flat view of its memory.
     """
 
@@ -109,7 +110,8 @@ class Put:
 class For:
     """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
 
-    `kind` says how: `seq`, `unroll`, `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`.
+    `kind` says how: `seq`, `unroll`, `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`, or
+    `lanes`: from 0 to a constant, the steps of every statement in one vector register, or as many of its elements.
     """
 
     index: Index

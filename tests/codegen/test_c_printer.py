@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.c_helpers import RESERVED, index_helper
+from codegen.c_helpers import RESERVED, index_function, index_helper
 from codegen.c_printer import c_source, index_type
 from codegen.ir import For, content_hash, text, walk
 from codegen.lower import lower
@@ -116,12 +116,13 @@ def test_index_helpers(c: str) -> None:
     helpers = "\n".join(index_helper(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min"))
     gathers = "\n".join(
         f"void gather{d}_{size}(const float *restrict a, float *restrict out) {{\n"
-        f"  #pragma omp simd\n  for ({c} i = 0; i < {size}; ++i) out[i] = a[floor_mod(-i, {d})];\n}}"
+        f"  #pragma omp simd\n  for ({c} i = 0; i < {size}; ++i) out[i] = a[{index_function('floor_mod', c)}(-i, {d})];\n}}"
         for d in (2, 3, 5)
         for size in (2, 4, 9)
     )
-    exported = f"{c} divided({c} a, {c} b) {{ return floor_div(a, b); }}\n{c} rest({c} a, {c} b) {{ return floor_mod(a, b); }}\n"
-    exported += f"{c} larger({c} a, {c} b) {{ return index_max(a, b); }}\n{c} smaller({c} a, {c} b) {{ return index_min(a, b); }}\n"
+    floor_div, floor_mod, index_max, index_min = (index_function(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min"))
+    exported = f"{c} divided({c} a, {c} b) {{ return {floor_div}(a, b); }}\n{c} rest({c} a, {c} b) {{ return {floor_mod}(a, b); }}\n"
+    exported += f"{c} larger({c} a, {c} b) {{ return {index_max}(a, b); }}\n{c} smaller({c} a, {c} b) {{ return {index_min}(a, b); }}\n"
     library = compiler().load(f"#include <stdint.h>\n{helpers}\n{gathers}\n{exported}")
     for a in range(-40, 41):
         for b in range(1, 12):

@@ -1,0 +1,182 @@
+"""A contraction: a sum of products of two tensors along strided axes, as a matched operator describes it (design §10).
+
+`target[batch, rows, columns] = Σ[depth] left[batch, rows, depth] · right[batch, columns, depth]`, each of the four groups any number
+of axes. The axes of an operand may overlap in memory, as a window and its positions do, so a convolution is one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from codegen.ir import Buf
+from einalg.affine import Affine, Index, affine
+from einalg.kernel import Kernel, View
+from einalg.scope import Scope
+
+SPACE, TAPS = "dhw", "qrs"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An index with its extent, and how far its next value is in each operand (elements; 0 where it does not move)."""
+
+    index: Index
+    extent: int
+    left: int = 0
+    right: int = 0
+    target: int = 0
+
+    def swapped(self) -> Axis:
+        return replace(self, left=self.right, right=self.left)
+
+
+@dataclass(frozen=True)
+class Border:
+    """An axis of a tensor, with as many zeros as are read before and after it."""
+
+    extent: int
+    stride: int
+    before: int = 0
+    after: int = 0
+
+    @property
+    def whole(self) -> int:
+        return self.before + self.extent + self.after
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor as it lies in memory, and the element where reading begins.
+
+    With `borders`, what is read is a copy of one batch in the order of these axes, zeros included; `offset` and the strides of
+    batch axes are still those of the tensor.
+    """
+
+    buf: Buf
+    offset: int
+    borders: tuple[Border, ...] = ()
+
+    @property
+    def flat(self) -> Buf:
+        return Buf(self.buf.name, (prod(self.buf.shape),), self.buf.dtype)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Operands and axes by group; `dtype` is the type of products and sums."""
+
+    left: Operand
+    right: Operand
+    target: Operand
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    depth: tuple[Axis, ...]
+    dtype: str
+
+    def swapped(self) -> Contraction:
+        """The same sums with the operands in the other order."""
+        turned = {name: tuple(a.swapped() for a in axes) for name, axes in (("batch", self.batch), ("depth", self.depth))}
+        rows, columns = (tuple(a.swapped() for a in axes) for axes in (self.columns, self.rows))
+        return replace(self, left=self.right, right=self.left, rows=rows, columns=columns, **turned)
+
+    @property
+    def work(self) -> int:
+        """Products."""
+        return extent((*self.batch, *self.rows, *self.columns, *self.depth))
+
+
+def extent(axes: Iterable[Axis]) -> int:
+    return prod(a.extent for a in axes)
+
+
+def offset(axes: Iterable[Axis], operand: str) -> Affine:
+    """Where the indices of some axes lead in an operand."""
+    return sum((affine(a.index) * getattr(a, operand) for a in axes), affine(0))
+
+
+def merged(axes: Sequence[Axis], *operands: str) -> tuple[Axis, ...]:
+    """Axes of which neighbours that lie like one axis in the given operands are one; the others' strides are then of no use."""
+    found: list[Axis] = []
+    for axis in axes:
+        outer = found[-1] if found else None
+        if outer and all(getattr(outer, o) == getattr(axis, o) * axis.extent for o in operands):
+            found[-1] = replace(axis, extent=outer.extent * axis.extent)
+        else:
+            found.append(axis)
+    return tuple(found)
+
+
+def contraction_of(kernel: Kernel, scope: Scope, dtype: str) -> Contraction | None:
+    """A kernel as a contraction computed in `dtype`; None where it is none, or has no views."""
+    if len(kernel.views) != 3:
+        return None
+    bufs = {name: Buf(name, t.shape, t.dtype) for name, t in scope.tensors.items()}
+    bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
+    if any(view.name not in bufs for view in kernel.views):
+        return None
+    make = OPERATORS.get(kernel.op)
+    found = make(kernel, [bufs[view.name] for view in kernel.views], dtype) if make else None
+    return found if found is not None and found.work else None
+
+
+def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
+    left, right, target = kernel.views
+    batch = _axes("b", left=left.axes["b"], right=right.axes["b"], target=target.axes["b"])
+    rows = _axes("m", left=left.axes["m"], target=target.axes["m"])
+    columns = _axes("n", right=right.axes["n"], target=target.axes["n"])
+    depth = _axes("k", left=left.axes["k"], right=right.axes["k"])
+    one, other, result = (Operand(buf, view.offset) for buf, view in zip(bufs, kernel.views))
+    return Contraction(one, other, result, batch, rows, columns, depth, dtype)
+
+
+def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
+    data, weights, target = kernel.views
+    rank = len(data.axes) - 2
+    space, taps = SPACE[3 - rank :], TAPS[3 - rank :]
+    batch = _axes("g", left=data.batch, right=weights.batch, target=target.batch)
+    images = _axes("n", left=data.axes["n"], target=target.axes["n"])
+    left, steps = _padded(Operand(bufs[0], data.offset), data, space)
+    channels = _axes("c", left=steps["c"], right=weights.axes["c"])
+    positions, windows = [], []
+    for letter, tap in zip(space, taps):
+        ((_, step),) = steps[letter]
+        stride, dilation = (kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation"))
+        positions += _axes(letter, left=[(n, step * stride) for n, _ in target.axes[letter]], target=target.axes[letter])
+        windows += _axes(tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap])
+    columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
+    if left.borders:
+        batch, images = (*batch, *images), ()
+    return Contraction(
+        left, Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset), batch, (*images, *positions), columns, (*channels, *windows), dtype
+    )
+
+
+def _padded(data: Operand, view: View, space: str) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:
+    """An operand with its zeros, and the extents and strides of its axes by letter with these included."""
+    axes = {letter: view.axes[letter] for letter in ("c", *space)}
+    if not any(map(any, view.pads.values())):
+        return data, axes
+    places = [(letter, k, *axis) for letter, group in axes.items() for k, axis in enumerate(group)]
+    order = sorted(places, key=lambda place: -abs(place[3]))
+    borders = [Border(n, stride, *view.pads.get(letter, (0, 0))) for letter, _, n, stride in order]
+    steps, step = dict[tuple[str, int], int](), 1
+    for (letter, k, *_), border in reversed(list(zip(order, borders))):
+        steps[letter, k] = step
+        step *= border.whole
+    return replace(data, borders=tuple(borders)), {letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(g)) for letter, g in axes.items()}
+
+
+def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[Axis, ...]:
+    """The axes of a group, given in each operand that it walks along; those of extent 1 are left out."""
+    groups = list(zip(*strides.values()))
+    found = []
+    for number, group in enumerate(groups):
+        steps = {operand: step for operand, (_, step) in zip(strides, group)}
+        found.append(Axis(Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps))
+    return tuple(a for a in found if a.extent != 1)
+
+
+OPERATORS = {"matmul": _product, **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution)}

@@ -1,0 +1,200 @@
+"""The numbers of a contraction's loop nest, and a small model that chooses them for a machine (design §10).
+
+The model counts cycles: a core with vector registers starts two products and two loads of vectors at once, and a product is ready
+after four cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from codegen.contraction import Contraction, extent, merged
+from codegen.machine import Machine, machine
+from einalg.dtypes import numpy_dtype
+
+PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle, all instructions in a cycle, cycles
+PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The numbers of a loop nest for one contraction.
+
+    `lanes`: elements of a vector. A register tile has `rows` rows (the last tiles have one fewer) and `vectors` vectors of each of
+    `lines` neighbouring lines of columns. `depth`: steps of the outermost summed axis between which the sums are kept in
+    registers. `block`: register tiles of rows that are walked before the next panel of columns. `row_axes`, `column_axes`: how
+    many inner axes are walked as one. `pack_left`, `pack_right`: whether an operand is copied into panels.
+    """
+
+    lanes: int
+    rows: int
+    vectors: int
+    lines: int = 1
+    depth: int = 1
+    block: int = 1
+    row_axes: int = 1
+    column_axes: int = 1
+    pack_left: bool = False
+    pack_right: bool = True
+
+
+def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contraction, Tiling] | None:
+    """The order of the operands and the numbers that the model finds best; None where there is nothing to lay side by side.
+
+    >>> from codegen.contraction import Operand
+    >>> from codegen.ir import Buf
+    >>> from einalg.affine import Index
+    >>> a, b, c = (Operand(Buf(name, (64, 64), "f32"), 0) for name in "ABC")
+    >>> m, n, k = Axis(Index("m"), 64, 64, 0, 64), Axis(Index("n"), 64, 0, 1, 1), Axis(Index("k"), 64, 1, 64, 0)
+    >>> plan(Contraction(a, b, c, (), (m,), (n,), (k,), "f32"), Machine(64, 32))[1].lanes
+    16
+    """
+    target = target or machine()
+    found = [_Plan(way, t, target) for way in (ordered(contraction), ordered(contraction.swapped())) for t in tilings(way, target)]
+    best = min(found, key=_Plan.cycles, default=None)
+    return None if best is None else (best.contraction, best.blocked())
+
+
+def ordered(contraction: Contraction) -> Contraction:
+    """Axes in the order of memory, and those that lie like one as one."""
+    c = contraction
+    order = {operand: lambda a, operand=operand: -abs(getattr(a, operand)) for operand in ("left", "right", "target")}
+    return Contraction(
+        c.left, c.right, c.target,
+        merged(sorted(c.batch, key=order["target"]), "left", "right", "target"),
+        merged(sorted(c.rows, key=order["target"]), "left", "target"),
+        merged(sorted(c.columns, key=order["target"]), "right", "target"),
+        merged(sorted(c.depth, key=order["left"]), "left", "right"),
+        c.dtype,
+    )  # fmt: skip
+
+
+def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
+    """Everything that the registers of a machine allow, of which the model finds one best."""
+    if not c.columns:
+        return
+    lanes = target.vector // numpy_dtype(c.dtype).itemsize
+    own = [operand.buf.dtype == c.dtype for operand in (c.left, c.right)]
+    for row_axes, pack_left in ((1, False), (max(1, len(c.rows)), True)):
+        if not own[0] and not pack_left:
+            continue
+        for column_axes, pack_right in _column_ways(c, own[1]):
+            width, height = extent(c.columns[-column_axes:]), extent(c.rows[len(c.rows) - row_axes :])
+            for vectors, lines in _widths(c, -(-width // lanes), column_axes, target.registers - 2):
+                most = max(1, (target.registers - 1) // (vectors * lines) - 1)
+                for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
+                    yield Tiling(lanes, rows, vectors, lines, 1, 1, row_axes, column_axes, pack_left, pack_right)
+
+
+def _column_ways(c: Contraction, own: bool) -> Iterator[tuple[int, bool]]:
+    """How many inner axes of columns are one, and whether they are copied."""
+    if c.columns[-1].right == 1 and c.columns[-1].target == 1 and own:
+        yield 1, False
+    yield 1, True
+    for number in range(2, len(c.columns) + 1):
+        if len(merged(c.columns[-number:], "target")) == 1:
+            yield number, True
+
+
+def _widths(c: Contraction, vectors: int, column_axes: int, most: int) -> Iterator[tuple[int, int]]:
+    """Vectors of a line in a panel, and lines of a panel."""
+    for width in range(1, min(vectors, most) + 1):
+        yield width, 1
+    if len(c.columns) > column_axes:
+        lines = c.columns[-column_axes - 1].extent
+        for number in range(2, min(lines, most // vectors if vectors else 0) + 1):
+            yield vectors, number
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A tiling with what it costs."""
+
+    contraction: Contraction
+    tiling: Tiling
+    target: Machine
+
+    @property
+    def size(self) -> int:
+        return numpy_dtype(self.contraction.dtype).itemsize
+
+    @property
+    def row_parts(self) -> tuple[int, int]:
+        """Rows that are not walked as one, and those that are."""
+        axes, inner = self.contraction.rows, len(self.contraction.rows) - self.tiling.row_axes
+        return extent(axes[: max(0, inner)]), extent(axes[max(0, inner) :])
+
+    @property
+    def column_parts(self) -> tuple[int, int, int]:
+        """Columns that are walked one by one, in lines, and as one."""
+        axes, t = self.contraction.columns, self.tiling
+        rest = axes[: -t.column_axes]
+        lines = rest[-1].extent if t.lines > 1 else 1
+        return extent(rest) // lines, lines, extent(axes[-t.column_axes :])
+
+    def cycles(self) -> float:
+        """What the model counts for the whole contraction."""
+        c, t = self.contraction, self.tiling
+        outer_rows, height = self.row_parts
+        outer_columns, lines, width = self.column_parts
+        depth = extent(c.depth)
+        full, last = divmod(-(-width // t.lanes), t.vectors)
+        heights = shared(height, t.rows)
+        total = 0.0
+        for number, count in ((t.lines, lines // t.lines), (lines % t.lines, 1)):
+            for vectors, panels in ((t.vectors, full), (last, 1)):
+                if number * vectors and count * panels:
+                    tiles = sum(n * self._tile(rows, number * vectors, depth) for rows, n in heights)
+                    total += count * panels * (outer_rows * tiles + self._packed_right(number * vectors, depth))
+        panels = outer_columns * -(-lines // t.lines) * (full + bool(last))
+        return extent(c.batch) * (outer_columns * total + self._left(panels, depth, outer_rows * height))
+
+    def _tile(self, rows: int, vectors: int, depth: int) -> float:
+        products = rows * vectors
+        loads = vectors + rows
+        if not self.tiling.pack_right:
+            loads += vectors  # a vector that lies across two lines of the cache
+        jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
+        step = PAGE_MISS * min(1.0, jump) + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
+        stride = self.contraction.columns[-1].target
+        stores = products * (3 if stride == 1 else 2 * self.tiling.lanes)
+        return depth * step + stores + 20
+
+    def _packed_right(self, vectors: int, depth: int) -> float:
+        if not self.tiling.pack_right:
+            return 0.0
+        if self.tiling.column_axes > 1 or self.contraction.columns[-1].right != 1:
+            return 2.0 * vectors * self.tiling.lanes * depth
+        return 3.0 * vectors * depth
+
+    def _left(self, panels: int, depth: int, height: int) -> float:
+        """The copy of the left operand, or what reading it out of order costs."""
+        elements = depth * height
+        if self.tiling.pack_left:
+            return 2.0 * elements
+        inner = self.contraction.depth[-1].left if self.contraction.depth else 0
+        return elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
+
+    def blocked(self) -> Tiling:
+        """The tiling with steps of depth whose panel fits the first cache, and a block of rows that fits half of the second."""
+        c, t = self.contraction, self.tiling
+        width = t.vectors * t.lines * t.lanes
+        inner, outer = extent(c.depth[1:]), c.depth[0].extent if c.depth else 1
+        most = max(1, self.target.level1 // (width * self.size) // inner)
+        pieces = 1 if c.target.buf.dtype != c.dtype else -(-outer // most)
+        depth = -(-outer // pieces)
+        outer_rows, height = self.row_parts
+        line = (t.rows if outer_rows == 1 else height) * depth * inner * self.size
+        return replace(t, depth=depth, block=max(1, self.target.level2 // 2 // line))
+
+
+def shared(size: int, most: int) -> list[tuple[int, int]]:
+    """Tiles of `most` rows or one fewer, as (rows, how many); all of the rows and no others.
+
+    >>> shared(49, 12), shared(7, 7)
+    ([(10, 4), (9, 1)], [(7, 1)])
+    """
+    tiles = -(-size // most)
+    small, rest = divmod(size, tiles)
+    return [(rows, count) for rows, count in ((small + 1, rest), (small, tiles - rest)) if count]
