@@ -92,13 +92,18 @@ def _same_axes(scope: Scope) -> bool:
 
 def _of_conditions(path: Any, scope: Scope) -> Iterator[Move]:
     for position, inner in enumerate(inner_scopes(scope)):
-        if inner.where and _slanted(inner.where):
-            box = [[it.low, it.high] for it in inner.iterators]
-            yield Move(boundary_relaxing.RULE.name, path, {"inner": position, "box": box, "where": []})
+        yield from _relaxed(path, {"inner": position}, inner)
     for position, node in enumerate(reductions(scope.body)):
-        if node.where and node.iterators and _slanted(node.where):
-            box = [[it.low, it.high] for it in node.iterators]
-            yield Move(boundary_relaxing.RULE.name, path, {"reduction": position, "box": box, "where": []})
+        if node.iterators:
+            yield from _relaxed(path, {"reduction": position}, node)
+
+
+def _relaxed(path: Any, place: dict[str, int], domain: Any) -> Iterator[Move]:
+    """Conditions that only cut corners off a box are left out; one that leaves a lattice says that another box fits, and stays."""
+    lattice = [c for c in domain.where if c.relation != ">="]
+    if len(lattice) < len(domain.where):
+        box = [[it.low, it.high] for it in domain.iterators]
+        yield Move(boundary_relaxing.RULE.name, path, {**place, "box": box, "where": [str(c) for c in lattice]})
 
 
 def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
@@ -115,11 +120,6 @@ def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
         if found:
             taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
             yield split_move(path, node.iterators, found, position, taken)
-
-
-def _slanted(where: Any) -> bool:
-    """Whether conditions only cut corners off a box; one that leaves a lattice says that another box fits."""
-    return all(c.relation == ">=" for c in where)
 
 
 def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:

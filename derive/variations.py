@@ -14,7 +14,7 @@ from derive.moves import Move, Rule, moves
 from derive.places import Path
 from derive.repairs import mixed_axes, split_move
 from derive.rules import distribution, expression_merging, expression_splitting, staging, traversal_merging, variable_substitution
-from einalg.access import Access
+from einalg.access import Access, unpadded
 from einalg.affine import Affine, Index
 from einalg.program import Program
 from einalg.scope import Reduce, Scope
@@ -49,21 +49,36 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
 
 
 def merges(path: Path, scope: Scope) -> Iterator[Move]:
-    """A sum of products that is multiplied again becomes part of that product, whose factors can then be taken in another order."""
+    """A sum of products joins the product that reads it, or the sum whose other terms share a factor with it.
+
+    The factors can then be taken in another order, or out of the sum.
+    """
+    summed = _factors(scope.body)
     for position, inner in enumerate(inner_scopes(scope)):
-        if not _factors(inner):
-            continue
-        summed = _factors(scope)
-        if summed and summed + _factors(inner) - 1 <= MOST_FACTORS or (not summed and _scaled(scope.body, inner)):
+        own = _factors(inner.body)
+        if own and (summed + own - 1 <= MOST_FACTORS if summed else _has_fellow(scope, inner) or _scaled(scope, inner)):
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
 
 
-def _scaled(body: Any, inner: Scope) -> bool:
-    """Whether an inner scope is read once for each point, and multiplied by something."""
-    found = [a for a in accesses(body) if a.tensor == inner]
-    if len(found) != 1 or any(True for _ in reductions(body)) or any(s.as_index() is None for s in found[0].subscripts if s.terms):
+def _has_fellow(scope: Scope, inner: Scope) -> bool:
+    """Whether another sum, inside or outside of an inner scope, has a factor in common with one."""
+    others = [s.body for s in inner_scopes(scope) if s is not inner] + list(reductions(scope.body))
+    own = set(_operands(inner.body))
+    return any(_factors(body) and own & set(_operands(body)) for body in others)
+
+
+def _operands(body: Any) -> list[Any]:
+    """What is read."""
+    return [unpadded(a.base) for a in accesses(body)]
+
+
+def _scaled(scope: Scope, inner: Scope) -> bool:
+    """Whether an inner scope is read once for each point, and what it is a term of is multiplied by something."""
+    found = [a for a in accesses(scope.body) if a.tensor == inner]
+    if len(found) != 1 or any(True for _ in reductions(scope.body)) or any(s.as_index() is None for s in found[0].subscripts if s.terms):
         return False
-    return any(isinstance(node, sympy.Mul) and found[0] in node.args and len(node.args) > 1 for node in sympy.preorder_traversal(body))
+    products = (node for node in sympy.preorder_traversal(scope.body) if isinstance(node, sympy.Mul))
+    return any(found[0] in sympy.Add.make_args(factor) for node in products for factor in node.args if len(node.args) > 1)
 
 
 def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
@@ -77,9 +92,8 @@ def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
     return all(any(Index(name) in group and len(group) > 1 for group in together) for name in names)
 
 
-def _factors(scope: Scope) -> int:
+def _factors(body: Any) -> int:
     """Reads that a sum multiplies; 0 where the body is none."""
-    body = scope.body
     if not isinstance(body, Reduce) or body.op != "Sum":
         return 0
     factors = sympy.Mul.make_args(body.body)
