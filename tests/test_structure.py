@@ -157,6 +157,55 @@ def test_data_model_is_below_the_rest() -> None:
     assert set().union(*(_reached(module) for module in DATA_MODEL)) <= DATA_MODEL
 
 
+GENERAL = ("derive/matching", "derive/rules", "derive/repairs.py", "derive/variations.py", "derive/tidy.py", "derive/expansion.py")
+LARGEST_LITERAL = 3
+
+
+def _general_files() -> list[Path]:
+    return [file for name in GENERAL for file in ([ROOT / name] if name.endswith(".py") else _files(name))]
+
+
+def _literals(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Constants in functions and classes: not docstrings, not the sizes of caches, and not what the module itself names."""
+    named = {id(node) for statement in tree.body if isinstance(statement, (ast.Assign, ast.AnnAssign)) for node in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            named.add(id(node.value))
+        if isinstance(node, ast.FunctionDef):
+            named.update(id(inner) for decorator in node.decorator_list for inner in ast.walk(decorator))
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in named)
+
+
+def test_the_search_is_fitted_to_no_operator() -> None:
+    """No operator, layout or size is a literal where expressions are matched, rewritten and searched."""
+    from einalg.ops.registry import OPERATORS
+    from einalg.ops.templates import TEMPLATES
+
+    operators = {*(t.name for t in TEMPLATES), *OPERATORS} - {
+        "sum",
+        "max",
+        "min",
+        "prod",
+        "mul",
+        "add",
+        "pad",
+        "split",
+        "stack",
+        "where",
+        "slice",
+        "tile",
+    }
+    layout = re.compile(r"(?=.*C)[NCDHWOI]{3,5}")
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.value!r}"
+        for file in _general_files()
+        for node in _literals(ast.parse(file.read_text()))
+        if (isinstance(node.value, str) and (node.value in operators or layout.fullmatch(node.value)))
+        or (type(node.value) is int and abs(node.value) > LARGEST_LITERAL)
+    ]
+    assert len(_general_files()) > 15 and not wrong, "\n".join(wrong)
+
+
 def test_no_machine_paths() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number} {line.strip()}"
