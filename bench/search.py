@@ -123,7 +123,7 @@ def threads(workers: int) -> AbstractContextManager[Any]:
 def dask(workers: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
         yield client.get_executor()
 
 
