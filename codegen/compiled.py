@@ -16,9 +16,10 @@ import numpy as np
 from codegen.arguments import load, loaded, sample
 from codegen.c_printer import c_source, entry_name
 from codegen.calls import caller
+from codegen.choosing import generated_is_faster
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.ir import Function
-from codegen.libraries import Buffers, Run, bind
+from codegen.libraries import Buffers, Run, bind, einalg_library
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
 from einalg.dtypes import numpy_dtype
@@ -32,7 +33,7 @@ from einalg.traverse import inner_scopes
 LOG = logging.getLogger("einalg")
 FIND = "find"  # the compiler of this machine
 NOTHING: Buffers = MappingProxyType({})
-GENERATED, NUMPY = "generated", "numpy executor"
+EINALG, GENERATED, NUMPY = "einalg", "generated", "numpy executor"
 
 
 @dataclass(frozen=True)
@@ -180,23 +181,33 @@ def _checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]
 def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float) -> tuple[list[Step], str]:
     """A step for each kernel, and the one C file with all that is generated."""
     known: dict[str, Scope] = dict(program.statements)
-    bound = [bind(kernel, known[kernel.output]) if kernel.op != EOP else None for kernel in kernels]
-    functions = [lower(k.output, known[k.output], known, schedule) for k, found in zip(kernels, bound) if found is None]
+    found = [_found(kernel, known[kernel.output], compiler, timeout) for kernel in kernels]
+    functions = [way or lower(k.output, known[k.output], known, schedule) for k, way in zip(kernels, found) if not isinstance(way, tuple)]
     text = c_source(functions)
     library = _flagged(compiler, functions).load(text, timeout) if functions else None
     steps, position = [], 0
-    for kernel, found in zip(kernels, bound):
-        if found is not None:
-            steps.append(Step(kernel, *found))
+    for kernel, way in zip(kernels, found):
+        if isinstance(way, tuple):
+            steps.append(Step(kernel, *way))
             continue
-        if kernel.op != EOP:
+        if kernel.op != EOP and way is None:
             LOG.info("einalg: no library here runs %s; code is generated for it", kernel)
         function = functions[position]
         names = [b.name for b in (*function.inputs, function.output)]
         sourced = replace(kernel, source=c_source([function]))
-        steps.append(Step(sourced, GENERATED, caller(getattr(library, entry_name(position)), names)))
+        steps.append(Step(sourced, EINALG if way else GENERATED, caller(getattr(library, entry_name(position)), names)))
         position += 1
     return steps, text
+
+
+def _found(kernel: Kernel, scope: Scope, compiler: Compiler, timeout: float) -> tuple[str, Run] | Function | None:
+    """What runs an operator: a library's call or a contraction generated for it, whichever is faster; None where there is neither."""
+    if kernel.op == EOP:
+        return None
+    library, generated = bind(kernel, scope), einalg_library.function(kernel, scope)
+    if library is None or generated is None:
+        return library or generated
+    return generated if generated_is_faster(generated, library[1], scope, compiler, timeout) else library
 
 
 def _flagged(compiler: Compiler, functions: Sequence[Function]) -> Compiler:

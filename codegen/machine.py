@@ -6,10 +6,12 @@ import os
 import platform
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from codegen.compiler import cpu
 
-CACHES = {"SC_LEVEL1_DCACHE_SIZE": 32 << 10, "SC_LEVEL2_CACHE_SIZE": 512 << 10}  # bytes, where the system does not say
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ def machine() -> Machine:
     """This machine."""
     flags = set(cpu().split())
     vector, registers = (64, 32) if "avx512f" in flags else (32, 16) if "avx2" in flags else (16, 32 if _is_arm() else 16)
-    level1, level2 = (_system(name, usual) for name, usual in CACHES.items())
+    level1, level2 = (_cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2)))
     return Machine(vector, registers, level1, level2, cores())
 
 
@@ -41,8 +43,13 @@ def _is_arm() -> bool:
     return platform.machine().lower() in ("aarch64", "arm64")
 
 
-def _system(name: str, usual: int) -> int:
-    try:
-        return max(os.sysconf(name), 0) or usual
-    except (AttributeError, ValueError, OSError):
-        return usual
+def _cache(level: str) -> int:
+    """Bytes of the data cache of a level, or 0 where the system does not say."""
+    for folder in sorted(CACHES.glob("index*")):
+        try:
+            found, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            if found == level and kind != "Instruction":
+                return int(size[:-1]) * UNITS[size[-1]]
+        except (OSError, ValueError, KeyError, IndexError):
+            continue
+    return 0

@@ -74,7 +74,7 @@ def matmul(kernel: Kernel, scope: Scope) -> Callable[[Mapping[str, Array]], None
         return None
     left, right, target = (_groups(view, letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn")))
     size = (*target.sizes, left.sizes[2])
-    work = numpy_dtype(_computed_in(scope))
+    work = numpy_dtype(computed_in(scope))
     result = numpy_dtype(scope.dtype)
 
     def run(buffers: Mapping[str, Array]) -> None:
@@ -101,7 +101,7 @@ def _matrices(view: Operand, array: Array, dtype: np.dtype[Any]) -> Array:
     return found.astype(dtype, copy=False)
 
 
-def _computed_in(scope: Scope) -> str:
+def computed_in(scope: Scope) -> str:
     """Half precision is summed in single precision, truth values in integers; BLAS has neither."""
     return computed(promote(scope.dtype, *(result_dtype(f) for f in _factors(scope.body))))
 

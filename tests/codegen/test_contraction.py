@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.c_printer import c_source
+from codegen.compiled import compile_program
 from codegen.contract import contract
 from codegen.contraction import contraction_of
-from codegen.ir import Function
+from codegen.ir import For, Function, Put, walk
 from codegen.machine import Machine
-from codegen.tiling import ordered, plan, tilings
+from codegen.tiling import ordered, plan, shared, tilings
 from derive.matching import match
 from einalg import ops
 from einalg.dtypes import numpy_dtype
@@ -54,7 +56,7 @@ class Case:
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(5)
-        return {name: rng.integers(-3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
+        return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
 
 
 def check(cases: Sequence[Case], machine: Machine = SMALL) -> None:
@@ -122,3 +124,119 @@ def test_products(cases: list[Case]) -> None:
 @given(st.lists(convolutions().filter(is_plain), min_size=4, max_size=8))
 def test_convolutions(cases: list[Case]) -> None:
     check(cases)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "i64"])
+def test_types(dtype: str) -> None:
+    """Half precision is summed in single precision, small integers in larger ones; results are rounded or wrap once, at the end."""
+    A, B = ea.tensor("A", (5, 9), dtype), ea.tensor("B", (9, 11), dtype)
+    kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
+    check([Case(ea.L[m, n](ea.Sum[k](A[m, k] * B[k, n])), choice, kinds.get(dtype, dtype)) for choice in (-1, 3, 50)])
+
+
+def test_edges_of_this_machine() -> None:
+    """One less and one more than a register tile and a block of the machine at hand."""
+    shapes = [(15, 33, 7), (17, 31, 9), (1, 65, 300), (29, 1, 40), (30, 47, 401), (200, 5, 3)]
+    cases = [Case(ea.L[m, n](ea.Sum[k](ea.tensor("A", (x, z))[m, k] * ea.tensor("B", (z, y))[k, n]))) for x, y, z in shapes]
+    kernels = [match(case.scope, "O") for case in cases]
+    assert all(kernel is not None and kernel.op == "matmul" for kernel in kernels)
+    check(cases, Machine(64, 32, 4096, 16384))
+
+
+@given(st.integers(1, 500), st.integers(1, 30))
+def test_shared_covers_everything_once(size: int, most: int) -> None:
+    parts = shared(size, most)
+    assert sum(rows * count for rows, count in parts) == size
+    assert max(rows for rows, _ in parts) <= most and len({rows for rows, _ in parts}) == len(parts) <= 2
+
+
+def test_rounding_is_that_of_single_precision() -> None:
+    """Within `k + 1` roundings of the sum of absolute products."""
+    case = Case(ops.matmul(ea.tensor("A", (19, 331)), ea.tensor("B", (331, 21))))
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in case.scope.tensors.items()}
+    (found,) = run_functions([case.function()], [arrays])
+    exact, size = (f(arrays["A"]).astype(np.float64) @ f(arrays["B"]).astype(np.float64) for f in (np.asarray, np.abs))
+    assert np.all(np.abs(found - exact) <= 332 * 2.0**-24 * size)
+
+
+# What is wrong is noticed.
+
+MUTATED = (
+    Case(ops.matmul(ea.tensor("A", (9, 13)), ea.tensor("B", (13, 11))), 30),
+    Case(ops.conv2d(ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (5, 3, 3, 3)), padding=1, stride=(2, 1)), 11),
+)
+
+
+def mutants(node: Any, change: Any) -> Any:
+    """A function changed at one place, for every place where a change applies."""
+    changed = change(node)
+    if changed is not None:
+        yield changed
+    if is_dataclass(node) and not isinstance(node, type):
+        for field in fields(node):
+            value = getattr(node, field.name)
+            for position, part in enumerate(value if isinstance(value, tuple) else ()):
+                if is_dataclass(part):
+                    for other in mutants(part, change):
+                        yield replace(node, **{field.name: (*value[:position], other, *value[position + 1 :])})
+
+
+def sums(node: Any) -> bool:
+    return isinstance(node, For) and any(isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node))
+
+
+def shorter(node: Any) -> Any:
+    """A loop without its last step; lanes are kept whole, for those past the end do not count."""
+    if not sums(node) or node.kind == "lanes" or not hasattr(node.high, "terms"):
+        return None
+    return replace(node, high=node.high - 1) if node.extent != 0 else None
+
+
+def dropped(node: Any) -> Any:
+    """A body without one of its parts that store results: a remainder."""
+    if not isinstance(node, For) or len(node.body) < 2 or not sums(node.body[-1]):
+        return None
+    return replace(node, body=node.body[:-1])
+
+
+@pytest.mark.parametrize("change", [shorter, dropped])
+@pytest.mark.parametrize("case", MUTATED)
+def test_mutants_are_noticed(case: Case, change: Any) -> None:
+    found = list(mutants(case.function(), change))[:10]
+    assert found
+    arrays = case.arrays()
+    expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()})["O"]
+    for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
+        assert not np.array_equal(out, expected), c_source([mutant])
+
+
+# As a library.
+
+
+def compiled(scope: Scope) -> Any:
+    kernel = match(scope, "O")
+    assert kernel is not None
+    return compile_program(scope, [kernel])
+
+
+def test_convolutions_are_contractions() -> None:
+    scope = ops.conv2d(ea.tensor("A", (2, 12, 9, 10)), ea.tensor("K", (8, 6, 3, 3)), padding=1, groups=2)
+    run = compiled(scope)
+    assert "einalg" in repr(run) and "f32x" in run.source("c") and "f32x" in run.kernels[0].source
+    arrays = Case(scope).arrays()
+    assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_the_faster_of_two_libraries_is_taken(faster: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr("codegen.choosing._faster", lambda one, other, buffers: faster)
+    scope = ops.matmul(ea.tensor("A", (23 + faster, 31)), ea.tensor("B", (31, 37)))
+    for _ in range(2):  # measured, and kept
+        assert ("einalg" if faster else "numpy") in repr(compiled(scope)).splitlines()[1]
+    arrays = Case(scope).arrays()
+    assert np.array_equal(compiled(scope)(**arrays), arrays["A"] @ arrays["B"])
+
+
+def test_what_is_small_stays_with_the_library() -> None:
+    assert "numpy" in repr(compiled(ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))))

@@ -1,0 +1,29 @@
+"""Contractions as generated code: matrix products and convolutions of a program, where the loop nest of registers and panels fits."""
+
+from __future__ import annotations
+
+from codegen.contract import contract
+from codegen.contraction import contraction_of
+from codegen.ir import Function
+from codegen.libraries.numpy_library import computed_in
+from codegen.tiling import plan
+from einalg.kernel import Kernel
+from einalg.scope import Scope
+
+TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
+LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and threads do
+
+
+def function(kernel: Kernel, scope: Scope) -> Function | None:
+    """The generated function of a kernel; None where it is no contraction, or too small for one.
+
+    >>> import einalg as ea
+    >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
+    True
+    """
+    dtype = computed_in(scope)
+    if dtype not in TYPES or scope.dtype == "bool":
+        return None
+    found = contraction_of(kernel, scope, dtype)
+    best = plan(found) if found is not None and found.work >= LEAST else None
+    return None if best is None else contract(*best, str(scope), best[0].work >= PARALLEL)
