@@ -40,6 +40,32 @@ def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
     return program, done
 
 
+def flattened(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+    """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many."""
+    program, done = tidied(program, rules)
+    while len(done) < MOST:
+        for move in _mergings(program):
+            try:
+                program, tidying = tidied(apply(program, move, rules), rules)
+            except EinalgError:
+                continue
+            done += [move, *tidying]
+            break
+        else:
+            break
+    return program, done
+
+
+def _mergings(program: Program) -> Iterator[Move]:
+    """Single readers first, the innermost scopes before those around them."""
+    for name, scope in program.statements:
+        readers = [reader for reader, other in program.statements if name in other.tensors]
+        if name not in program.outputs and (len(readers) == 1 or isinstance(scope.body, Access)):
+            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
+    for path, scope in reversed(list(places(program))):
+        yield from (Move(traversal_merging.RULE.name, path, {"inner": k}) for k in range(len(inner_scopes(scope))))
+
+
 def _proposals(program: Program) -> Iterator[Move]:
     yield from _of_statements(program)
     spots = list(places(program))
