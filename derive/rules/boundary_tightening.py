@@ -61,18 +61,21 @@ def _holds(scope: Scope, args: dict[str, Any]) -> bool:
         return False
 
 
-def _tighter_inner(scope: Scope, inner: Scope) -> Iterator[Any]:
+def _tighter_inner(scope: Scope, inner: Scope) -> list[Any]:
+    """Boxes of the points that are read, of those that matter, and of both; as many as isl tells within bounds."""
+    boxes: list[Any] = []
     try:
         with bounded():
             read = _read_points(scope, inner)
-            yield _as_box(read, inner.rank)
+            boxes.append(_as_box(read, inner.rank))
             fills = {r.access.base.fill for r in reads_of(scope, inner) if isinstance(r.access.base, Padded)} or {0}  # two paddings are refused below
             if len(fills) == 1:
                 matters = may_differ_from(fills.pop(), inner.body, inner.iterators, inner.where)
-                yield _as_box(matters, inner.rank)
-                yield _as_box(matters.intersect(read), inner.rank)
+                boxes.append(_as_box(matters, inner.rank))
+                boxes.append(_as_box(matters.intersect(read), inner.rank))
     except isl.Error:
-        return
+        pass
+    return boxes
 
 
 def _as_box(points: isl.Set, rank: int) -> list[list[int]] | None:
