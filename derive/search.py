@@ -33,8 +33,8 @@ from einalg.scope import Scope
 
 log = logging.getLogger("einalg")
 
-# The order of states: weights of a unit of distance, of one more step, of a factorisation (which also rounds), of twice the work.
-NEAR, LEVEL, FACTORED, TWICE = 0.05, 0.5, 1.0, 0.5
+# The order of states: weights of a unit of distance, of a step, of a scope, of a factorisation (which also rounds), of twice the work.
+NEAR, LEVEL, SCOPE, FACTORED, TWICE = 0.05, 0.5, 0.2, 0.7, 0.5
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
 
 
@@ -185,7 +185,8 @@ class _Search:
         number = len(self.explored)
         self.keep(program, derivation, gap, state.order)
         factored = sum(move.rule == bilinear_factorisation.RULE.name for move in derivation)
-        priority = NEAR * gap + LEVEL * state.level + FACTORED * factored + TWICE * max(0.0, log2(more))
+        scopes = sum(1 for _ in places(program))
+        priority = NEAR * gap + LEVEL * state.level + SCOPE * scopes + FACTORED * factored + TWICE * max(0.0, log2(more))
         return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:
