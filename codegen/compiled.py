@@ -81,7 +81,11 @@ class Compiled:
         if unknown:
             raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self._missing) or 'nothing'}")
         given = {name: load(self._missing[name], array).copy() for name, array in arrays.items()}
-        return Compiled(self.program, self.kernels, self.target, self._steps, self._text, {**self._ready, **given})
+        return self._with({**self._ready, **given})
+
+    def _with(self, bound: Buffers) -> Compiled:
+        """The same program with more known ahead."""
+        return Compiled(self.program, self.kernels, self.target, self._steps, self._text, bound)
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
@@ -144,17 +148,21 @@ def compile_program(
 
     Operators that no library here has are generated like eOperators, which is also what happens without `kernels`. `compiler=None`
     runs the program through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds, for the
-    compiler. Raises `CodegenError`.
+    compiler. Raises `CodegenError`. For `target="cuda"` all operators are generated; a device is needed only to run them.
 
     >>> import einalg as ea
     >>> run = compile_program(ea.parse("O[i] += A[i,j]", A=(2, 3)))
     >>> run(A=[[1, 2, 3], [4, 5, 6]])
     array([ 6., 15.], dtype=float32)
     """
-    if target != "cpu":
-        raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu'")
     program = as_program(program)
-    kernels = _checked(program, kernels)
+    kernels = checked(program, kernels)
+    if target == "cuda":
+        from codegen.cuda_compiled import compile_cuda
+
+        return compile_cuda(program, kernels)
+    if target != "cpu":
+        raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu' or target='cuda'")
     if compiler == FIND:
         compiler = find_compiler()
         if compiler is None:
@@ -165,7 +173,7 @@ def compile_program(
     return Compiled(program, [step.kernel for step in steps], target, steps, text)
 
 
-def _checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
+def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
     """One kernel a statement, each with the statement's scope."""
     if kernels is None:
         kernels = [Kernel(EOP, {it.index.name: it.extent for it in s.iterators}, tuple(s.tensors), name) for name, s in program.statements]

@@ -156,14 +156,14 @@ def _run(command: Sequence[str], source: str, timeout: float) -> bytes:
         text.write_text(source)
         libraries = [flag for flag in command if flag.startswith("-l")]
         flags = [flag for flag in command if not flag.startswith("-l")]
-        status, said = _finished([*flags, str(text), "-o", str(out), *libraries], timeout)
+        status, said = finished([*flags, str(text), "-o", str(out), *libraries], timeout)
         if status or not out.exists():
             message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
             raise CodegenError(f"{command[0]} refused the generated code:\n{message}")
         return out.read_bytes()
 
 
-def _finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
+def finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
     """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True

@@ -115,7 +115,7 @@ class _Inference:
 def _waited(before: _Touched, touched: _Touched) -> tuple[tuple[Sync, ...], _Touched]:
     """The barrier in front of a nest, and what is still open after it."""
     threads = max(before.clashes(touched), default=0)
-    if not threads:
+    if threads <= 1:  # the first thread does both
         return (), before
     return ((Sync(),), NOTHING) if threads > WARP else ((Sync("warp"),), before.without_warp())
 

@@ -15,7 +15,7 @@ from codegen.plan import Level, Plan, has_numbers, merge_last
 from codegen.sums import value
 from einalg.affine import Affine, Index, affine, floordiv, modulo
 from einalg.scope import Constraint, Iterator, Scope
-from einalg.traverse import reductions
+from einalg.traverse import accesses, reductions
 
 
 class CudaSource(Source):
@@ -38,7 +38,8 @@ class CudaSource(Source):
             if it.index not in plan.summed:
                 plan.summed[it.index] = _level(plan, it)
         conditions = [*self.cutting, *(c for reduce in reduces for c in self.skipping(reduce))]
-        if self.merging and not conditions and not has_numbers(self.scope):
+        linear = all(form.is_affine() for access in accesses(self.scope.body) for form in access.subscripts)
+        if self.merging and linear and not conditions and not has_numbers(self.scope):
             while merge_last(plan, self.scope, float("inf")):
                 pass
         return plan

@@ -97,6 +97,11 @@ def _nests(body: Sequence[Statement]) -> Iterator[For]:
                 yield from _nests(part)
 
 
+def uses(body: Sequence[Statement], index: Index) -> bool:
+    """Whether statements say anything of an index."""
+    return any(index in node.indices for s in body for node in walk(s) if isinstance(node, (Affine, Constraint)))
+
+
 def index_type(function: Function) -> str:
     """`int` where every index value, offset and step towards them fits, else `int64_t`."""
     ranges = {node.index: node.range for node in walk(function) if isinstance(node, For)}
@@ -141,7 +146,7 @@ class CudaPrinter(Printer):
         arguments = ", ".join(self.argument(b, b is not function.output) for b in (*function.inputs, function.output))
         self.statements(function.body)
         comment = f"/* {function.output.name} = {function.comment} */\n" if function.comment else ""
-        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}) {self.launch.name}({arguments})'
+        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, 1) {self.launch.name}({arguments})'
         return f"{comment}{head} {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n"
 
     def argument(self, buf: Buf, read: bool) -> str:
@@ -170,7 +175,8 @@ class CudaPrinter(Printer):
 
     def named(self, loop: For) -> None:
         """A loop of one step, without braces."""
-        self.line(f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};")
+        if uses(loop.body, loop.index):
+            self.line(f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};")
         self.within(loop, loop.body)
 
     def within(self, loop: For, body: Sequence[Statement]) -> None:
@@ -208,8 +214,9 @@ class CudaPrinter(Printer):
         axis, repeated = self.axes[loop.index.name]
         name, first = self.names("index", loop.index.name), self.bound(loop.low)
         start = f"{'(int64_t)' if self.index == 'int64_t' else '(int)'}blockIdx.{axis}" + (f" + {first}" if first != "0" else "")
-        if not repeated:
+        if not repeated and uses(loop.body, loop.index):
             self.line(f"const {self.index} {name} = {start};")
+        if not repeated:
             return self.within(loop, loop.body)
         self.line(f"for ({self.index} {name} = {start}; {name} < {self.bound(loop.high)}; {name} += gridDim.{axis}) {{")
         self.depth += 1
@@ -232,7 +239,8 @@ class CudaPrinter(Printer):
             text = f"{text} / {below}" if below > 1 else text
             text = "0" if extent == 1 else f"{text} % {extent}" if position and count > below * extent else text
             low = self.bound(inner.low)
-            self.line(f"const {self.index} {self.names('index', inner.index.name)} = {text}{'' if low == '0' else f' + {low}'};")
+            if uses(inner.body, inner.index):
+                self.line(f"const {self.index} {self.names('index', inner.index.name)} = {text}{'' if low == '0' else f' + {low}'};")
             self.ranges[inner.index] = inner.range
         self.threaded = True
         self.statements(inner.body)

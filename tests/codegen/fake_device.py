@@ -1,0 +1,75 @@
+"""A device that is none: memory of the host, kernels run by the shim, and a record of what was asked for."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.cuda_driver import DeviceArray
+from codegen.cuda_printer import Launch
+from codegen.shim import ShimLibrary
+from einalg.errors import DeviceError
+
+ALIGNED = 256
+
+
+class HostMemory:
+    def __init__(self, size: int):
+        self.bytes = np.full(size + 2 * ALIGNED, 0xFF, np.uint8)
+        self.address = self.bytes.ctypes.data + -self.bytes.ctypes.data % ALIGNED
+
+
+class FakeDevice:
+    """`codegen.cuda_driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take."""
+
+    name, sm = "a fake device", 80
+
+    def __init__(self, room: int = 1 << 30):
+        self.room, self.calls = room, list[tuple[Any, ...]]()
+
+    def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
+        self.calls.append(("load", *names))
+        text = image.decode()
+        parts = text.split('extern "C"')[1:]
+        counts = [part[: part.index(") {")].count("__restrict__") for part in parts]
+        library = ShimLibrary(text, list(enumerate(counts)))
+        return [library] * len(names)
+
+    def allocate(self, size: int) -> HostMemory:
+        if size > self.room:
+            raise DeviceError(f"{self.name} has no memory for {size} bytes more")
+        self.calls.append(("allocate", size))
+        return HostMemory(size)
+
+    def upload(self, address: int, array: Any) -> None:
+        self.calls.append(("upload", array.nbytes))
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def download(self, array: Any, address: int) -> None:
+        self.calls.append(("download", array.nbytes))
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None:
+        self.calls.append(("launch", how.name))
+        kernel.launch(how, addresses)
+
+    def elapsed(self, run: Callable[[], None]) -> float:
+        run()
+        return 1e-6
+
+    def array(self, values: Any, dtype: str = "f32") -> DeviceArray:
+        """An array that lies on this device."""
+        memory = HostMemory(values.nbytes)
+        ctypes.memmove(memory.address, np.ascontiguousarray(values).ctypes.data, values.nbytes)
+        return DeviceArray(self, memory, values.shape, dtype)
+
+    def count(self, kind: str) -> int:
+        return sum(call[0] == kind for call in self.calls)
+
+
+def assemble(text: str, sm: int) -> bytes:
+    """In place of nvcc."""
+    return text.encode()

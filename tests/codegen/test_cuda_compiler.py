@@ -1,0 +1,102 @@
+"""nvcc: every kernel compiles for old and new devices, within their registers; and what is said where it fails."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import einalg as ea
+from codegen import cuda_compiler
+from codegen.cuda_compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
+from codegen.cuda_lower import lower_cuda
+from codegen.cuda_printer import cuda_source, launch
+from einalg.errors import CodegenError, DeviceError
+from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, functions
+from tests.codegen.test_expressions import CASES
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed; CUDA text runs on the shim only")
+LARGE = {
+    "product": lambda: ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(1024, 1000), B=(1000, 1030)),
+    "products": lambda: ea.parse("O[b,i,j] += A[b,i,k]*B[b,j,k]", A=(16, 250, 64), B=(16, 250, 64)),
+    "convolution": lambda: ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(2, 64, 56, 56), K=(64, 64, 3, 3)),
+    "map": lambda: ea.parse("O[i] = exp(A[i]) + A[i]", A=(1 << 20,)),
+    "row sums": lambda: ea.parse("O[i] += A[i,j]", A=(100, 100000)),
+    "wide": lambda: ea.parse("O[i] = A[i,7]", A=(1 << 18, 1 << 14)),
+}
+MOST_REGISTERS = 128  # of the kernels above: at least 512 threads on a multiprocessor
+
+
+@needs_nvcc
+def test_kernels_compile_for_every_architecture() -> None:
+    """All expressions of the other tests, under both schedules: nothing is spilled, and shared memory is what was computed."""
+    for schedule, max_grid in ((None, None), (TIGHT, TIGHT_GRID)):
+        kernels = [k for p in CASES.values() for k in (functions(p, schedule) if schedule else functions(p))]
+        text = cuda_source(kernels, max_grid) if max_grid else cuda_source(kernels)
+        for cubin in compile_all(text):
+            assert len(cubin.usage) == len(kernels)
+            for position, kernel in enumerate(kernels):
+                usage = cubin.usage[f"kernel_{position}"]
+                assert usage.spilled == 0, f"{usage} of {kernel.comment}"
+                assert usage.shared in (shared := launch(kernel, position).shared, shared + 1024), f"{usage} of {kernel.comment}"
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", LARGE)
+def test_large_kernels_fit_into_registers(name: str, record_property: Any) -> None:
+    kernel = lower_cuda("O", LARGE[name]())
+    for cubin in compile_all(cuda_source([kernel])):
+        usage = cubin.usage["kernel_0"]
+        record_property(f"sm_{cubin.sm}", str(usage))
+        assert usage.spilled == 0 and usage.registers <= MOST_REGISTERS, f"{name} on sm_{cubin.sm}: {usage}"
+
+
+@needs_nvcc
+def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = cuda_source([lower_cuda("O", ea.parse("O[i] = A[i] + 12345", A=(77,)))])
+    first = compile_all(text, ARCHITECTURES[:1])[0]
+    monkeypatch.setattr(cuda_compiler, "finished", lambda *_: pytest.fail("it is compiled again"))
+    assert compile_all(text, ARCHITECTURES[:1])[0] == first
+
+
+@needs_nvcc
+def test_refused_sources() -> None:
+    with pytest.raises(CodegenError, match=r"nvcc refused the generated code for sm_80:\n.*undefined_name"):
+        compile_all("__global__ void kernel_0(float *O) { O[0] = undefined_name; }\n", [80])
+
+
+def script(folder: Path, text: str) -> Nvcc:
+    path = folder / "nvcc"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return Nvcc(str(path), str(folder))
+
+
+def test_time_out(tmp_path: Path) -> None:
+    with pytest.raises(CodegenError, match=r"nvcc did not finish within 0.2 seconds\n"):
+        script(tmp_path, "sleep 30").compile("text", 80, timeout=0.2)
+
+
+def test_nvcc_that_cannot_be_run(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match=r"nvcc cannot be run.*\n.*CUDA_HOME"):
+        Nvcc(str(tmp_path / "nothing"), "1").compile("text", 80)
+
+
+def test_nvcc_of_cuda_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin", "echo release 99")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    found = find_nvcc()
+    assert found is not None and found.version == "release 99"
+
+
+def test_no_nvcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cuda_compiler, "PLACES", ())
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path) + os.pathsep)
+    with pytest.raises(DeviceError, match="nvcc is not found"):
+        compile_all("text")

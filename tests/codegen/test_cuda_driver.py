@@ -1,0 +1,172 @@
+"""Programs for a device: on a fake one that runs kernels by the shim, and what is said where there is none."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.compiled import checked, compile_program
+from codegen.cuda_compiled import CudaCompiled, compile_cuda
+from codegen.cuda_driver import DeviceArray
+from codegen.cuda_pycuda import PyCuda
+from einalg.errors import CodegenError, DeviceError, ShapeError
+from einalg.program import Program, as_program
+from tests.codegen.fake_device import FakeDevice, assemble
+
+TEXT = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]"
+SHAPES = dict(A=(5, 7), B=(7, 3), C=(3,))
+
+
+def compiled(device: FakeDevice, text: str = TEXT, **shapes: Any) -> CudaCompiled:
+    program = as_program(ea.parse(text, **(shapes or SHAPES)))
+    return compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+
+
+def given(**shapes: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    return {name: rng.integers(-4, 5, shape).astype(np.float32) for name, shape in (shapes or SHAPES).items()}
+
+
+def test_results_stay_where_the_inputs_are() -> None:
+    device, arrays = FakeDevice(), given()
+    run = compiled(device)
+    expected = arrays["A"] @ arrays["B"] + arrays["C"]
+    assert np.array_equal(run(**arrays), expected)
+    before = device.count("download")
+    found = run(**{**arrays, "A": device.array(arrays["A"])})
+    assert isinstance(found, DeviceArray) and device.count("download") == before
+    assert np.array_equal(found.get(), expected)
+    again = run(A=device.array(arrays["A"]), B=device.array(arrays["B"]), C=device.array(arrays["C"]))
+    assert again.__cuda_array_interface__["typestr"] == "<f4" and np.array_equal(again.get(), expected)
+
+
+def test_what_is_between_statements_stays_on_the_device() -> None:
+    device = FakeDevice()
+    compiled(device)(**given())
+    assert device.count("launch") == 2 and device.count("load") == 1
+    assert device.count("upload") == 3 and device.count("download") == 1
+
+
+def test_weights_are_uploaded_once_and_what_depends_on_them_is_computed_once() -> None:
+    device, arrays = FakeDevice(), given(K=(4,), A=(4,))
+    run = compiled(device, "W[i] = K[i]*K[i]\nO[i] = W[i] + A[i]", K=(4,), A=(4,)).bind(K=arrays["K"])
+    for _ in range(3):
+        assert np.array_equal(run(A=arrays["A"]), arrays["K"] ** 2 + arrays["A"])
+    assert device.count("launch") == 1 + 3 and device.count("upload") == 1 + 3
+
+
+def test_several_outputs_and_bfloat16() -> None:
+    device = FakeDevice()
+    a = ea.tensor("A", (5,), "bf16")
+    i = ea.indices("i")
+    program = Program([("P", ea.L[i](a[i] * 2)), ("Q", ea.L[i](a[i] + 1))], ("P", "Q"))
+    run = compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+    values = np.array([1, 2.5, -3, 0.1, np.inf])
+    found = run(A=values)
+    assert set(found) == {"P", "Q"}
+    np.testing.assert_allclose(found["P"], 2 * values, rtol=2**-8)
+    assert found["P"][3] != np.float32(0.2), "bf16 has 8 bits"
+
+
+def test_no_outputs_points_no_launch() -> None:
+    device = FakeDevice()
+    assert compiled(device, "O[i] = A[i] + 1", A=(0,))(A=np.zeros(0)).shape == (0,)
+    assert device.count("launch") == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d, a: {**a, "A": d.array(np.zeros((5, 6), np.float32))}, "has shape"),
+        (lambda d, a: {**a, "A": d.array(np.zeros((5, 7), np.float64), "f64")}, "dtype"),
+        (lambda d, a: {n: v for n, v in a.items() if n != "B"}, "no array is given for B"),
+        (lambda d, a: {**a, "Z": np.zeros(1)}, "Z is not an input"),
+    ],
+)
+def test_wrong_arrays(change: Any, message: str) -> None:
+    device = FakeDevice()
+    with pytest.raises(ShapeError, match=message):
+        compiled(device)(**change(device, given()))
+
+
+def test_strided_and_unaligned_device_arrays_are_refused() -> None:
+    device, arrays = FakeDevice(), given()
+
+    class Other:
+        def __init__(self, **changes: Any):
+            self.__cuda_array_interface__ = {**device.array(arrays["A"]).__cuda_array_interface__, **changes}
+
+    run = compiled(device)
+    with pytest.raises(ShapeError, match="contiguous"):
+        run(**{**arrays, "A": Other(strides=(4, 20))})
+    with pytest.raises(ShapeError, match="16 bytes"):
+        run(**{**arrays, "A": Other(data=(4, False))})
+
+
+def test_out_of_memory() -> None:
+    with pytest.raises(DeviceError, match="no memory for 140 bytes"):
+        compiled(FakeDevice(room=100))(**given())
+
+
+def test_times_are_of_the_device() -> None:
+    assert compiled(FakeDevice()).time(2) == {"T": 1e-6, "O": 1e-6}
+
+
+def test_source_without_a_device() -> None:
+    run = compile_program(ea.parse(TEXT, **SHAPES), target="cuda")
+    assert run.source("cuda").count("__global__") == 2
+    assert all(kernel.source and "__global__" in kernel.source for kernel in run.kernels)
+    assert "Compiled for cuda" in repr(run)
+    with pytest.raises(CodegenError, match="source\\('cuda'\\)"):
+        run.source("c")
+
+
+def test_without_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", None)
+    with pytest.raises(DeviceError, match=r"PyCUDA.*\n.*pip install"):
+        PyCuda()
+
+
+def test_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stub of PyCUDA on a machine without a device, and one without a driver that starts."""
+
+    class Stub:
+        class Error(Exception):
+            pass
+
+        class MemoryError(Error):
+            pass
+
+        class Device:
+            @staticmethod
+            def count() -> int:
+                return 0
+
+        @staticmethod
+        def init() -> None:
+            pass
+
+    monkeypatch.setattr("codegen.cuda_pycuda._pycuda", lambda: Stub)
+    with pytest.raises(DeviceError, match=r"no CUDA device here\n.*target='cpu'"):
+        PyCuda()
+
+    def fail() -> None:
+        raise Stub.Error("no driver")
+
+    monkeypatch.setattr(Stub, "init", fail)
+    with pytest.raises(DeviceError, match=r"driver does not start: no driver\n"):
+        PyCuda()
+
+
+def test_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = FakeDevice()
+    program = as_program(ea.parse(TEXT, **SHAPES))
+    run = compile_cuda(program, checked(program, None), driver=lambda: device)
+    monkeypatch.setattr("codegen.cuda_compiler.find_nvcc", lambda: None)
+    with pytest.raises(DeviceError, match=r"nvcc is not found.*\n.*CUDA_HOME"):
+        run(**given())

@@ -1,0 +1,166 @@
+"""Wrong barriers, bounds and fills in CUDA kernels are noticed on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.cuda_barriers import with_barriers
+from codegen.cuda_lower import lower_cuda
+from codegen.cuda_printer import cuda_source
+from codegen.cuda_schedule import CUDA_DEFAULT
+from codegen.ir import For, Function, If, Put, Sync, walk
+from codegen.shim import Shim, ShimLibrary
+from einalg.affine import Affine
+from einalg.errors import DeviceError
+from einalg.program import as_program
+from tests.codegen.cuda_harness import ORDERS, SMALL
+from tests.codegen.harness import agrees, evaluated
+from tests.codegen.test_expressions import arrays_for
+from tests.codegen.test_mutations import later, mutants, never, other_fill, other_start, overwritten, shorter
+
+i, j, k, r = ea.indices("i j k r")
+EXPRESSIONS = {
+    "product": lambda: ea.L[i, j](ea.Sum[k](whole("A", 17, 11)[i, k] * whole("B", 11, 13)[k, j])),
+    "padded rows": lambda: ea.L[i:30, j:9](ea.Sum[r:3, k:8](whole("A", 29, 8).pad(2, 0)[i + r - 1, k] * whole("K", 3, 8, 9)[r, k, j])),
+    "sums": lambda: ea.L[i](ea.Sum[j](whole("A", 5, 2100)[i, j])),
+    "products": lambda: ea.L[i](ea.Sum[j](whole("A", 5, 70)[i, j] * whole("B", 5, 70)[i, j])),
+    "map": lambda: ea.L[i, j](whole("A", 13, 77)[i, j] + whole("B", 77)[j]),
+}
+
+
+def whole(name: str, *shape: int) -> Any:
+    """Integers, which are compared exactly."""
+    return ea.tensor(name, shape, "i32")
+
+
+SCHEDULE = replace(CUDA_DEFAULT, contraction=1, tiles=SMALL[:1])
+MOST = 10  # mutants of each kind
+
+
+@cache
+def kernel(name: str) -> Function:
+    return lower_cuda("O", EXPRESSIONS[name](), schedule=SCHEDULE)
+
+
+@cache
+def facts(name: str) -> tuple[dict[str, Any], Any]:
+    program = as_program(EXPRESSIONS[name]())
+    rng = np.random.default_rng(len(name))  # no symmetries: each element counts
+    arrays = {key: rng.integers(-999, 999, values.shape) for key, values in arrays_for(name, program).items()}
+    return arrays, evaluated(program, arrays)["O"]
+
+
+def is_noticed(shim: Shim, position: int, name: str) -> bool:
+    """Whether a kernel fails, depends on the order of threads, or gives another value."""
+    arrays, expected = facts(name)
+    try:
+        found = [shim.run(position, arrays, seed) for seed in ORDERS]
+    except DeviceError:
+        return True
+    return not all(agrees(values, expected, "i32") for values in found) or not all(np.array_equal(found[0], v) for v in found)
+
+
+def check_mutants(chosen: list[tuple[str, Function, str]]) -> None:
+    assert len(chosen) >= 1, "too few places to change"
+    chosen = chosen[:: max(1, len(chosen) // MOST)]
+    text = [cuda_source([mutant]) for _, mutant, _ in chosen]
+    for (name, mutant, what), source in zip(chosen, text):
+        shim = Shim([mutant], text=source)
+        assert is_noticed(shim, 0, name), f"{name} with {what} is not noticed:\n{source}"
+
+
+def test_kernels_as_they_are_pass() -> None:
+    shim = Shim([kernel(name) for name in EXPRESSIONS])
+    assert not any(is_noticed(shim, position, name) for position, name in enumerate(EXPRESSIONS))
+
+
+@pytest.mark.parametrize("change", [shorter, later, other_fill, other_start, overwritten, never], ids=lambda change: change.__name__)
+def test_mutants_are_noticed(change: Any) -> None:
+    def changed(node: Any) -> Any:
+        if isinstance(node, For) and (node.kind == "thread" or node.extent == 1):
+            return None  # threads that are not there, and names of values: other changes cover them
+        if change is other_start and isinstance(node, Put) and node.ref.buf.space == "shared":
+            return None  # beyond the end both factors are 0: one is enough
+        return change(node)
+
+    check_mutants([(name, mutant, change.__doc__) for name in EXPRESSIONS for mutant in mutants(kernel(name), changed)])
+
+
+def test_guards_that_end_late_are_noticed() -> None:
+    """A guard that lets one element more pass: it is written outside of the array, or read there."""
+
+    def later_end(node: Any) -> Any:
+        if not isinstance(node, If) or not hasattr(node.test, "conditions"):
+            return None
+        conditions = tuple(replace_const(c, 1) for c in node.test.conditions)
+        return replace(node, test=replace(node.test, conditions=conditions))
+
+    chosen = [(name, mutant, "a late guard") for name in ("sums", "map") for mutant in mutants(kernel(name), later_end)]
+    check_mutants(chosen)
+
+
+def replace_const(condition: Any, by: int) -> Any:
+    return type(condition)(condition.form + Affine(by), condition.relation)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name != "map"])
+def test_every_barrier_is_needed(name: str) -> None:
+    """Without any one of its barriers, a kernel gives another value in some order of threads."""
+    text = cuda_source([kernel(name)])
+    barriers = [n for n in walk(with_barriers(kernel(name))) if isinstance(n, Sync)]
+    lines = text.splitlines()
+    places = [position for position, line in enumerate(lines) if line.strip() in ("__syncthreads();", "__syncwarp();")]
+    assert len(places) == len(barriers) >= 2
+    if name == "products":
+        places.pop()  # here the threads that add last are those that write
+    for place in places:
+        mutant = "\n".join(lines[:place] + lines[place + 1 :]) + "\n"
+        assert is_noticed(Shim([kernel(name)], text=mutant), 0, name), f"line {place + 1} is not needed:\n{text}"
+
+
+DIVERGENT = """
+extern "C" __global__ void __launch_bounds__(64, 1) kernel_0(const float *__restrict__ A, float *__restrict__ O) {
+  __shared__ float part[64];
+  part[threadIdx.x] = A[threadIdx.x];
+  if (threadIdx.x < 40) __syncthreads();
+  O[threadIdx.x] = part[63 - threadIdx.x];
+}
+"""
+SHUFFLES = """
+extern "C" __global__ void __launch_bounds__(64, 1) kernel_0(const float *__restrict__ A, float *__restrict__ O) {
+  float x = A[threadIdx.x];
+  for (int by = 16; by > 0; by /= 2) x += __shfl_xor_sync(0xffffffff, x, by);
+  float y = __shfl_down_sync(0xffffffff, A[threadIdx.x], 1), z = __shfl_sync(0xffffffff, A[threadIdx.x], 5);
+  __syncwarp();
+  O[threadIdx.x] = x + 1000 * y + 100000 * z;
+  atomicAdd(&O[64], 1.0f);
+}
+"""
+
+
+def launched(text: str, a: Any, out: Any, seed: int) -> Any:
+    how = Shim([lower_cuda("O", ea.L[i](ea.tensor("A", (64,))[i] + 1), schedule=replace(CUDA_DEFAULT, threads=64))]).launches[0]
+    ShimLibrary(text, [(0, 2)]).launch(how, [a.ctypes.data, out.ctypes.data], seed)
+    return out
+
+
+def test_divergent_barriers_are_reported() -> None:
+    a = np.zeros(64, np.float32)
+    for seed in ORDERS:
+        with pytest.raises(DeviceError, match="kernel_0: barrier divergence"):
+            launched(DIVERGENT, a, a.copy(), seed)
+
+
+def test_shuffles_and_atomics() -> None:
+    a = np.arange(64, dtype=np.float32)
+    down = np.concatenate([a[1:32], a[31:32], a[33:64], a[63:64]])
+    expected = np.repeat([a[:32].sum(), a[32:].sum()], 32) + 1000 * down + 100000 * np.repeat([5.0, 37.0], 32)
+    for seed in ORDERS:
+        out = launched(SHUFFLES, a, np.zeros(65, np.float32), seed)
+        assert np.array_equal(out[:64], expected) and out[64] == 64

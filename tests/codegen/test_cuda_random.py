@@ -1,0 +1,35 @@
+"""Random flat programs as CUDA, run on the CPU, have the values that the reference evaluator gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from codegen.cuda_printer import MAX_GRID
+from codegen.cuda_schedule import CUDA_DEFAULT
+from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, check, run_programs
+from tests.codegen.harness import evaluated
+from tests.codegen.test_random import SLOW, programs_with_arrays
+
+BATCH = 17  # programs that are compiled together
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a batch shrinks for many minutes
+
+
+def check_all(cases: Any, *how: Any) -> None:
+    programs, arrays = zip(*cases)
+    for (program, given_arrays), found in zip(cases, run_programs(programs, arrays, *how)):
+        check(program, evaluated(program, given_arrays), found)
+
+
+@settings(max_examples=4, suppress_health_check=SLOW, phases=PHASES)
+@given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
+def test_programs(cases: Any) -> None:
+    check_all(cases, CUDA_DEFAULT, MAX_GRID)
+
+
+@settings(max_examples=4, suppress_health_check=SLOW, phases=PHASES)
+@given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
+def test_programs_under_a_tight_schedule(cases: Any) -> None:
+    check_all(cases, TIGHT, TIGHT_GRID)
