@@ -19,6 +19,7 @@ from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
 
 VECTOR_NAME = re.compile(r"[fiu]\d+x\d+u?")
+APART = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from being one with the sums, which then were in memory too
 OPERATORS = {"mul": "*", "add": "+"}
 
 
@@ -135,6 +136,10 @@ class _Lanes:
 
     def put(self, put: Put) -> None:
         dtype = computed(put.ref.dtype)
+        if self.is_copy(put):
+            return self.scalars.line(
+                f"__builtin_memcpy(&{self.first(put.ref)}, &{self.first(put.value)}, {self.extent * numpy_dtype(dtype).itemsize});"
+            )
         before: list[str] = []
         value = self.value(put.value, dtype, before)
         target = self.place(put.ref)
@@ -142,9 +147,15 @@ class _Lanes:
             lines = [*before, f"{target} {put.op} {value};"]
         else:
             assert put.op == "="
-            lines = [*before, f"const {self.type(dtype, self.width)} whole = {value};", self.store(put.ref, dtype)]
+            lines = [*before, f"{self.type(dtype, self.width)} whole = {value};", APART.format("whole"), self.store(put.ref, dtype)]
         for line in lines if len(lines) == 1 else ("{", *lines, "}"):
             self.scalars.line(line)
+
+    def is_copy(self, put: Put) -> bool:
+        """Whether some bytes move as they are, and fewer than a vector has."""
+        refs = (put.ref, put.value)
+        moved = [ref for ref in refs if isinstance(ref, Ref) and not is_tile(ref.buf) and self.is_vector(ref) and self.in_order(ref)]
+        return len(moved) == 2 and put.op == "=" and moved[0].dtype == moved[1].dtype and self.extent != self.width
 
     def value(self, value: Value, dtype: str, before: list[str]) -> str:
         """The C text of a vector."""
@@ -177,9 +188,9 @@ class _Lanes:
         kind = self.type(dtype, self.width)
         if self.in_order(ref):
             size = self.extent * numpy_dtype(dtype).itemsize
-            before.append(f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size});")
+            before.append(f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {APART.format(name)}")
         else:
-            before.append(f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')}")
+            before.append(f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {APART.format(name)}")
         return name
 
     def store(self, ref: Ref, dtype: str) -> str:
@@ -202,5 +213,5 @@ class _Lanes:
         alone = self.index not in (last - affine(self.index)).indices and not any(self.index in s.indices for s in outer)
         return alone and C_TYPES[ref.dtype] == C_TYPES[computed(ref.dtype)]
 
-    def first(self, ref: Ref) -> str:
+    def first(self, ref: Value) -> str:
         return self.scalars.ref(substituted(ref, {self.index: affine(0)}))

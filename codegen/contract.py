@@ -21,6 +21,7 @@ from codegen.contraction import Axis, Border, Contraction, Operand, extent, merg
 from codegen.ir import Alloc, Apply, Bound, Buf, Extreme, For, Function, Holds, If, Number, Put, Ref, Statement, Value
 from codegen.tiling import Tiling
 from einalg.affine import Affine, Index, affine
+from einalg.errors import CodegenError
 from einalg.scope import Constraint
 
 I, LINE, VECTOR, LANE = (Index(name) for name in ("i", "line", "v", "lane"))
@@ -28,7 +29,12 @@ ROW_TILE, PANEL, LINES, STEP, BLOCK, K = (Index(name) for name in ("tile", "pane
 
 
 def contract(contraction: Contraction, tiling: Tiling, comment: str = "", parallel: bool = False) -> Function:
-    """The function that computes a contraction; threads share its blocks of rows, or its panels, where `parallel`."""
+    """The function that computes a contraction; threads share its blocks of rows, or its panels, where `parallel`.
+
+    Raises `CodegenError` for a tiling that asks to walk rows or columns as one that are not.
+    """
+    if not tiling.fits(contraction):
+        raise CodegenError(f"{tiling} does not fit the contraction {comment}\n  use one of codegen.tiling.tilings")
     nest = _Nest(contraction, tiling, parallel)
     nest.batches()
     operands = (contraction.left, contraction.right)

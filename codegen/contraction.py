@@ -16,6 +16,8 @@ from einalg.kernel import Kernel, View
 from einalg.scope import Scope
 
 SPACE, TAPS = "dhw", "qrs"
+LINES_APART, GAP = 1024, 16  # elements of which multiples are avoided, and what is left free
+COPIED = 1 << 18  # elements up to which all images are copied together
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,20 @@ class Axis:
 
 @dataclass(frozen=True)
 class Border:
-    """An axis of a tensor, with as many zeros as are read before and after it."""
+    """An axis of a tensor, with as many zeros as are read before and after it, and a gap that is not read.
+
+    Without the gap, lines that are a page apart would displace one another from the cache.
+    """
 
     extent: int
     stride: int
     before: int = 0
     after: int = 0
+    gap: int = 0
 
     @property
     def whole(self) -> int:
-        return self.before + self.extent + self.after
+        return self.before + self.extent + self.after + self.gap
 
 
 @dataclass(frozen=True)
@@ -137,8 +143,8 @@ def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction
     rank = len(data.axes) - 2
     space, taps = SPACE[3 - rank :], TAPS[3 - rank :]
     batch = _axes("g", left=data.batch, right=weights.batch, target=target.batch)
-    images = _axes("n", left=data.axes["n"], target=target.axes["n"])
     left, steps = _padded(Operand(bufs[0], data.offset), data, space)
+    images = _axes("n", left=steps["n"], target=target.axes["n"])
     channels = _axes("c", left=steps["c"], right=weights.axes["c"])
     positions, windows = [], []
     for letter, tap in zip(space, taps):
@@ -147,7 +153,7 @@ def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction
         positions += _axes(letter, left=[(n, step * stride) for n, _ in target.axes[letter]], target=target.axes[letter])
         windows += _axes(tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap])
     columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
-    if left.borders:
+    if len(left.borders) < sum(map(len, steps.values())):  # each image is copied by itself
         batch, images = (*batch, *images), ()
     return Contraction(
         left, Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset), batch, (*images, *positions), columns, (*channels, *windows), dtype
@@ -156,17 +162,24 @@ def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction
 
 def _padded(data: Operand, view: View, space: str) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:
     """An operand with its zeros, and the extents and strides of its axes by letter with these included."""
-    axes = {letter: view.axes[letter] for letter in ("c", *space)}
     if not any(map(any, view.pads.values())):
-        return data, axes
+        return data, dict(view.axes)
+    sides = {letter: view.pads.get(letter, (0, 0)) for letter in view.axes}
+    elements = prod(n + sum(sides[letter]) for letter, group in view.axes.items() for n, _ in group)
+    axes = {letter: view.axes[letter] for letter in ("c", *space, *("n" if elements <= COPIED else ""))}
     places = [(letter, k, *axis) for letter, group in axes.items() for k, axis in enumerate(group)]
     order = sorted(places, key=lambda place: -abs(place[3]))
-    borders = [Border(n, stride, *view.pads.get(letter, (0, 0))) for letter, _, n, stride in order]
+    borders: list[Border] = []
     steps, step = dict[tuple[str, int], int](), 1
-    for (letter, k, *_), border in reversed(list(zip(order, borders))):
+    for letter, k, extent, stride in reversed(order):
+        border = Border(extent, stride, *sides[letter])
+        if border.whole * step % LINES_APART == 0:
+            border = replace(border, gap=-(-GAP // step))
+        borders.insert(0, border)
         steps[letter, k] = step
         step *= border.whole
-    return replace(data, borders=tuple(borders)), {letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(g)) for letter, g in axes.items()}
+    found = {letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(group)) for letter, group in axes.items()}
+    return replace(data, borders=tuple(borders)), {**view.axes, **found}
 
 
 def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[Axis, ...]:

@@ -38,11 +38,22 @@ class Tiling:
     pack_left: bool = False
     pack_right: bool = True
 
+    def fits(self, c: Contraction) -> bool:
+        """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
+        numbers = (self.lanes, self.rows, self.vectors, self.lines, self.depth, self.block, self.row_axes, self.column_axes)
+        columns, width = c.columns[-self.column_axes :], extent(c.columns[-self.column_axes :])
+        own = all(packed or operand.buf.dtype == c.dtype for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right)))
+        ordered = self.pack_right or (len(columns) == 1 and columns[0].right == columns[0].target == 1)
+        rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
+        lines = self.lines == 1 or (len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes))
+        whole = c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
+        return min(numbers) > 0 and bool(columns) and own and ordered and rows and lines and whole
+
 
 def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contraction, Tiling] | None:
     """The order of the operands and the numbers that the model finds best; None where there is nothing to lay side by side.
 
-    >>> from codegen.contraction import Operand
+    >>> from codegen.contraction import Axis, Operand
     >>> from codegen.ir import Buf
     >>> from einalg.affine import Index
     >>> a, b, c = (Operand(Buf(name, (64, 64), "f32"), 0) for name in "ABC")
@@ -158,7 +169,7 @@ class _Plan:
         jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
         step = PAGE_MISS * min(1.0, jump) + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
         stride = self.contraction.columns[-1].target
-        stores = products * (3 if stride == 1 else 2 * self.tiling.lanes)
+        stores = products * (3 if stride == 1 else 3 * self.tiling.lanes) * (2 * self._pieces(vectors) - 1)
         return depth * step + stores + 20
 
     def _packed_right(self, vectors: int, depth: int) -> float:
@@ -176,14 +187,17 @@ class _Plan:
         inner = self.contraction.depth[-1].left if self.contraction.depth else 0
         return elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
 
+    def _pieces(self, vectors: int) -> int:
+        """Parts of depth of which a panel fits the first cache; one where sums cannot be kept in the result."""
+        c = self.contraction
+        most = max(1, self.target.level1 // (vectors * self.tiling.lanes * self.size) // extent(c.depth[1:]))
+        return 1 if not c.depth or c.target.buf.dtype != c.dtype else -(-c.depth[0].extent // most)
+
     def blocked(self) -> Tiling:
         """The tiling with steps of depth whose panel fits the first cache, and a block of rows that fits half of the second."""
         c, t = self.contraction, self.tiling
-        width = t.vectors * t.lines * t.lanes
         inner, outer = extent(c.depth[1:]), c.depth[0].extent if c.depth else 1
-        most = max(1, self.target.level1 // (width * self.size) // inner)
-        pieces = 1 if c.target.buf.dtype != c.dtype else -(-outer // most)
-        depth = -(-outer // pieces)
+        depth = -(-outer // self._pieces(t.vectors * t.lines))
         outer_rows, height = self.row_parts
         line = (t.rows if outer_rows == 1 else height) * depth * inner * self.size
         return replace(t, depth=depth, block=max(1, self.target.level2 // 2 // line))

@@ -51,7 +51,8 @@ class Case:
             return contract(*best, parallel=self.parallel)
         ways = [(way, t) for way in (ordered(found), ordered(found.swapped())) for t in tilings(way, machine)]
         way, tiling = ways[self.choice % len(ways)]
-        depth = 1 + self.choice % (way.depth[0].extent if way.depth else 1)
+        most = way.depth[0].extent if way.depth else 1
+        depth = 1 + self.choice % most if way.target.buf.dtype == self.dtype else most
         return contract(way, replace(tiling, depth=depth, block=1 + self.choice % 5), parallel=self.parallel)
 
     def arrays(self) -> dict[str, Any]:
@@ -240,3 +241,13 @@ def test_the_faster_of_two_libraries_is_taken(faster: bool, monkeypatch: Any) ->
 
 def test_what_is_small_stays_with_the_library() -> None:
     assert "numpy" in repr(compiled(ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))))
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    case = Case(ops.conv2d(ea.tensor("A", (1, 4, 6, 6)), ea.tensor("K", (5, 4, 3, 3))))
+    kernel = match(case.scope, "O")
+    assert kernel is not None
+    best = plan(contraction_of(kernel, case.scope, "f32"), SMALL)
+    assert best is not None
+    with pytest.raises(ea.CodegenError, match="does not fit"):
+        contract(best[0], replace(best[1], vectors=0))
