@@ -10,10 +10,10 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint format types notebooks bench nightly clean
+.PHONY: help setup demo test gpu-test lint format types notebooks bench nightly clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed-$(EXTRAS)  ## a virtual environment in .venv with einalg and EXTRAS (default: test)
 
@@ -22,6 +22,9 @@ demo: $(VENV)/.installed-demo  ## type a convolution, derive it, prove it, compi
 
 test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in parallel
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
+	$(BIN)/python -m pytest -m gpu tests/codegen
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .
@@ -41,7 +44,7 @@ bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are b
 	$(BIN)/python -m bench.language
 
 nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random examples
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "nightly or not nightly"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "not gpu"
 
 clean:  ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

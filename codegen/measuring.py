@@ -13,6 +13,8 @@ import numpy as np
 from codegen.arguments import sample
 from codegen.compiled import compile_program
 from codegen.compiler import cpu, find_compiler
+from codegen.cuda_compiler import require_nvcc
+from codegen.cuda_driver import find_driver
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
@@ -24,6 +26,7 @@ LEAST_REPEATS, MOST_REPEATS = 6, 50
 MOST_ROUNDS, SAME = 5, 0.2
 SIZE = 384  # of the matrices whose product is timed
 STREAM = 1 << 22  # elements that do not fit into a core's caches
+PRODUCT = "O[i,j] += A[i,k]*B[k,j]"  # what a device has for a library
 SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
 
 
@@ -31,6 +34,9 @@ def identity(target: str) -> str:
     """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, NumPy and einalg."""
     from einalg import __version__
 
+    if target == "cuda":
+        device = find_driver()
+        return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__))
     compiler = find_compiler()
     tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
@@ -72,14 +78,18 @@ def rates(target: str = "cpu") -> dict[str, float]:
 
 
 def _round(target: str) -> dict[str, float]:
-    left, right = (np.ones((SIZE, SIZE), np.float32) for _ in range(2))
-    out = np.empty_like(left)
-    library = 2 * SIZE**3 / _least(lambda: np.matmul(left, right, out=out))
+    library = 2 * SIZE**3 / (_matmul_seconds() if target == "cpu" else _least_of(parse(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE)), target))
     stencil = parse(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,))
     generated = 2 * TAPS * SHORT / _least_of(stencil, target)
     bandwidth = 8 * STREAM / _least_of(parse("O[i] = A[i]+1", A=(STREAM,)), target)
     call = _least_of(parse("O[i] = A[i]+1", A=(1,)), target)
     return {"library": library, "generated": generated, "bandwidth": bandwidth, "call": call}
+
+
+def _matmul_seconds() -> float:
+    left, right = (np.ones((SIZE, SIZE), np.float32) for _ in range(2))
+    out = np.empty_like(left)
+    return _least(lambda: np.matmul(left, right, out=out))
 
 
 def _least_of(scope: Scope, target: str) -> float:

@@ -21,39 +21,44 @@ from einalg.errors import DeviceError, NotationError
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program, in_double
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "cuda")
 _REPEATS = 5  # at least; more until `_SECONDS` are spent
 _SECONDS = 0.1
 
 
 class _Machine:
-    """Compiles and times with `codegen`, on this machine."""
+    """Compiles and times with `codegen`, on this machine; while a search is `measuring`, for its target alone."""
+
+    def __init__(self, target: str = "cpu", measuring: bool = False):
+        self.target, self.measuring = target, measuring
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str = "cpu") -> Any:
         from codegen.compiled import compile_program
 
-        return compile_program(program, kernels, _target(target))
+        return compile_program(program, kernels, _target(self.target if self.measuring else target))
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """The median time of one kernel by itself."""
         from codegen.measuring import kernel_seconds
 
-        return kernel_seconds(kernel)
+        return kernel_seconds(kernel, self.target)
 
     def rates(self) -> dict[str, float]:
         """What the roofline model needs to know of this machine."""
         from codegen.measuring import rates
 
-        return rates()
+        return rates(self.target)
 
     def identity(self) -> str:
         """What measurements depend on besides the kernel."""
         from codegen.measuring import identity
 
-        return identity("cpu")
+        return identity(self.target)
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """The median of several runs of each, in turns, after a first one."""
+        """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
+        if self.target == "cuda":
+            return [sum(runnable.time(_REPEATS, **arrays).values()) for runnable in runnables]
         spent: list[list[float]] = [[] for _ in runnables]
         for runnable in runnables:
             runnable(**arrays)
@@ -76,6 +81,14 @@ def _target(target: str) -> str:
     if target not in TARGETS:
         raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
     return target
+
+
+def _require_device(target: str) -> None:
+    """`DeviceError` where nothing can be measured for a target."""
+    if target == "cuda":
+        from codegen.cuda_driver import find_driver
+
+        find_driver()
 
 
 class Derivation(_derivation.Derivation):
@@ -123,7 +136,8 @@ def derive(
     computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing. With `measure=False` nothing is
     compiled or checked numerically, and candidates are ranked by the estimate.
 
-    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target, `MatchError` for an unknown operator.
+    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target or
+    a device that is missing, `MatchError` for an unknown operator.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
@@ -136,8 +150,12 @@ def derive(
     if accuracy is not None and not accuracy >= 0:
         raise NotationError(f"accuracy is a relative error from 0, not {accuracy!r}")
     budget = Budget(depth=depth, states=states, seconds=seconds)
+    if measure:
+        _require_device(target)
+    machine = _Machine(target, measuring=True)
     with shown(progress, budget) as told:
-        found = _derivation.derivation(expr, budget, rules, _Machine(), seed, told, measure, accuracy, executor, ops)
+        found = _derivation.derivation(expr, budget, rules, machine, seed, told, measure, accuracy, executor, ops)
+    machine.measuring = False
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
 
 
