@@ -36,14 +36,17 @@ def compile_cuda(
     program: Program,
     kernels: Sequence[Kernel],
     schedule: CudaSchedule = CUDA_DEFAULT,
-    driver: Callable[[], Driver] = find_driver,
-    assemble: Assemble = nvcc_image,
+    driver: Callable[[], Driver] | None = None,
+    assemble: Assemble | None = None,
 ) -> CudaCompiled:
-    """A flat program as CUDA, one kernel a statement. The text is there at once; a device is looked for at the first call."""
+    """A flat program as CUDA, one kernel a statement. The text is there at once; a device is looked for at the first call.
+
+    `driver` and `assemble` take the place of PyCUDA and nvcc.
+    """
     known: dict[str, Scope] = dict(program.statements)
     functions = [lower_cuda(name, scope, known, schedule) for name, scope in known.items()]
     sourced = [replace(kernel, source=cuda_source([function])) for kernel, function in zip(kernels, functions)]
-    return CudaCompiled(program, sourced, functions, cuda_source(functions), driver=driver, assemble=assemble)
+    return CudaCompiled(program, sourced, functions, cuda_source(functions), driver=driver or find_driver, assemble=assemble or nvcc_image)
 
 
 class CudaCompiled(Compiled):

@@ -125,6 +125,36 @@ def test_source_without_a_device() -> None:
         run.source("c")
 
 
+CONV = "O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]"
+
+
+def test_derivations_have_cuda_sources() -> None:
+    d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", measure=False, states=30)
+    assert all("__global__" in candidate.source("cuda") for candidate in d.candidates)
+
+
+def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise DeviceError("there is none")
+
+    monkeypatch.setattr("codegen.cuda_driver.find_driver", missing)
+    with pytest.raises(DeviceError, match="there is none"):
+        ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
+
+
+def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = FakeDevice()
+    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
+    monkeypatch.setattr("codegen.cuda_driver.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.cuda_compiled.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.cuda_compiled.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.measuring.rates", lambda target: rates)
+    monkeypatch.setattr("codegen.measuring.identity", lambda target: f"{target}, a fake device")
+    d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
+    assert d.best.measured and device.count("launch") > 0
+    assert d.best.compile().target == "cpu" and d.best.compile("cuda").target == "cuda"
+
+
 def test_without_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
     monkeypatch.setitem(sys.modules, "pycuda.driver", None)
