@@ -120,6 +120,11 @@ def is_heavy(scope: Scope) -> bool:
     return operations(scope) > INTENSITY * traffic(scope)
 
 
+def arithmetic(program: Program) -> int:
+    """Scalar operations of a program."""
+    return sum(operations(scope) for _, scope in places(program))
+
+
 def work(program: Program) -> float:
     """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
     return sum(_ideal(scope) for _, scope in places(program))

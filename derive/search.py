@@ -15,14 +15,14 @@ from typing import Any
 
 from derive.ahead import Ahead
 from derive.cost import CostModel, Roofline, total
-from derive.expansion import Expansion, is_heavy, transforms, work
+from derive.expansion import Expansion, arithmetic, is_heavy, transforms, work
 from derive.exploration import Explored
 from derive.matching import distance, match
 from derive.moves import Move, Rule
 from derive.places import places
 from derive.rules import ALL, bilinear_factorisation
 from derive.rules.spelling import lifted
-from derive.tidy import tidied
+from derive.tidy import flattened, tidied
 from einalg.access import Access
 from einalg.canonical import key
 from einalg.errors import MatchError
@@ -35,6 +35,7 @@ log = logging.getLogger("einalg")
 
 # The order of states: weights of a unit of distance, of a step, of a scope, of a factorisation (which also rounds), of twice the work.
 NEAR, LEVEL, SCOPE, FACTORED, TWICE = 0.05, 0.5, 0.2, 0.7, 0.5
+RECOMPUTED = 2  # times the arithmetic of the expression as it is, that merging all of it may make
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
 
 
@@ -153,11 +154,7 @@ class _Search:
         self.least_work = max(work(self.start), 1e-12)
 
     def explore(self, executor: Any = None) -> None:
-        known = {**ALL, **self.expand.rules}
-        program, steps = tidied(self.start, known)
-        gap = distance((scope for _, scope in places(program)), self.expand.templates, is_heavy)
-        self.keep(self.start, (), gap, None, as_it_is=True)
-        queue = [_State(0.0, 0, program, tuple(steps), 0)]
+        queue = self.starts()
         with Ahead(executor, self.expand) as ahead:
             while queue and not self.exhausted():
                 state = heapq.heappop(queue)
@@ -173,6 +170,23 @@ class _Search:
         self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
         self.stats.seconds = time.perf_counter() - self.began
 
+    def starts(self) -> list[_State]:
+        """The expression as it was written, tidied; and with all merged that merges, should it have been taken apart before."""
+        self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
+        known = {**ALL, **self.expand.rules}
+        program, steps = tidied(self.start, known)
+        self.seen.add(key(program))
+        queue = [_State(0.0, 0, program, tuple(steps), 0)]
+        merged, merging = flattened(self.start, known)
+        if key(merged) not in self.seen and arithmetic(merged) <= RECOMPUTED * arithmetic(self.start):
+            self.seen.add(key(merged))
+            self.keep(merged, tuple(merging), self.distance(merged), 0)
+            queue.append(_State(LEVEL, len(self.explored) - 1, merged, tuple(merging), 0))
+        return queue
+
+    def distance(self, program: Program) -> float:
+        return distance((scope for _, scope in places(program)), self.expand.templates, is_heavy)
+
     def following(self, state: _State, program: Program, steps: tuple[Move, ...], gap: float) -> _State | None:
         """The new state, kept; None for one that is known, too deep or too much work."""
         derivation = (*state.moves, *steps)
@@ -186,7 +200,7 @@ class _Search:
         self.keep(program, derivation, gap, state.order)
         factored = sum(move.rule == bilinear_factorisation.RULE.name for move in derivation)
         scopes = sum(1 for _ in places(program))
-        priority = NEAR * gap + LEVEL * state.level + SCOPE * scopes + FACTORED * factored + TWICE * max(0.0, log2(more))
+        priority = NEAR * gap + LEVEL * state.level + SCOPE * scopes + FACTORED * factored + TWICE * log2(max(1.0, more))
         return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:

@@ -106,7 +106,6 @@ def test_candidates_of_very_many_random_operators_are_equal(expression, seed):
     assert_all_equal(expression, MANY, seed)
 
 
-@pytest.mark.xfail(reason="the order of states takes the logarithm of the work, which is 0", raises=ValueError, strict=True)
 def test_what_reads_nothing_is_searched_too():
     search(ea.parse("O = L[i:4](Sum[s:3, r:6](2*i))"), FEW)
 
