@@ -31,6 +31,8 @@ int2 int4 float2 float4 double2 ushort uchar ulong assert printf clock isnan isi
 round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
 )
 MOST_UNROLLED = 64  # steps
+FULL_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
+MOST_PRIVATE = 320  # bytes of a thread that fit into 128 registers beside what it computes with
 MAX_THREADS = 1024
 MAX_SHARED = 48 << 10  # bytes of a block without asking for more
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -78,6 +80,13 @@ def launch(function: Function, position: int = 0, max_grid: tuple[int, int, int]
     if shared > MAX_SHARED:
         raise CodegenError(f"{function.name} shares {shared} bytes in a block, and {MAX_SHARED} are allowed")
     return found
+
+
+def resident(function: Function, how: Launch) -> int:
+    """The blocks that should fit into a multiprocessor at once: what bounds the registers of a thread, 128 but for large private arrays."""
+    private = [n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"]
+    held = sum(prod(buf.shape) * element_size(buf.dtype) for buf in private)
+    return max(1, FULL_THREADS // how.threads) if held <= MOST_PRIVATE else 1
 
 
 def _block_loops(body: Sequence[Statement]) -> list[For]:
@@ -146,7 +155,9 @@ class CudaPrinter(Printer):
         arguments = ", ".join(self.argument(b, b is not function.output) for b in (*function.inputs, function.output))
         self.statements(function.body)
         comment = f"/* {function.output.name} = {function.comment} */\n" if function.comment else ""
-        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, 1) {self.launch.name}({arguments})'
+        head = (
+            f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, {resident(function, self.launch)}) {self.launch.name}({arguments})'
+        )
         return f"{comment}{head} {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n"
 
     def argument(self, buf: Buf, read: bool) -> str:

@@ -1,0 +1,38 @@
+"""What `codegen.doctor` says of a machine with everything, and of one with nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen import doctor
+from codegen.doctor import Fact, facts
+from einalg.errors import CodegenError, DeviceError
+from tests.codegen.fake_device import FakeDevice
+
+
+def test_everything_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_driver", FakeDevice)
+    found = {fact.name: fact for fact in facts()}
+    assert found["CUDA device"] == Fact("CUDA device", True, "a fake device, sm_80")
+    assert found["C compiler"].found and str(found["C compiler"]).startswith("ok ")
+
+
+def test_nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each missing thing names a remedy, on one line."""
+
+    def no_device() -> None:
+        raise DeviceError("there is no CUDA device here\n  use target='cpu'")
+
+    def no_compiler() -> None:
+        raise CodegenError("no C++ compiler works here")
+
+    monkeypatch.setattr(doctor, "find_compiler", lambda: None)
+    monkeypatch.setattr(doctor, "find_nvcc", lambda: None)
+    monkeypatch.setattr(doctor, "find_driver", no_device)
+    monkeypatch.setattr(doctor, "cpp_compiler", no_compiler)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    found = facts()
+    assert {fact.name for fact in found if fact.found} == {"cache"}
+    for fact in found[:-1]:
+        assert str(fact).startswith("missing") and "\n" not in str(fact)
+        assert any(word in fact.detail for word in ("install", "use")), fact
