@@ -226,15 +226,15 @@ class _Nest:
         sums = Buf(self.named("sum"), (tile.rows, panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector")
         self.out.append(Alloc(sums))
         here = Ref(sums, (affine(I), affine(LINE), affine(VECTOR), affine(LANE)))
-        target = self.target(panel, tile)
-        zero = _each(panel, tile.rows, Put(here, "=", Number(0, self.c.dtype)), whole=True)
-        if self.steps == 1:
-            self.out += zero
-        else:
-            again = _each(panel, tile.rows, Put(here, "=", target))
-            self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), tuple(zero), tuple(again)))
+        self.out += _each(panel, tile.rows, Put(here, "=", Number(0, self.c.dtype)), whole=True)
         self.sums(panel, tile, left, right, here)
-        self.out += _each(panel, tile.rows, Put(target, "=", here))
+        target = self.target(panel, tile)
+        first = _each(panel, tile.rows, Put(target, "=", here))
+        if self.steps == 1:
+            self.out += first
+        else:
+            more = _each(panel, tile.rows, Put(target, "=", Apply("add", (target, here), self.c.dtype)))
+            self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), tuple(first), tuple(more)))
 
     def sums(self, panel: _Panel, tile: _Tile, left: Buf, right: Buf | None, here: Ref) -> None:
         """The loops over depth around one product for each element of the tile."""

@@ -188,9 +188,14 @@ class _Plan:
         return elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
 
     def _pieces(self, vectors: int) -> int:
-        """Parts of depth of which a panel fits the first cache; one where sums cannot be kept in the result."""
+        """Parts of depth of which a panel fits the first cache; fewer where results, which every part reads and writes, fit none.
+
+        One where sums cannot be kept in the result.
+        """
         c = self.contraction
-        most = max(1, self.target.level1 // (vectors * self.tiling.lanes * self.size) // extent(c.depth[1:]))
+        results = extent((*c.rows, *c.columns)) * self.size
+        room = self.target.level1 if results <= self.target.level2 else max(self.target.level1, self.target.level2 // 8)
+        most = max(1, room // (vectors * self.tiling.lanes * self.size) // extent(c.depth[1:]))
         return 1 if not c.depth or c.target.buf.dtype != c.dtype else -(-c.depth[0].extent // most)
 
     def blocked(self) -> Tiling:

@@ -115,7 +115,7 @@ def is_plain(case: Case) -> bool:
     return found is not None and plan(found, SMALL) is not None and (case.choice < 0 or bool(found.columns or found.rows))
 
 
-@settings(max_examples=6, phases=UNSHRUNK)
+@settings(max_examples=4, phases=UNSHRUNK)
 @given(st.lists(products().filter(is_plain), min_size=6, max_size=12))
 def test_products(cases: list[Case]) -> None:
     check(cases)
