@@ -25,6 +25,7 @@ from codegen.c_printer import c_source, entry_name
 from codegen.calls import caller
 from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import bind, einalg_library
+from codegen.lower import lower
 from codegen.machine import machine
 from derive.matching import match
 from einalg import ops
@@ -139,8 +140,7 @@ def calls(case: Case, compiler: Compiler) -> tuple[dict[str, Call], dict[str, fl
 
 def generated(kernel: Kernel, scope: Scope, compiler: Compiler) -> tuple[Callable[[Mapping[str, Any]], None], dict[str, float]]:
     began = perf_counter()
-    function = einalg_library.function(kernel, scope)
-    assert function is not None
+    function = einalg_library.function(kernel, scope) or lower(kernel.output, scope)
     source = c_source([function])
     lowered = perf_counter()
     compiler._run(source, 300.0)

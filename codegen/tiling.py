@@ -67,6 +67,11 @@ def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contr
     return None if best is None else (best.contraction, best.blocked())
 
 
+def products_per_cycle(contraction: Contraction, tiling: Tiling, target: Machine | None = None) -> float:
+    """How fast the model finds a loop nest; a machine's best is two vectors."""
+    return contraction.work / _Plan(contraction, tiling, target or machine()).cycles()
+
+
 def ordered(contraction: Contraction) -> Contraction:
     """Axes in the order of memory, and those that lie like one as one."""
     c = contraction

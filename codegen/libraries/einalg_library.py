@@ -6,16 +6,17 @@ from codegen.contract import contract
 from codegen.contraction import contraction_of
 from codegen.ir import Function
 from codegen.libraries.numpy_library import computed_in
-from codegen.tiling import plan
+from codegen.tiling import plan, products_per_cycle
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 
 TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and threads do
+SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
 
 def function(kernel: Kernel, scope: Scope) -> Function | None:
-    """The generated function of a kernel; None where it is no contraction, or too small for one.
+    """The generated function of a kernel; None where it is no contraction, or one that register tiles make no faster.
 
     >>> import einalg as ea
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
@@ -26,4 +27,6 @@ def function(kernel: Kernel, scope: Scope) -> Function | None:
         return None
     found = contraction_of(kernel, scope, dtype)
     best = plan(found) if found is not None and found.work >= LEAST else None
-    return None if best is None else contract(*best, str(scope), best[0].work >= PARALLEL)
+    if best is None or products_per_cycle(*best) < SLOW:
+        return None
+    return contract(*best, str(scope), best[0].work >= PARALLEL)

@@ -251,3 +251,9 @@ def test_what_does_not_fit_is_refused() -> None:
     assert best is not None
     with pytest.raises(ea.CodegenError, match="does not fit"):
         contract(best[0], replace(best[1], vectors=0))
+
+
+def test_sums_along_memory_are_not_tiled() -> None:
+    """One filter over the innermost axis has nothing to lay side by side; sums over that axis are faster as they lie."""
+    scope = ops.conv2d(ea.tensor("A", (1, 20, 20, 32)), ea.tensor("K", (3, 3, 32, 1)), layout="NHWC", weight_layout="HWIO")
+    assert "einalg" not in repr(compiled(scope)).splitlines()[1]
