@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#if !defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SHIM_UCONTEXT)
+#define SHIM_SWITCH
+#else
 #include <ucontext.h>
 #endif
 #define __global__
@@ -30,7 +32,7 @@ enum Wait { RUN, BLOCK, WARP, DONE };
 const size_t STACK = 64 << 10;
 const unsigned WARP_SIZE = 32;
 const char POISON = (char)0xcb;
-#if defined(__x86_64__)
+#ifdef SHIM_SWITCH
 typedef void* Context;
 #else
 typedef ucontext_t Context;
@@ -45,7 +47,7 @@ static uint64_t* exchanged;  // what the lanes of warps hand each other
 static void (*kernel)(void* const*);
 static void* const* arguments;
 
-#if defined(__x86_64__)
+#ifdef SHIM_SWITCH
 extern "C" void shim_switch(void** save, void* to);
 asm(".text\n.local shim_switch\n.type shim_switch,@function\nshim_switch:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
@@ -68,7 +70,7 @@ static void entry() {
 }
 
 static void prepare(Fiber* fiber, char* stack) {
-#if defined(__x86_64__)
+#ifdef SHIM_SWITCH
   void** top = (void**)((size_t)(stack + STACK) & ~(size_t)15);
   *--top = 0;
   *--top = (void*)entry;

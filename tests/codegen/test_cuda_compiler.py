@@ -14,9 +14,13 @@ from codegen import cuda_compiler
 from codegen.cuda_compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
 from codegen.cuda_lower import lower_cuda
 from codegen.cuda_printer import cuda_source, launch
+from einalg.dtypes import NUMPY
 from einalg.errors import CodegenError, DeviceError
 from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, functions
+from tests.codegen.harness import flat
 from tests.codegen.test_expressions import CASES
+from tests.ops.harness import CASES as OPERATORS
+from tests.ops.harness import load_cases, parameter_sets
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed; CUDA text runs on the shim only")
 LARGE = {
@@ -33,15 +37,39 @@ MOST_REGISTERS = 128  # of the kernels above: at least 512 threads on a multipro
 @needs_nvcc
 def test_kernels_compile_for_every_architecture() -> None:
     """All expressions of the other tests, under both schedules: nothing is spilled, and shared memory is what was computed."""
-    for schedule, max_grid in ((None, None), (TIGHT, TIGHT_GRID)):
+    for schedule, max_grid, architectures in ((None, None, ARCHITECTURES), (TIGHT, TIGHT_GRID, ARCHITECTURES[-1:])):
         kernels = [k for p in CASES.values() for k in (functions(p, schedule) if schedule else functions(p))]
         text = cuda_source(kernels, max_grid) if max_grid else cuda_source(kernels)
-        for cubin in compile_all(text):
+        for cubin in compile_all(text, architectures):
             assert len(cubin.usage) == len(kernels)
             for position, kernel in enumerate(kernels):
                 usage = cubin.usage[f"kernel_{position}"]
                 assert usage.spilled == 0, f"{usage} of {kernel.comment}"
                 assert usage.shared in (shared := launch(kernel, position).shared, shared + 1024), f"{usage} of {kernel.comment}"
+
+
+@needs_nvcc
+def test_every_type_compiles() -> None:
+    i, j, k = ea.indices("i j k")
+    kernels = []
+    for dtype in NUMPY:
+        a, b = ea.tensor("A", (64, 64), dtype), ea.tensor("B", (64, 64), dtype)
+        scopes = [ea.L[i, j](ea.Max(a[i, j], b[i, j])), ea.L[i](ea.Max[k:4096](ea.tensor("C", (8, 4096), dtype)[i, k]))]
+        scopes += [ea.L[i, j](ea.Sum[k](a[i, k] * b[k, j]))] if dtype != "bool" else []
+        kernels += [lower_cuda("O", scope) for scope in scopes]
+    assert len(compile_all(cuda_source(kernels), ARCHITECTURES[:1])[0].usage) == len(kernels)
+
+
+@pytest.mark.nightly
+@needs_nvcc
+def test_every_operator_compiles() -> None:
+    load_cases()
+    kernels = []
+    for name, cases in OPERATORS.items():
+        for case in cases.values():
+            kernels += [k for _, (expression, _, _) in parameter_sets(name, case, 1) for k in functions(flat(expression))]
+    for cubin in compile_all(cuda_source(kernels)):
+        assert len(cubin.usage) == len(kernels) and not any(usage.spilled for usage in cubin.usage.values())
 
 
 @needs_nvcc

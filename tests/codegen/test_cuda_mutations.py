@@ -15,7 +15,7 @@ from codegen.cuda_lower import lower_cuda
 from codegen.cuda_printer import cuda_source
 from codegen.cuda_schedule import CUDA_DEFAULT
 from codegen.ir import For, Function, If, Put, Sync, walk
-from codegen.shim import Shim, ShimLibrary
+from codegen.shim import Shim, ShimLibrary, cpp_compiler
 from einalg.affine import Affine
 from einalg.errors import DeviceError
 from einalg.program import as_program
@@ -155,6 +155,14 @@ def test_divergent_barriers_are_reported() -> None:
     for seed in ORDERS:
         with pytest.raises(DeviceError, match="kernel_0: barrier divergence"):
             launched(DIVERGENT, a, a.copy(), seed)
+
+
+def test_fibers_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the shim has no switch of its own for a processor, it takes that of the system."""
+    portable = cpp_compiler().with_flags("-DSHIM_UCONTEXT")
+    monkeypatch.setattr("codegen.shim.cpp_compiler", lambda: portable)
+    shim = Shim([kernel(name) for name in ("product", "sums")])
+    assert not is_noticed(shim, 0, "product") and not is_noticed(shim, 1, "sums")
 
 
 def test_shuffles_and_atomics() -> None:

@@ -14,6 +14,7 @@ from tests.codegen.harness import evaluated
 from tests.codegen.test_random import SLOW, programs_with_arrays
 
 BATCH = 17  # programs that are compiled together
+BATCHES = 3
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a batch shrinks for many minutes
 
 
@@ -23,13 +24,13 @@ def check_all(cases: Any, *how: Any) -> None:
         check(program, evaluated(program, given_arrays), found)
 
 
-@settings(max_examples=4, suppress_health_check=SLOW, phases=PHASES)
+@settings(max_examples=BATCHES, suppress_health_check=SLOW, phases=PHASES)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs(cases: Any) -> None:
     check_all(cases, CUDA_DEFAULT, MAX_GRID)
 
 
-@settings(max_examples=4, suppress_health_check=SLOW, phases=PHASES)
+@settings(max_examples=BATCHES, suppress_health_check=SLOW, phases=PHASES)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, TIGHT, TIGHT_GRID)
