@@ -15,6 +15,7 @@ from codegen.compiled import compile_program
 from codegen.compiler import cpu, find_compiler
 from codegen.cuda_compiler import require_nvcc
 from codegen.cuda_driver import find_driver
+from codegen.machine import cores
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
@@ -40,11 +41,7 @@ def identity(target: str) -> str:
     compiler = find_compiler()
     tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    return "\n".join((target, cpu(), str(_cores()), threads, tools, np.__version__, __version__))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return "\n".join((target, cpu(), str(cores()), threads, tools, np.__version__, __version__))
 
 
 def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:

@@ -1,0 +1,51 @@
+"""What is known of this machine, and what the model makes of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen import machine as module
+from codegen.contraction import Axis, Contraction, Operand
+from codegen.ir import Buf
+from codegen.machine import Machine, cores, machine
+from codegen.tiling import plan, products_per_cycle
+from einalg.affine import Index
+
+MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32))
+
+
+def product(rows: int, columns: int, depth: int) -> Contraction:
+    sizes = (rows, depth), (depth, columns), (rows, columns)
+    a, b, c = (Operand(Buf(name, shape, "f32"), 0) for name, shape in zip("ABC", sizes))
+    m, n, k = Axis(Index("m"), rows, depth, 0, columns), Axis(Index("n"), columns, 0, 1, 1), Axis(Index("k"), depth, 1, columns, 0)
+    return Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
+
+
+@pytest.mark.parametrize("target", MACHINES)
+@pytest.mark.parametrize("sizes", [(512, 512, 512), (49, 512, 4608), (64, 196, 64), (7, 1000, 33)])
+def test_tiles_fit_the_registers(target: Machine, sizes: tuple[int, int, int]) -> None:
+    best = plan(product(*sizes), target)
+    assert best is not None
+    contraction, tiling = best
+    assert tiling.fits(contraction) and tiling.lanes * 4 == target.vector
+    assert tiling.rows * tiling.vectors * tiling.lines + tiling.vectors * tiling.lines < target.registers
+    assert products_per_cycle(contraction, tiling, target) <= 2 * tiling.lanes
+
+
+def test_this_machine() -> None:
+    found = machine()
+    assert found.vector in (16, 32, 64) and found.registers in (16, 32)
+    assert 1 << 10 <= found.level1 <= found.level2 and found.cores == cores() >= 1
+
+
+def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) -> None:
+    (tmp_path / "index0").mkdir()
+    (tmp_path / "index0" / "level").write_text("1")
+    monkeypatch.setattr(module, "CACHES", tmp_path)
+    assert module._cache("1") == module._cache("2") == 0
+    for name, text in (("type", "Data"), ("size", "48K")):
+        (tmp_path / "index0" / name).write_text(f"{text}\n")
+    assert module._cache("1") == 48 << 10
