@@ -72,12 +72,14 @@ class Expansion:
         heaviest = max((operations(scope) for _, scope in sums), default=0)
         heavy = [(path, scope, self._near(scope)) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not transforms(scope)]
         for path, scope, near in heavy:
-            if near and _weight(near[0]) > CLEAN:  # one scope after the other: what is repaired elsewhere does not depend on it
-                for listed in near:
+            # One scope after the other: what is repaired elsewhere does not depend on it.
+            if _weight(near[0]) > CLEAN if near else is_heavy(scope):
+                for listed in near or [[ANOTHER_BODY]]:
                     yield from repairs.repairs(path, scope, listed)
                 return
+        light = not any(is_heavy(scope) for _, scope, _ in heavy)  # at such sizes nothing is too heavy for an eOperator
         for path, scope, near in heavy:
-            for listed in near or [[ANOTHER_BODY]]:
+            for listed in near or [[ANOTHER_BODY]] * light:
                 yield from repairs.repairs(path, scope, listed)
             yield from variations.of_scope(path, scope, self.rules)
         for path, scope in places(program):
