@@ -12,6 +12,7 @@ from derive.moves import Rule
 from derive.places import Path, places, replace_at, scope_at
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index, affine
+from einalg.canonical import key
 from einalg.errors import RuleError
 from einalg.facts import simplify_scope
 from einalg.program import Program, statement_tensor, substitute_tensors
@@ -114,7 +115,7 @@ def _pairing(one: Scope, two: Scope, axis: int | None) -> dict[str, Tensor] | No
     renamed = Scope([Range(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)], two.where, two.body)
     for candidate in permutations(theirs):
         exchange = dict(zip((t.name for t in candidate), mine))
-        if all(_fits(a, b, one, axis) for a, b in zip(mine, candidate)) and substitute_tensors(renamed, exchange) == one:
+        if all(_fits(a, b, one, axis) for a, b in zip(mine, candidate)) and key(substitute_tensors(renamed, exchange)) == key(one):
             return {m.name: t for m, t in zip(mine, candidate)}
     return None
 

@@ -171,11 +171,7 @@ def assert_found_from(program, name, forms, states):
     assert not missing, f"{name} is not found as {missing} from\n{program}"
 
 
-NOT_RECOVERED = pytest.mark.xfail(reason="siblings merge only where their sums have one order", strict=True)
-SPELLED = [pytest.param(name, marks=NOT_RECOVERED) if name == "convolutions of one input" else name for name in CASES]
-
-
-@pytest.mark.parametrize("name", SPELLED)
+@pytest.mark.parametrize("name", CASES)
 def test_names_and_orders_change_nothing(name):
     example = CASES[name].real()
     assert_found_from(renamed(example.program, seed=len(name)), name, example.forms, CASES[name].states)
