@@ -24,7 +24,9 @@ class Runnable(Protocol):
 class Backend(Protocol):
     """Compiles, checks and times flat programs on one target."""
 
-    def compile(self, program: Program, kernels: Sequence[Kernel], target: str) -> Runnable: ...
+    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Runnable:
+        """For another target than this one where `target` names it."""
+        ...
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:
         """What a run of each takes, measured in turns so that a busy moment of the machine meets all of them."""

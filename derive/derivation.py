@@ -59,8 +59,8 @@ class Candidate:
     error: float | None = None
     backend: Backend | None = field(default=None, repr=False)
 
-    def compile(self, target: str = "cpu") -> Runnable:
-        """A callable `run(**arrays)` for a target; raises `CodegenError` or `DeviceError` where there is none."""
+    def compile(self, target: str | None = None) -> Runnable:
+        """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
         if self.backend is None:
             raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
         return self.backend.compile(self.program, self.kernels, target)

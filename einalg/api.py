@@ -27,15 +27,15 @@ _SECONDS = 0.1
 
 
 class _Machine:
-    """Compiles and times with `codegen`, on this machine; while a search is `measuring`, for its target alone."""
+    """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
 
-    def __init__(self, target: str = "cpu", measuring: bool = False):
-        self.target, self.measuring = target, measuring
+    def __init__(self, target: str = "cpu"):
+        self.target = target
 
-    def compile(self, program: Program, kernels: Sequence[Kernel], target: str = "cpu") -> Any:
+    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
         from codegen.compiled import compile_program
 
-        return compile_program(program, kernels, _target(self.target if self.measuring else target))
+        return compile_program(program, kernels, _target(target or self.target))
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """The median time of one kernel by itself."""
@@ -152,10 +152,8 @@ def derive(
     budget = Budget(depth=depth, states=states, seconds=seconds)
     if measure:
         _require_device(target)
-    machine = _Machine(target, measuring=True)
     with shown(progress, budget) as told:
-        found = _derivation.derivation(expr, budget, rules, machine, seed, told, measure, accuracy, executor, ops)
-    machine.measuring = False
+        found = _derivation.derivation(expr, budget, rules, _Machine(target), seed, told, measure, accuracy, executor, ops)
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
 
 
