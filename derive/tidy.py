@@ -7,19 +7,20 @@ through padding shrinks to what matters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from typing import Any
 
 from derive.moves import Move, Rule, apply
 from derive.places import child, places
 from derive.repairs import split_move
-from derive.rules import boundary_relaxing, boundary_tightening, traversal_merging
+from derive.rules import boundary_relaxing, boundary_tightening, traversal_merging, variable_substitution
 from derive.rules.spelling import NESTING
 from einalg.access import Access, Padded, unpadded
-from einalg.affine import Index, Modulo
+from einalg.affine import Affine, Index, Modulo, affine
 from einalg.errors import EinalgError
 from einalg.program import Program
 from einalg.scope import Scope
-from einalg.traverse import accesses, inner_scopes, reductions
+from einalg.traverse import accesses, fresh_index, inner_scopes, reductions
 
 MOST = 48  # moves of one tidying
 
@@ -64,6 +65,31 @@ def _mergings(program: Program) -> Iterator[Move]:
             yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
     for path, scope in reversed(list(places(program))):
         yield from (Move(traversal_merging.RULE.name, path, {"inner": k}) for k in range(len(inner_scopes(scope))))
+        yield from _joins(path, scope)
+        yield from (Move(boundary_tightening.RULE.name, path, args) for args in boundary_tightening.find(scope) if "reduction" in args)
+
+
+def _joins(path: Any, scope: Scope) -> Iterator[Move]:
+    """Two summed indices that occur only as digits of one number become that number."""
+    for position, node in enumerate(reductions(scope.body)):
+        forms = [s for a in accesses(node.body) for s in a.subscripts] + [c.form for c in node.where]
+        for high, low in permutations(node.iterators, 2):
+            base = low.extent
+            if low.low or high.extent < 2 or base < 2 or not all(_are_digits(form, high.index, low.index, base) for form in forms):
+                continue
+            taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
+            whole = fresh_index(high.index.name, taken)
+            forward = {it.index.name: it.index.name for it in node.iterators if it not in (high, low)}
+            backward = dict(forward)
+            forward[whole.name] = str(affine(high.index) * base + low.index)
+            backward[high.index.name], backward[low.index.name] = str(affine(whole) // base), str(affine(whole) % base)
+            yield Move(variable_substitution.RULE.name, path, {"target": position, "forward": forward, "backward": backward})
+
+
+def _are_digits(form: Affine, high: Index, low: Index, base: int) -> bool:
+    """Whether two indices stand in a form as `base·high + low`, some times, or not at all."""
+    inside = {i for atom, _ in form.terms if not isinstance(atom, Index) for i in atom.argument.indices}
+    return not inside & {high, low} and form.coefficient(high) == base * form.coefficient(low)
 
 
 def _proposals(program: Program) -> Iterator[Move]:

@@ -30,6 +30,7 @@ QUICK = [(name, form) for name, case in CASES.items() for form in case.real().fo
 SLOW = [(name, form) for name, case in CASES.items() for form in case.slow]
 AT_REAL_SIZE = ("Conv3x3 NHWC", "Conv3x3, taps from -1", "ConvTranspose 1d stride 3", "matmul 256", "(A·B)·v")
 EVERYTHING = Budget(depth=40, states=2000, seconds=600, candidates=10**6, patience=2000)
+PRE_REWRITTEN_STATES = 60  # beside those that a case takes as it is written
 PRE_REWRITTEN = 3  # moves
 KEPT_APART = ("bilinear factorisation", "expression splitting")  # what these take apart no move puts together again
 MOST_WORK = 8  # times the work of a case, that a spelling of it may have
@@ -177,23 +178,30 @@ def test_names_and_orders_change_nothing(name):
     assert_found_from(renamed(example.program, seed=len(name)), name, example.forms, CASES[name].states)
 
 
-PLAIN = ("Conv3x3 NHWC", "Conv1x7", "Conv3x3 dilation 2", "G2BMM dilation 4, narrow", "GBMM dilation 4", "(A·B)·v", "matmul of primes")
+# What three random moves do to these is not undone: a quotient is left in two parts; two of three products are stacked; a maximum is
+# computed again where it is read.
+LOST = ("ConvTranspose 1d stride 3", "projections", "attention")
 
 
-def assert_found_from_flat(name, seed, states):
+def assert_found_from_rewritten(name, seed):
     example = CASES[name].real()
-    program, done = flattened(rewritten(example.program, seed), ALL)
-    assert ea.prove(example.program, program).verdict == "proved" and len(done) < MOST
-    assert_found_from(program, name, example.forms, states)
+    assert_found_from(rewritten(example.program, seed), name, example.forms, CASES[name].states + PRE_REWRITTEN_STATES)
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_few_moves_before_are_undone_by_flattening(name):
-    assert_found_from_flat(name, seed=len(name), states=40)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LOST])
+def test_a_few_moves_before_are_undone(name):
+    assert_found_from_rewritten(name, seed=len(name))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LOST])
+def test_flattening_keeps_the_values(name):
+    program = CASES[name].real().program
+    flat, done = flattened(rewritten(program, seed=len(name)), ALL)
+    assert ea.prove(program, flat).verdict == "proved" and len(done) < MOST
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", PLAIN)
-def test_more_moves_before_are_undone_by_flattening(name, seed):
-    assert_found_from_flat(name, seed, EVERYTHING.states)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LOST])
+def test_more_moves_before_are_undone(name, seed):
+    assert_found_from_rewritten(name, seed)
