@@ -1,0 +1,233 @@
+"""Graphs of a framework's operators: what a front end reads, as programs where the language can say it and calls elsewhere (design §11)."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from einalg.access import Tensor
+from einalg.dtypes import dtype_name
+from einalg.errors import EinalgError, ShapeError
+from einalg.program import Program, as_program, statement_tensor, substitute_tensors
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator of a framework: its name there, and the values that it reads and gives."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Expressed(Node):
+    """A node that is a program: its inputs are tensors of the names in `inputs`, and `outputs` are statements of it."""
+
+    program: Program = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Opaque(Node):
+    """A node that the framework computes: `call(*arrays)` gives one array for each of `outputs`. `why` says why it is not a program."""
+
+    call: Callable[..., Sequence[Array]] = field(repr=False)
+    why: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in an order in which they can be run, the tensors that a call gives, and the arrays that are known already.
+
+    `outputs` are values of nodes, inputs or weights.
+    """
+
+    inputs: tuple[Tensor, ...]
+    weights: Mapping[str, Array] = field(repr=False)
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def opaque(self) -> list[Opaque]:
+        """The nodes that stay calls of the framework."""
+        return [node for node in self.nodes if isinstance(node, Opaque)]
+
+    def __call__(self, *arrays: Any) -> tuple[Array, ...]:
+        """The outputs for arrays of the inputs, in order, by the reference executor; `ShapeError` where one does not fit."""
+        from einalg.execute import execute
+
+        return self.run(arrays, lambda program, values: execute(program, values))
+
+    def run(self, arrays: Sequence[Any], compute: Callable[[Program, Mapping[str, Array]], Mapping[str, Array]]) -> tuple[Array, ...]:
+        """The outputs, with `compute(program, values)` for every program."""
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}")
+        values: dict[str, Array] = {**self.weights, **{t.name: _fitting(t, a) for t, a in zip(self.inputs, arrays)}}
+        for node in self.nodes:
+            if isinstance(node, Expressed):
+                values.update(compute(node.program, values))
+            elif isinstance(node, Opaque):
+                values.update(zip(node.outputs, map(np.asarray, node.call(*(values[name] for name in node.inputs)))))
+        return tuple(values[name] for name in self.outputs)
+
+    def joined(self) -> Graph:
+        """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
+        nodes = [_joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0] for part in self._parts()]
+        return Graph(self.inputs, self.weights, tuple(nodes), self.outputs)
+
+    def _parts(self) -> list[list[Any]]:
+        """Opaque nodes alone, and between them the expressed ones that can be computed together, as late as their readers allow."""
+        level: dict[str, int] = {}  # how many opaque calls must come before a value
+        parts: dict[tuple[int, int], list[Any]] = {}
+        for position, node in enumerate(self._used()):
+            before = max((level.get(name, 0) for name in node.inputs), default=0)
+            opaque = isinstance(node, Opaque)
+            level.update(dict.fromkeys(node.outputs, before + opaque))
+            # The programs of a level come before its opaque calls, each of which stands alone.
+            parts.setdefault((before, position + 1) if opaque else (before, 0), []).append(node)
+        return [parts[key] for key in sorted(parts)]
+
+    def _used(self) -> list[Node]:
+        """The nodes of which something is read."""
+        wanted, kept = set(self.outputs), []
+        for node in reversed(self.nodes):
+            if not wanted.isdisjoint(node.outputs):
+                wanted.update(node.inputs)
+                kept.append(node)
+        return kept[::-1]
+
+    def _read_after(self, part: Sequence[Node]) -> set[str]:
+        """The values that others than these nodes read."""
+        return {name for node in self.nodes if not any(node is p for p in part) for name in node.inputs} | set(self.outputs)
+
+
+def _fitting(tensor: Tensor, array: Any) -> Array:
+    array = np.asarray(array)
+    if array.shape != tensor.shape:
+        raise ShapeError(f"input {tensor.name} has shape {tensor.shape}, not {array.shape}")
+    return array
+
+
+def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
+    """Nodes as one, with those outputs that are read."""
+    statements: list[tuple[str, Any]] = []
+    known: dict[str, Any] = {}
+    for node in nodes:
+        for name, scope in node.program.statements:
+            placed = substitute_tensors(scope, {k: t for k, t in known.items() if k in scope.tensors})
+            statements.append((name, placed))
+            known[name] = statement_tensor(name, placed)
+    outputs = tuple(name for node in nodes for name in node.outputs if name in read)
+    program = Program(needed(statements, outputs), outputs)
+    return Expressed("+".join(dict.fromkeys(node.operator for node in nodes)), tuple(program.inputs), outputs, program)
+
+
+def needed(statements: Iterable[tuple[str, Any]], outputs: Iterable[str]) -> list[tuple[str, Any]]:
+    """The statements that some output depends on."""
+    wanted, kept = set(outputs), []
+    for name, scope in reversed(list(statements)):
+        if name in wanted:
+            wanted.update(scope.tensors)
+            kept.append((name, scope))
+    return kept[::-1]
+
+
+def _named(expression: Any, outputs: Sequence[str], taken: Iterable[str]) -> Program:
+    """An expression as a program whose outputs have these names, and whose other statements have names that nothing else has."""
+    if isinstance(expression, tuple):
+        expression = Program((f"{name}_", scope) for name, scope in zip(outputs, expression, strict=True))
+    program = as_program(expression, outputs[0])
+    if len(program.outputs) != len(outputs):
+        raise ShapeError(f"the expression has {len(program.outputs)} outputs, and {len(outputs)} names are given")
+    names = dict(zip(program.outputs, outputs))
+    used = {*taken, *outputs}
+    for name in program.names:
+        if name not in names:
+            names[name] = unique(f"{outputs[0]}_{name}", used)
+            used.add(names[name])
+    statements: list[tuple[str, Any]] = []
+    known: dict[str, Any] = {}
+    for name, scope in program.statements:
+        placed = substitute_tensors(scope, {k: t for k, t in known.items() if k in scope.tensors})
+        statements.append((names[name], placed))
+        known[name] = statement_tensor(names[name], placed)
+    return Program(statements, outputs)
+
+
+def _tensor(name: str, shape: Sequence[int], dtype: Any, role: str = "input") -> Tensor | None:
+    """None where the language has no such tensor: no elements, text."""
+    try:
+        return Tensor(name, shape, dtype_name(dtype), role)
+    except EinalgError:
+        return None
+
+
+def unique(name: str, taken: Container[str]) -> str:
+    """A name for a tensor that is like `name` and not taken.
+
+    >>> unique("layer1.0/conv:0", {"layer1_0_conv_0"})
+    'layer1_0_conv_0_2'
+    """
+    word = re.sub(r"\W+", "_", name).strip("_") or "value"
+    word = f"v_{word}" if word[0].isdigit() or keyword.iskeyword(word) else word
+    return next(w for w in (word, *(f"{word}_{k}" for k in count(2))) if w not in taken)
+
+
+class Builder:
+    """A graph under construction: front ends add nodes in order, and read the shapes of values as they come.
+
+    >>> from einalg import ops
+    >>> b = Builder()
+    >>> b.input("x", (2, 3), "f32"); b.weight("w", np.ones((3, 4), np.float32))
+    >>> b.express("MatMul", ("x", "w"), ("y",), ops.matmul)
+    >>> b.values["y"].shape, b.graph(["y"])(np.ones((2, 3)))[0].tolist()
+    ((2, 4), [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]])
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, Tensor | None] = {}  # None: of a shape or dtype that is known at run time only
+        self.weights: dict[str, Array] = {}
+        self._inputs: list[Tensor] = []
+        self._nodes: list[Node] = []
+
+    def input(self, name: str, shape: Sequence[int], dtype: str) -> None:
+        """An array that a call gives."""
+        self.values[name] = tensor = Tensor(name, shape, dtype)
+        self._inputs.append(tensor)
+
+    def weight(self, name: str, array: Array, role: str = "weight") -> None:
+        """An array that is known already; where the language has no tensor like it (no elements, text), only opaque nodes can read it."""
+        self.weights[name] = array
+        self.values[name] = _tensor(name, array.shape, array.dtype, role)
+
+    def express(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], build: Callable[..., Any]) -> None:
+        """A node that is `build(*tensors)`: a scope, a program, or for several outputs a tuple of scopes.
+
+        Raises an `EinalgError` where the expression cannot be built; then nothing is added.
+        """
+        tensors = [self.values[name] for name in inputs]
+        if any(t is None for t in tensors):
+            unknown = next(name for name, t in zip(inputs, tensors) if t is None)
+            raise ShapeError(f"the shape of {unknown} is known at run time only")
+        program = _named(build(*tensors), outputs, set(self.values))
+        for name in outputs:
+            scope = program[name]
+            self.values[name] = Tensor(name, tuple(scope.box), scope.dtype, "input")
+        self._nodes.append(Expressed(operator, tuple(inputs), tuple(outputs), program))
+
+    def call(self, operator: str, inputs: Sequence[str], outputs: Mapping[str, tuple[Sequence[int], str] | None], call: Any, why: str) -> None:
+        """A node that stays a call of the framework; `outputs` gives the shape and dtype of each value, None where these are not known."""
+        for name, known in outputs.items():
+            self.values[name] = _tensor(name, *known) if known else None
+        self._nodes.append(Opaque(operator, tuple(inputs), tuple(outputs), call, why))
+
+    def graph(self, outputs: Sequence[str]) -> Graph:
+        return Graph(tuple(self._inputs), self.weights, tuple(self._nodes), tuple(outputs))
