@@ -19,7 +19,7 @@ from codegen.calls import caller
 from codegen.choosing import generated_is_faster
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.ir import Function
-from codegen.libraries import Buffers, Run, bind, einalg_library
+from codegen.libraries import Buffers, Run, bind, einalg_library, prepared
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
 from einalg.dtypes import numpy_dtype
@@ -64,6 +64,7 @@ class Compiled:
         self._missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
         self._memory = threading.local()
         self._ready = self._computed(bound)
+        self._running = [replace(step, run=prepared(step.run, self._ready)) for step in self._running]
 
     def __call__(self, **arrays: Any) -> Any:
         buffers = self._buffers(arrays)

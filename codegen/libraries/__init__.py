@@ -25,3 +25,9 @@ def bind(kernel: Kernel, scope: Scope) -> tuple[str, Run] | None:
         if run is not None:
             return library, run
     return None
+
+
+def prepared(run: Run, known: Buffers) -> Run:
+    """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once."""
+    ahead = getattr(run, "prepared", None)
+    return ahead(known) if ahead else run
