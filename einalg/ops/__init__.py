@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from einalg.ops.activations import clip, elu, gelu, hardsigmoid, hardswish, leaky_relu, relu, sigmoid, silu, softplus
+from einalg.ops.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from einalg.ops.bands import g2bmm, gbmm
 from einalg.ops.blocks import batch_to_space, depth_to_space, pixel_shuffle, pixel_unshuffle, space_to_batch, space_to_depth, unfold, upsample_nearest
 from einalg.ops.broadcasting import (
@@ -26,9 +27,11 @@ from einalg.ops.broadcasting import (
     sub,
     where,
 )
+from einalg.ops.casting import cast
 from einalg.ops.contraction import linear, matmul
 from einalg.ops.convolution import conv1d, conv2d, conv3d, depthwise_conv1d, depthwise_conv2d, depthwise_conv3d
 from einalg.ops.elementwise import abs, ceil, cos, erf, exp, floor, log, neg, reciprocal, rsqrt, sign, sin, sqrt, square, tanh
+from einalg.ops.interpolation import upsample_linear
 from einalg.ops.joining import concat, pad, split, stack
 from einalg.ops.movement import broadcast_to, diagonal, flip, repeat, roll, slice, tile, transpose, tril, triu
 from einalg.ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, log_softmax, rms_norm, softmax
