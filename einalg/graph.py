@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from einalg.access import Tensor
-from einalg.dtypes import dtype_name
+from einalg.dtypes import dtype_name, numpy_dtype
 from einalg.errors import EinalgError, ShapeError
 from einalg.program import Program, as_program, statement_tensor, substitute_tensors
 
@@ -73,9 +73,10 @@ class Graph:
         values: dict[str, Array] = {**self.weights, **{t.name: _fitting(t, a) for t, a in zip(self.inputs, arrays)}}
         for node in self.nodes:
             if isinstance(node, Expressed):
-                values.update(compute(node.program, values))
+                computed = compute(node.program, values)
+                values.update((name, _as_declared(computed[name], node.program[name].dtype)) for name in node.outputs)
             elif isinstance(node, Opaque):
-                values.update(zip(node.outputs, map(np.asarray, node.call(*(values[name] for name in node.inputs)))))
+                values.update(zip(node.outputs, map(_called, node.call(*(values[name] for name in node.inputs)))))
         return tuple(values[name] for name in self.outputs)
 
     def joined(self) -> Graph:
@@ -114,6 +115,16 @@ def _fitting(tensor: Tensor, array: Any) -> Array:
     if array.shape != tensor.shape:
         raise ShapeError(f"input {tensor.name} has shape {tensor.shape}, not {array.shape}")
     return array
+
+
+def _as_declared(value: Any, dtype: str) -> Array:
+    """A value in the element type that its readers expect; the executor computes integers as i64."""
+    return np.asarray(value).astype(numpy_dtype(dtype), copy=False)
+
+
+def _called(value: Any) -> Any:
+    """What a framework gives: an array, or a value of another kind that only opaque nodes read (lists of arrays, dictionaries)."""
+    return value if value is None or isinstance(value, (list, dict)) else np.asarray(value)
 
 
 def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
@@ -197,6 +208,23 @@ class Builder:
         self.weights: dict[str, Array] = {}
         self._inputs: list[Tensor] = []
         self._nodes: list[Node] = []
+        self._inner: set[str] = set()  # statements inside programs, whose names must differ too where programs are joined
+
+    @property
+    def opaque(self) -> list[Opaque]:
+        """The nodes so far that stay calls."""
+        return [node for node in self._nodes if isinstance(node, Opaque)]
+
+    def copy(self) -> Builder:
+        """The same graph so far, to try what to add to it."""
+        other = Builder()
+        other.values, other.weights, other._inner = dict(self.values), dict(self.weights), set(self._inner)
+        other._inputs, other._nodes = list(self._inputs), list(self._nodes)
+        return other
+
+    def unique(self, name: str) -> str:
+        """A name for a value that is like `name`, and that nothing has yet."""
+        return unique(name, {*self.values, *self._inner})
 
     def input(self, name: str, shape: Sequence[int], dtype: str) -> None:
         """An array that a call gives."""
@@ -205,8 +233,8 @@ class Builder:
 
     def weight(self, name: str, array: Array, role: str = "weight") -> None:
         """An array that is known already; where the language has no tensor like it (no elements, text), only opaque nodes can read it."""
-        self.weights[name] = array
-        self.values[name] = _tensor(name, array.shape, array.dtype, role)
+        self.values[name] = tensor = _tensor(name, array.shape, array.dtype, role)
+        self.weights[name] = array if tensor is None or array.dtype.kind in "biuf" else _as_declared(array, tensor.dtype)
 
     def express(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], build: Callable[..., Any]) -> None:
         """A node that is `build(*tensors)`: a scope, a program, or for several outputs a tuple of scopes.
@@ -217,10 +245,11 @@ class Builder:
         if any(t is None for t in tensors):
             unknown = next(name for name, t in zip(inputs, tensors) if t is None)
             raise ShapeError(f"the shape of {unknown} is known at run time only")
-        program = _named(build(*tensors), outputs, set(self.values))
+        program = _named(build(*tensors), outputs, {*self.values, *self._inner})
         for name in outputs:
             scope = program[name]
             self.values[name] = Tensor(name, tuple(scope.box), scope.dtype, "input")
+        self._inner.update(set(program.names) - set(outputs))
         self._nodes.append(Expressed(operator, tuple(inputs), tuple(outputs), program))
 
     def call(self, operator: str, inputs: Sequence[str], outputs: Mapping[str, tuple[Sequence[int], str] | None], call: Any, why: str) -> None:
