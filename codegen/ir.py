@@ -146,7 +146,15 @@ class Sync:
     scope: str = "block"
 
 
-Statement = Alloc | Put | For | If | Sync
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Have the cache ask for an element that is used soon, to be written where `write`. It may lie past the end of its buffer."""
+
+    ref: Ref
+    write: bool = False
+
+
+Statement = Alloc | Put | For | If | Sync | Prefetch
 
 
 @dataclass(frozen=True, slots=True)
