@@ -32,11 +32,12 @@ def caller(entry: Any, names: Sequence[str]) -> Callable[[Mapping[str, np.ndarra
     entry.argtypes, entry.restype = [ctypes.c_void_p], None
 
     def run(buffers: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        addresses = block(*[buffers[name].__array_interface__["data"][0] for name in names])
-        worker = getattr(_forked, "worker", None)
-        if worker is None:
-            entry(addresses)
-        else:
-            worker.submit(entry, addresses).result()
+        called(entry, block(*[buffers[name].__array_interface__["data"][0] for name in names]))
 
     return run
+
+
+def called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function that may use OpenMP's threads returns, in a thread where these exist."""
+    worker = getattr(_forked, "worker", None)
+    return function(*arguments) if worker is None else worker.submit(function, *arguments).result()

@@ -1,56 +1,199 @@
-"""Which of two ways to run a kernel is faster here, measured once and kept (design §10)."""
+"""Which of several ways to run a kernel is fastest here: measured, kept with its figures, and measured again while these leave doubt (design §10)."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from codegen.arguments import sample
+from codegen.arguments import Array, sample
 from codegen.c_printer import c_source, entry_name
 from codegen.calls import caller
 from codegen.compiler import Compiler
 from codegen.ir import Function
-from einalg.access import Tensor
+from codegen.libraries import Buffers, Run, prepared, versions, ways
+from codegen.libraries.guarded import Guarded
+from codegen.libraries.numpy_library import POOLS
+from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
+from einalg.constants import array_of
 from einalg.dtypes import numpy_dtype
+from einalg.kernel import Kernel
 from einalg.scope import Scope
+from einalg.traverse import reductions
 
-Run = Callable[[Mapping[str, np.ndarray[Any, Any]]], None]
-CHOICES = Shelf("choices", ".txt", "measured choices")
+LOG = logging.getLogger("einalg")
+CHOICES = Shelf("choices", ".json", "measured choices")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30
+HOPELESS = 3.0  # times the best after the first rounds: no more of these
+LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more than it can save
+MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
+MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
+MOST_MEASUREMENTS = 4  # by as many processes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
+GENERATED = "generated"
+_taken: dict[str, str] = {}  # this process's choices: it measures nothing twice
 
 
-def generated_is_faster(function: Function, library: Run, scope: Scope, compiler: Compiler, timeout: float) -> bool:
-    """Whether a generated function beats a library's call, both on random inputs; `CodegenError` where it does not compile."""
-    source = c_source([function])
-    key = hashed(compiler.key(source), np.__version__, *(os.environ.get(name, "") for name in THREADS))
-    known = CHOICES.read(key)
-    if known is None:
-        entry = getattr(compiler.load(source, timeout), entry_name(0))
-        names = [b.name for b in (*function.inputs, function.output)]
-        known = b"generated" if _faster(caller(entry, names), library, _buffers(function, scope)) else b"library"
-        CHOICES.store(key, known)
-    return known == b"generated"
+@dataclass(frozen=True)
+class Figures:
+    """The median of some runs in seconds, and how far the middle half of them lies apart, as a part of that."""
+
+    seconds: float
+    spread: float
 
 
-def _buffers(function: Function, scope: Scope) -> dict[str, np.ndarray[Any, Any]]:
-    arrays = sample({name: Tensor(name, t.axes, t.dtype) for name, t in scope.tensors.items()})
-    return {**arrays, function.output.name: np.empty(scope.shape, numpy_dtype(scope.dtype))}
+@dataclass(frozen=True)
+class Choice:
+    """Ways with their figures, the lowest of so many measurements."""
+
+    ways: Mapping[str, Figures]
+    measurements: int = 1
+
+    @property
+    def best(self) -> str:
+        return min(self.ways, key=lambda name: self.ways[name].seconds)
+
+    def is_settled(self) -> bool:
+        """Whether another measurement would hardly change it: the best is well ahead, of figures that are sharp."""
+        first, *rest = sorted(self.ways.values(), key=lambda figures: figures.seconds)
+        ahead = not rest or rest[0].seconds >= first.seconds * (1 + max(MARGIN, first.spread, rest[0].spread))
+        return self.measurements >= MOST_MEASUREMENTS or (ahead and first.spread <= MARGIN)
+
+    def merged(self, other: Choice) -> Choice:
+        """Each way's lower figures: what is disturbed is slower, never faster."""
+        lowest = {name: min(figures, other.ways.get(name, figures), key=lambda f: f.seconds) for name, figures in self.ways.items()}
+        return Choice({**other.ways, **lowest}, self.measurements + other.measurements)
+
+    def text(self) -> bytes:
+        ways = {name: [figures.seconds, figures.spread] for name, figures in self.ways.items()}
+        return json.dumps({"measurements": self.measurements, "ways": ways}).encode()
 
 
-def _faster(one: Run, other: Run, buffers: Mapping[str, np.ndarray[Any, Any]]) -> bool:
-    """Whether the first of two calls takes less time at its best, in turns."""
-    spent: tuple[list[float], list[float]] = ([], [])
+def choice_of(content: bytes | None) -> Choice | None:
+    """A choice from its text; None for a foreign or broken one.
+
+    >>> choice_of(Choice({"numpy": Figures(1e-3, 0.1)}).text()).best
+    'numpy'
+    """
+    try:
+        entry = json.loads(content or b"")
+        ways = {str(name): Figures(float(seconds), float(spread)) for name, (seconds, spread) in entry["ways"].items()}
+        sound = ways and all(0 < f.seconds < float("inf") and f.spread >= 0 for f in ways.values())
+        return Choice(ways, int(entry["measurements"])) if sound else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def fastest(calls: Mapping[str, Callable[[], Run]], kernel: Kernel, scope: Scope, ahead: Collection[str] = (), *keys: str) -> str:
+    """The name of the fastest of several ways, given as functions that make them ready; the first is the one that is believed.
+
+    `ahead` names the inputs that are known before a run. `keys` say what the ways depend on besides the kernel, as a compiler.
+    A way that raises or has other values than the first is left out, with a warning.
+    """
+    threads = (os.environ.get(name, "") for name in THREADS)
+    key = hashed(*keys, kernel.op, *calls, " ".join(sorted(ahead)), *versions(), np.__version__, *threads)
+    if key not in _taken:
+        known = choice_of(CHOICES.read(key))
+        if known is None or set(known.ways) - set(calls) or not known.is_settled():
+            measured = measure(calls, scope, kernel.output, ahead)
+            known = known.merged(measured) if known and set(known.ways) == set(measured.ways) else measured
+            CHOICES.store(key, known.text())
+        _taken[key] = known.best
+    return _taken[key]
+
+
+def library_for(
+    kernel: Kernel, scope: Scope, function: Function, ahead: Collection[str], compiler: Compiler, timeout: float
+) -> tuple[str, Run] | None:
+    """What runs an operator faster than its generated function: the name of a library's way and its call; None where nothing does."""
+    found = ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in MEMORY_BOUND else {}
+    if not found:
+        return None
+    source, names = c_source([function]), [b.name for b in (*function.inputs, function.output)]
+
+    def generated() -> Run:
+        return caller(getattr(compiler.load(source, timeout), entry_name(0)), names)
+
+    calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
+    name = fastest(calls, kernel, scope, [name for name in scope.tensors if name in ahead], compiler.key(source))
+    return None if name == GENERATED else (name, Guarded(found[name], generated, f"{name} for {kernel}"))
+
+
+def points(scope: Scope) -> int:
+    """How often the innermost body of a scope is computed."""
+    return prod(scope.shape) * max((prod(it.extent for it in r.iterators) for r in reductions(scope.body)), default=1)
+
+
+def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()) -> Choice:
+    """All ways on the same random inputs, in turns."""
+    buffers = _inputs(scope)
+    buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
+    runs, expected = dict[str, Run](), None
+    for name, make in calls.items():
+        try:
+            run = prepared(make(), {k: array for k, array in buffers.items() if k in ahead})
+            found = _result(run, buffers, output)
+        except Exception as error:  # whatever a library raises, there is another way
+            if expected is None:
+                raise
+            LOG.warning("einalg: %s cannot run %s and is left out: %s", name, scope, error)
+            continue
+        if expected is None or _same(found, expected, scope.dtype):
+            runs[name], expected = run, found if expected is None else expected
+        else:
+            LOG.warning("einalg: %s has other values for %s and is left out", name, scope)
+    return Choice({name: _figures(times) for name, times in timed(runs, buffers).items()})
+
+
+def timed(runs: Mapping[str, Run], buffers: Buffers, seconds: float = SECONDS) -> dict[str, list[float]]:
+    """The seconds of runs in turns, each after a first one; what is hopeless has few."""
+    spent: dict[str, list[float]] = {name: [] for name in runs}
     began, rounds = perf_counter(), 0
-    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and perf_counter() - began < SECONDS):
+    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and perf_counter() - began < seconds):
         rounds += 1
-        for run, times in zip((one, other), spent):
+        least = min((min(times) for times in spent.values() if times), default=0.0)
+        for name, run in runs.items():
+            if rounds > 2 and min(spent[name]) > HOPELESS * least:
+                continue
             start = perf_counter()
             run(buffers)
-            times.append(perf_counter() - start)
-    return min(spent[0][1:]) < min(spent[1][1:])
+            spent[name].append(perf_counter() - start)
+    return {name: times[1:] for name, times in spent.items()}
+
+
+def _figures(times: list[float]) -> Figures:
+    middle = max(median(times), 1e-9)
+    low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else (0.0, 0.0, 0.0)
+    return Figures(middle, (high - low) / middle)
+
+
+def _inputs(scope: Scope) -> dict[str, Array]:
+    constants = {name: array_of(tensor) for name, tensor in scope.tensors.items() if isinstance(tensor, Constant)}
+    others = {name: Tensor(name, t.axes, t.dtype) for name, t in scope.tensors.items() if name not in constants}
+    return {**constants, **sample(others)}
+
+
+def _result(run: Run, buffers: Mapping[str, Any], output: str) -> Array:
+    """What a run gives; elements that it does not write show."""
+    out = buffers[output]
+    out.fill(np.nan if out.dtype.kind == "f" else 77)
+    run(buffers)
+    return out.copy()
+
+
+def _same(found: Array, expected: Array, dtype: str) -> bool:
+    if dtype not in TOLERANCE:
+        return np.array_equal(found, expected)
+    exact = expected.astype(np.float64)
+    scale = float(np.abs(exact[np.isfinite(exact)]).max(initial=0.0))
+    return np.allclose(found.astype(np.float64), exact, rtol=0, atol=TOLERANCE[dtype] * scale, equal_nan=True)

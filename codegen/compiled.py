@@ -16,10 +16,10 @@ import numpy as np
 from codegen.arguments import load, loaded, sample
 from codegen.c_printer import c_source, entry_name
 from codegen.calls import caller
-from codegen.choosing import generated_is_faster
+from codegen.choosing import GENERATED, library_for
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.ir import Function
-from codegen.libraries import Buffers, Run, bind, einalg_library, prepared
+from codegen.libraries import Buffers, Run, einalg_library, prepared
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
 from einalg.dtypes import numpy_dtype
@@ -27,13 +27,13 @@ from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program
 from einalg.scope import Scope
-from einalg.settled import settled
+from einalg.settled import is_weight, settled
 from einalg.traverse import inner_scopes
 
 LOG = logging.getLogger("einalg")
 FIND = "find"  # the compiler of this machine
 NOTHING: Buffers = MappingProxyType({})
-EINALG, GENERATED, NUMPY = "einalg", "generated", "numpy executor"
+EINALG, NUMPY = "einalg", "numpy executor"
 
 
 @dataclass(frozen=True)
@@ -190,33 +190,32 @@ def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
 def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float) -> tuple[list[Step], str]:
     """A step for each kernel, and the one C file with all that is generated."""
     known: dict[str, Scope] = dict(program.statements)
-    found = [_found(kernel, known[kernel.output], compiler, timeout) for kernel in kernels]
-    functions = [way or lower(k.output, known[k.output], known, schedule) for k, way in zip(kernels, found) if not isinstance(way, tuple)]
+    ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
+    generated = [_generated(kernel, known, schedule) for kernel in kernels]
+    found = [
+        library_for(kernel, known[kernel.output], function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
+        for kernel, (_, function) in zip(kernels, generated)
+    ]
+    functions = [function for (_, function), way in zip(generated, found) if way is None]
     text = c_source(functions)
     library = _flagged(compiler, functions).load(text, timeout) if functions else None
     steps, position = [], 0
-    for kernel, way in zip(kernels, found):
-        if isinstance(way, tuple):
+    for kernel, way, (name, function) in zip(kernels, found, generated):
+        if way is not None:
             steps.append(Step(kernel, *way))
             continue
-        if kernel.op != EOP and way is None:
-            LOG.info("einalg: no library here runs %s; code is generated for it", kernel)
-        function = functions[position]
         names = [b.name for b in (*function.inputs, function.output)]
-        sourced = replace(kernel, source=c_source([function]))
-        steps.append(Step(sourced, EINALG if way else GENERATED, caller(getattr(library, entry_name(position)), names)))
+        run = caller(getattr(library, entry_name(position)), names)
+        steps.append(Step(replace(kernel, source=c_source([function])), name, run))
         position += 1
     return steps, text
 
 
-def _found(kernel: Kernel, scope: Scope, compiler: Compiler, timeout: float) -> tuple[str, Run] | Function | None:
-    """What runs an operator: a library's call or a contraction generated for it, whichever is faster; None where there is neither."""
-    if kernel.op == EOP:
-        return None
-    library, generated = bind(kernel, scope), einalg_library.function(kernel, scope)
-    if library is None or generated is None:
-        return library or generated
-    return generated if generated_is_faster(generated, library[1], scope, compiler, timeout) else library
+def _generated(kernel: Kernel, known: Mapping[str, Scope], schedule: Schedule) -> tuple[str, Function]:
+    """Code for a kernel: that of its operator where there is some, else a loop nest."""
+    scope = known[kernel.output]
+    function = einalg_library.function(kernel, scope) if kernel.op != EOP else None
+    return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, known, schedule))
 
 
 def _flagged(compiler: Compiler, functions: Sequence[Function]) -> Compiler:

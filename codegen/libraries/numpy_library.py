@@ -1,78 +1,32 @@
-"""NumPy's matrix product as the `matmul` of a program: views of the operands where BLAS can read them, copies elsewhere."""
+"""NumPy's ways to run operators: views of the operands where it can read them, copies elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from itertools import product
 from typing import Any
 
 import numpy as np
 import sympy
 
+from codegen.libraries.operands import Array, Operand, operand
+from codegen.libraries.windows import Window, reduction, window
 from codegen.scalar import computed
 from einalg.access import Access
-from einalg.dtypes import numpy_dtype, promote
-from einalg.kernel import Kernel, View
+from einalg.dtypes import is_float, numpy_dtype, promote
+from einalg.kernel import Kernel
 from einalg.scope import Reduce, Scope
-from einalg.traverse import result_dtype
+from einalg.traverse import accesses, result_dtype
 
-Array = np.ndarray[Any, Any]
-Axis = tuple[int, int]  # extent and stride, in elements
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A strided view of a contiguous array: three groups of axes, and where it begins (in elements)."""
-
-    name: str
-    groups: tuple[tuple[Axis, ...], tuple[Axis, ...], tuple[Axis, ...]]
-    offset: int
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(prod(extent for extent, _ in group) for group in self.groups)
-
-    def matrices(self) -> tuple[Axis, ...] | None:
-        """The three groups as single axes that BLAS can walk, or None."""
-        batch, row, column = map(_merged, self.groups)
-        if batch is None or row is None or column is None:
-            return None
-        (rows, step), (columns, stride) = row, column
-        if columns == 1:
-            stride = 1 if step != 1 or rows == 1 else rows
-        if rows == 1:
-            step = columns if stride == 1 else 1
-        ordered = (stride == 1 and step >= columns) or (step == 1 and stride >= rows)
-        return (batch, (rows, step), (columns, stride)) if ordered else None
-
-    def of(self, array: Array, axes: Sequence[Axis]) -> Array:
-        size = array.itemsize
-        return np.ndarray([n for n, _ in axes], array.dtype, array, self.offset * size, [s * size for _, s in axes])
-
-    def whole(self, array: Array) -> Array:
-        """The view with one axis for each index."""
-        return self.of(array, [axis for group in self.groups for axis in group])
+Run = Callable[[Mapping[str, Array]], None]
+COMBINED: dict[str, np.ufunc] = {"Sum": np.add, "Max": np.maximum, "Min": np.minimum, "Prod": np.multiply}
 
 
-def _merged(group: Sequence[Axis]) -> Axis | None:
-    """Axes that lie in memory like a single one, as that one."""
-    axes = [axis for axis in group if axis[0] != 1]
-    if not axes:
-        return 1, 0
-    extent, stride = axes[-1]
-    for outer, step in reversed(axes[:-1]):
-        if step != extent * stride:
-            return None
-        extent *= outer
-    return extent, stride
-
-
-def matmul(kernel: Kernel, scope: Scope) -> Callable[[Mapping[str, Array]], None] | None:
+def matmul(kernel: Kernel, scope: Scope) -> Run | None:
     """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where the kernel has no such views."""
     if len(kernel.views) != 3:
         return None
-    left, right, target = (_groups(view, letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn")))
+    left, right, target = (operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn")))
     size = (*target.sizes, left.sizes[2])
     work = numpy_dtype(computed_in(scope))
     result = numpy_dtype(scope.dtype)
@@ -101,6 +55,69 @@ def _matrices(view: Operand, array: Array, dtype: np.dtype[Any]) -> Array:
     return found.astype(dtype, copy=False)
 
 
+def reduce(kernel: Kernel, scope: Scope) -> Run | None:
+    """A ufunc's reduction of the axes `k` of a view; None where values change their type on the way."""
+    how = reduction(scope)
+    if how is None or len(kernel.views) != 2 or not _plain(scope, how[1]):
+        return None
+    data, target = (operand(view, *letters) for view, letters in zip(kernel.views, ("ik", "i")))
+    work, summed, combine = numpy_dtype(computed(scope.dtype)), data.places(1), COMBINED[how[0]]
+
+    def run(buffers: Mapping[str, Array]) -> None:
+        found = combine.reduce(data.whole(buffers[data.name]), axis=summed, dtype=work)
+        target.whole(buffers[kernel.output])[...] = found if how[1] == 1 else found * work.type(how[1])
+
+    return run
+
+
+def pool(kernel: Kernel, scope: Scope) -> Run | None:
+    """Windows combined tap by tap, each tap for all points at once."""
+    how = reduction(scope)
+    if how is None or len(kernel.views) != 2 or not _plain(scope, how[1]):
+        return None
+    view, found = kernel.views[0], window(kernel)
+    pads = [view.pads.get(letter, (0, 0)) for letter in found.space]
+    if how[0] != "Sum" and any(map(any, pads)) and not is_float(scope.dtype):
+        return None  # no integer is infinite
+    data, target = operand(view, "n", "c", *found.space), operand(kernel.views[1], "n", "f", *found.space)
+    combine, work = COMBINED[how[0]], numpy_dtype(computed(scope.dtype))
+
+    def run(buffers: Mapping[str, Array]) -> None:
+        padded = with_border(data.read(buffers[data.name]), ((0, 0), (0, 0), *pads), 0 if how[0] == "Sum" else -np.inf)
+        parts = (padded[part] for part in tapped(found, target.sizes[2:]))
+        total = next(parts).astype(work)
+        for part in parts:
+            combine(total, part, out=total)
+        whole = target.whole(buffers[kernel.output])
+        whole[...] = (total if how[1] == 1 else total * work.type(how[1])).reshape(whole.shape)
+
+    return run
+
+
+def with_border(array: Array, pads: Sequence[tuple[int, int]], fill: float) -> Array:
+    """An array with a border; itself where that has no width."""
+    if not any(map(any, pads)):
+        return array
+    found = np.full([before + n + after for n, (before, after) in zip(array.shape, pads)], fill, array.dtype)
+    found[tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, pads))] = array
+    return found
+
+
+def tapped(found: Window, points: Sequence[int]) -> list[tuple[Any, ...]]:
+    """For each tap of a window, what it reads for all points."""
+    axes = [
+        [slice(tap * apart, tap * apart + (n - 1) * step + 1, step) for tap in range(taps)]
+        for taps, apart, step, n in zip(found.sizes, found.dilation, found.stride, points)
+    ]
+    return [(..., *part) for part in product(*axes)]
+
+
+def _plain(scope: Scope, scale: float) -> bool:
+    """Whether elements are combined in the type of the result, and scaled only where it has fractions."""
+    (read,) = accesses(scope.body)
+    return result_dtype(read) == scope.dtype != "bool" and (scale == 1 or is_float(scope.dtype))
+
+
 def computed_in(scope: Scope) -> str:
     """Half precision is summed in single precision, truth values in integers; BLAS has neither."""
     return computed(promote(scope.dtype, *(result_dtype(f) for f in _factors(scope.body))))
@@ -108,17 +125,13 @@ def computed_in(scope: Scope) -> str:
 
 def _factors(body: Any) -> list[Access]:
     """The two reads of which the body is the product or the sum of products; none where it is neither."""
-    product = body.body if isinstance(body, Reduce) else body
-    factors: Sequence[Any] = sympy.Mul.make_args(product)
-    if isinstance(product, sympy.Pow) and product.exp == 2:
-        factors = (product.base, product.base)
-    accesses = [f for f in factors if isinstance(f, Access)]
-    return accesses if len(accesses) == len(factors) == 2 else []
+    factors_of = body.body if isinstance(body, Reduce) else body
+    factors: Sequence[Any] = sympy.Mul.make_args(factors_of)
+    if isinstance(factors_of, sympy.Pow) and factors_of.exp == 2:
+        factors = (factors_of.base, factors_of.base)
+    found = [f for f in factors if isinstance(f, Access)]
+    return found if len(found) == len(factors) == 2 else []
 
 
-def _groups(view: View, letters: str) -> Operand:
-    first, second, third = (view.axes[letter] for letter in letters)
-    return Operand(view.name, (first, second, third), view.offset)
-
-
-BINDINGS = {"matmul": matmul}
+POOLS = [f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)]
+BINDINGS = {"matmul": matmul, "reduce": reduce, **dict.fromkeys(POOLS, pool)}

@@ -10,10 +10,12 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    before = os.environ.get("EINALG_CACHE")
-    os.environ["EINALG_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    own = {"EINALG_CACHE": str(tmp_path_factory.mktemp("cache")), "EINALG_LIBRARIES": "numpy"}  # whatever this process has imported
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
     yield
-    if before is None:
-        del os.environ["EINALG_CACHE"]
-    else:
-        os.environ["EINALG_CACHE"] = before
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
