@@ -15,11 +15,13 @@ from codegen.compiled import compile_program
 from codegen.compiler import cpu, find_compiler
 from codegen.cuda_compiler import require_nvcc
 from codegen.cuda_driver import find_driver
+from codegen.libraries import versions
 from codegen.machine import cores
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
 from einalg.scope import Scope
+from einalg.settled import is_weight
 from einalg.text import parse
 
 SECONDS = 0.02  # that one kernel is repeated for
@@ -32,7 +34,7 @@ SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
 
 
 def identity(target: str) -> str:
-    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, NumPy and einalg."""
+    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, libraries and einalg."""
     from einalg import __version__
 
     if target == "cuda":
@@ -41,11 +43,11 @@ def identity(target: str) -> str:
     compiler = find_compiler()
     tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    return "\n".join((target, cpu(), str(cores()), threads, tools, np.__version__, __version__))
+    return "\n".join((target, cpu(), str(cores()), threads, tools, np.__version__, *versions(), __version__))
 
 
 def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
-    """The median time of one statement, compiled by itself and run on random inputs; `CodegenError` where it does not compile.
+    """The median time of one statement, compiled by itself and run on random inputs, weights given ahead; `CodegenError` where it does not compile.
 
     >>> import einalg as ea
     >>> 0 < kernel_seconds(Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))) < 1
@@ -54,7 +56,9 @@ def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
     assert kernel.scope is not None
     read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
     run = compile_program(Program([(kernel.output, substitute_tensors(kernel.scope, read))]), [kernel], target)
-    arrays = sample(run.program.tensors)
+    arrays = sample(run.program.inputs)
+    weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]
+    run = run.bind(**{name: arrays.pop(name) for name in weights})
     first = sum(run.time(1, **arrays).values())
     repeats = min(MOST_REPEATS, int(SECONDS / max(first, 1e-9)))
     return sum(run.time(repeats, **arrays).values()) if repeats > 1 else first
