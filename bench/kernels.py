@@ -1,40 +1,55 @@
-"""How fast generated contractions run, beside NumPy and torch, and how near the arithmetic of one core.
+"""How fast programs run beside the best of NumPy, torch, torch.compile, ONNX Runtime and OpenVINO, and how near the machine's limits.
 
-python -m bench.kernels [--target cpu] [--json PATH] [--rounds N] [--only WORD]
+python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--json PATH]
 
-One thread each. Runs alternate between the libraries; medians of the processor's time are shown, so that other work on the machine
-counts as little as it can. The peak is that of independent multiply-adds in vector registers, measured in the same rounds.
+Weights are given ahead to everybody. Runs alternate between all ways, and medians are compared: of the time that the processor
+spends for one thread (other work on the machine counts as little as it can), of the clock for several. The peak is that of
+independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times
+faster the program is; `error` is the largest deviation from double precision, relative to the largest element.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
-from time import perf_counter, thread_time
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
 import bench
 import einalg as ea
-from codegen.c_printer import c_source, entry_name
-from codegen.calls import caller
+from bench.kernel_cases import CASES, Array, Arrays, Case
+from bench.rivals import missing, rivals
+from codegen.arguments import sample
+from codegen.c_printer import c_source
+from codegen.choosing import points
+from codegen.compiled import compile_program
 from codegen.compiler import Compiler, find_compiler
-from codegen.libraries import bind, einalg_library
+from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
-from derive.matching import match
-from einalg import ops
-from einalg.kernel import Kernel
-from einalg.scope import Scope
+from derive.cost import done_once, traffic
+from derive.rules.spelling import lifted
+from derive.search import kernels_of
+from einalg.execute import execute
+from einalg.program import Program, as_program, in_double
+from einalg.traverse import reductions
 
 Call = Callable[[], Any]
+RESULTS = Path(__file__).parent / "results" / "kernels.json"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 5, 50  # of a case
 STEPS, ACCUMULATORS = 1 << 20, 12
+COPIED = 1 << 26  # bytes, which no cache holds
+OURS = ("generated", "derived")
 PEAK = """\
 typedef float vec __attribute__((vector_size({bytes})));
 float peak(float x, float y) {{
@@ -47,57 +62,8 @@ float peak(float x, float y) {{
 """
 
 
-@dataclass(frozen=True)
-class Case:
-    name: str
-    scope: Scope
-    torch: Callable[[Any, Mapping[str, Any], bool], Call]  # (torch, tensors, channels last) to a call
-
-
-def product(rows: int, columns: int, depth: int, batch: int = 0) -> Case:
-    first = (batch,) if batch else ()
-    scope = ops.matmul(ea.tensor("A", (*first, rows, depth)), ea.tensor("B", (*first, depth, columns)))
-    name = f"{f'{batch}x ' if batch else ''}{rows}x{depth}x{columns}"
-    return Case(f"matmul {name}", scope, lambda torch, t, last: lambda: torch.matmul(t["A"], t["B"]))
-
-
-def convolution(channels: int, size: int, filters: int, taps: Any, layout: str = "NCHW", **options: Any) -> Case:
-    across = (taps, taps) if isinstance(taps, int) else tuple(taps)
-    space = (size, size)
-    first = layout == "NCHW"
-    A = ea.tensor("A", (1, channels, *space) if first else (1, *space, channels))
-    K = ea.tensor("K", (filters, channels, *across) if first else (*across, channels, filters), role="weight")
-    scope = ops.conv2d(A, K, layout=layout, weight_layout="OIHW" if first else "HWIO", **options)
-
-    def torch_call(torch: Any, tensors: Mapping[str, Any], last: bool) -> Call:
-        data, weights = tensors["A"], tensors["K"]
-        if not first:
-            data, weights = data.permute(0, 3, 1, 2), weights.permute(3, 2, 0, 1)
-        form = torch.channels_last if last else torch.contiguous_format
-        data, weights = data.contiguous(memory_format=form), weights.contiguous(memory_format=form)
-        return lambda: torch.nn.functional.conv2d(data, weights, **options)
-
-    step = f" s{options['stride']}" if "stride" in options else ""
-    return Case(f"Conv{across[0]}x{across[1]}{step} {channels}→{filters} {size}x{size} {layout}", scope, torch_call)
-
-
-def cases() -> Iterator[Case]:
-    yield product(512, 512, 512)
-    yield product(1024, 1024, 1024)
-    yield product(49, 512, 4608)
-    yield product(1, 1024, 1024)
-    yield product(64, 448, 4096)
-    yield product(64, 196, 64, batch=36)
-    for layout in ("NCHW", "NHWC"):
-        yield convolution(256, 14, 512, 3, layout, stride=2, padding=1)
-        yield convolution(64, 56, 64, 3, layout, padding=1)
-        yield convolution(3, 224, 64, 7, layout, stride=2, padding=3)
-        yield convolution(2048, 7, 21, (11, 1), layout, padding=(5, 0))
-        yield convolution(32, 224, 1, 5, layout, padding=2)
-
-
 def peak(compiler: Compiler) -> Call:
-    """A call of that many multiply-adds in vectors."""
+    """A call of that many multiply-adds in vectors, on one core."""
     names = [f"a{k}" for k in range(ACCUMULATORS)]
     source = PEAK.format(
         bytes=machine().vector,
@@ -112,79 +78,169 @@ def peak(compiler: Compiler) -> Call:
     return lambda: call(0.999, 0.5)
 
 
-def calls(case: Case, compiler: Compiler) -> tuple[dict[str, Call], dict[str, float]]:
-    """What is timed, by name, and the milliseconds that code generation takes."""
-    kernel = match(case.scope, "O")
-    assert kernel is not None
-    rng = np.random.default_rng(0)
-    buffers = {name: rng.random(t.shape, np.float32) for name, t in case.scope.tensors.items()}
-    buffers["O"] = np.empty(case.scope.shape, np.float32)
-    run, spent = generated(kernel, case.scope, compiler)
-    found: dict[str, Call] = {"generated": lambda: run(buffers)}
-    if library := bind(kernel, case.scope):
-        found["numpy"] = lambda: library[1](buffers)
+def copy() -> Call:
+    source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
+    return lambda: np.copyto(target, source)
+
+
+def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, bench.Row]:
+    """The program as it is, compiled for this machine, and the milliseconds that its first kernel takes to make."""
+    kernels = kernels_of(program)
+    run = compile_program(program, kernels).bind(**weights)
+    known = dict(program.statements)
+    began = perf_counter()
+    function = einalg_library.function(kernels[0], known[kernels[0].output]) or lower(kernels[0].output, known[kernels[0].output], known)
+    source = c_source([function])
+    lowered = perf_counter()
+    compiler = find_compiler()
+    assert compiler is not None, "this benchmark needs a C compiler"
+    compiler._run(source, 300.0)
+    spent = {"emission ms": (lowered - began) * 1e3, "compiling ms": (perf_counter() - lowered) * 1e3}
+    return lambda: run(**inputs), spent
+
+
+def derived(expression: Any, inputs: Arrays, weights: Arrays, seconds: float) -> tuple[Call, bench.Row]:
+    """The best that a search of so many seconds finds."""
+    began = perf_counter()
+    best = ea.derive(expression, seconds=seconds).best
+    spent = perf_counter() - began
+    run = best.compile().bind(**weights)
+    return lambda: run(**inputs), {"search s": spent, "derivation": f"{len(best.moves)} moves, {', '.join(k.op for k in running(best))}"}
+
+
+def running(candidate: Any) -> list[Any]:
+    once = done_once(candidate.kernels)
+    return [kernel for kernel in candidate.kernels if kernel.output not in once]
+
+
+def exact(case: Case, arrays: Arrays) -> Array:
+    """The result in double precision."""
+    doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
     try:
         import torch
     except ImportError:
-        return found, spent
-    torch.set_num_threads(1)
-    tensors = {name: torch.from_numpy(array) for name, array in buffers.items()}
-    for name, last in (("torch", False), ("torch, channels last", True))[: 2 if "Conv" in case.name else 1]:
-        found[name] = case.torch(torch, tensors, last)
-    run(buffers)
-    expected = found["torch"]().numpy()
-    expected = expected if expected.shape == buffers["O"].shape and "NHWC" not in case.name else expected.transpose(0, 2, 3, 1)
-    assert np.allclose(buffers["O"], expected, rtol=1e-3), case.name
-    return found, spent
+        program = as_program(case.expression)
+        return execute(in_double(program), arrays)[program.outputs[0]]
+    tensors = {name: torch.from_numpy(array) for name, array in case.given(doubles).items()}
+    return case.result(case.torch(torch, **tensors).numpy())
 
 
-def generated(kernel: Kernel, scope: Scope, compiler: Compiler) -> tuple[Callable[[Mapping[str, Any]], None], dict[str, float]]:
+def inputs_of(case: Case, program: Program) -> Arrays:
+    """Random inputs, around 0 and small where the case says so."""
+    scaled = sample(program.inputs)
+    return {name: (array - 0.75) * 4 * case.scale.get(name, 1.0) for name, array in scaled.items()}
+
+
+def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float) -> bench.Row:
+    program = lifted(as_program(case.expression))
+    arrays = inputs_of(case, program)
+    arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+    weights = {name: arrays[name] for name in case.weights}
+    inputs = {name: array for name, array in arrays.items() if name not in weights}
+    found: dict[str, Call] = {}
+    found["generated"], told = generated(program, inputs, weights)
+    if search and case.derives:
+        found["derived"], more = derived(case.expression, inputs, weights, search)
+        told = {**told, **more}
+    results: dict[str, Callable[[], Any]] = dict(found)
+    for name, call, result in rivals(case, arrays, threads):
+        found[name], results[name] = call, result
+    expected = exact(case, arrays)
+    largest = float(np.abs(expected).max())
+    errors = {name: float(np.abs(np.asarray(result()) - expected).max()) / largest for name, result in results.items()}
+    times = alternately({**found, **limits}, process_time if threads == 1 else perf_counter)
+    return row(case, program, threads, times, errors, told)
+
+
+def alternately(calls: Mapping[str, Call], clock: Callable[[], float]) -> dict[str, float]:
+    """Medians of calls in turns, each after a first one."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
     began = perf_counter()
-    function = einalg_library.function(kernel, scope) or lower(kernel.output, scope)
-    source = c_source([function])
-    lowered = perf_counter()
-    compiler._run(source, 300.0)
-    done = perf_counter()
-    entry = getattr(compiler.load(source), entry_name(0))
-    names = [b.name for b in (*function.inputs, function.output)]
-    return caller(entry, names), {"lowering, ms": (lowered - began) * 1e3, "compiling, ms": (done - lowered) * 1e3}
+    while len(times["generated"]) <= LEAST_ROUNDS or (len(times["generated"]) <= MOST_ROUNDS and perf_counter() - began < SECONDS):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            times[name].append(clock() - start)
+    return {name: median(seconds[1:]) for name, seconds in times.items()}
 
 
-def measure(case: Case, rounds: int) -> bench.Row:
+def row(case: Case, program: Program, threads: int, times: Mapping[str, float], errors: Mapping[str, float], told: bench.Row) -> bench.Row:
+    """A case as the benchmark's table shows it; the names of all ways with their milliseconds follow."""
+    own = {name: times[name] for name in OURS if name in times}
+    others = {name: times[name] for name in times if name not in (*OURS, "peak", "copy")}
+    ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
+    work = sum(2 * points(scope) for _, scope in program.statements if any(reductions(scope.body)))
+    highest = 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads
+    moved = sum(traffic(scope) for _, scope in program.statements)
+    shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}
+    shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / (2 * COPIED / times["copy"])}
+    shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
+    shown |= {"derived ratio": others[best] / times["derived"] if best and "derived" in times else "", "error": errors[ours]}
+    shown |= {"search s": told.get("search s", "")}
+    rest = {"derivation": told.get("derivation", ""), **{name: told[name] for name in told if name.endswith(" ms")}}
+    every = {name: seconds * 1e3 for name, seconds in times.items()}
+    return {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}
+
+
+def rows(threads: int, only: str, search: float) -> Iterator[bench.Row]:
+    """The cases in this process, whose threads its environment says."""
     compiler = find_compiler()
     assert compiler is not None, "this benchmark needs a C compiler"
-    found, spent = calls(case, compiler)
-    found["peak"] = peak(compiler)
-    times: dict[str, list[float]] = {name: [] for name in found}
-    for _ in range(rounds + 1):
-        for name, call in found.items():
-            began = thread_time()
-            call()
-            times[name].append(thread_time() - began)
-    middle = {name: median(seconds[1:]) for name, seconds in times.items()}
-    work = 2 * products(case.scope)
-    highest = 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / middle["peak"]
-    row: dict[str, Any] = {"case": case.name, "ms": middle["generated"] * 1e3, "GFLOP/s": work / middle["generated"] / 1e9}
-    row |= {"of peak": work / middle["generated"] / highest}
-    row |= {f"of {name}": middle[name] / middle["generated"] if name in middle else "" for name in ("numpy", "torch", "torch, channels last")}
-    return {**row, **spent}
+    limits = {"peak": peak(compiler), "copy": copy()}
+    for make in CASES:
+        case = make()
+        if only.lower() not in case.name.lower():
+            continue
+        found = measure(case, threads, limits, search)
+        print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
+        yield found
 
 
-def products(scope: Scope) -> int:
-    """Multiplications of a sum of products."""
-    summed = [it.extent for it in getattr(scope.body, "iterators", ())]
-    return int(np.prod([*scope.shape, *summed], dtype=np.int64))
+def _shown(found: bench.Row) -> bench.Row:
+    return {name: value for name, value in found.items() if name != "more"}
+
+
+def in_own_process(threads: int, only: str, search: float) -> list[bench.Row]:
+    """The cases where libraries are loaded with so many threads; they read that when they are loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        options = ["--only", only, "--derive", str(search), "--worker", str(path), "--threads", str(threads)]
+        environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
+        subprocess.run([sys.executable, "-m", "bench.kernels", *options], check=True, env=environment)
+        return json.loads(path.read_text())
+
+
+def on_device(json_path: Path | None) -> None:
+    """The CUDA kernels beside cuBLAS and cuDNN, through torch."""
+    from bench import kernels_cuda
+
+    if kernels_cuda.device() is None:
+        print("no CUDA device here: nothing can be measured; python -m bench.kernels_cuda shows what the kernels need")
+        sys.exit(2)
+    bench.report(kernels_cuda.tables(kernels_cuda.cases()), json_path)
 
 
 def main() -> None:
-    parser = bench.options("How fast do generated contractions run?")
-    parser.add_argument("--target", choices=["cpu"], default="cpu")
-    parser.add_argument("--rounds", type=int, default=11, help="runs of which the median is shown (default: 11)")
+    parser = bench.options("How fast do programs run beside the best of the libraries?")
+    parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--threads", default="1", help="numbers of threads, separated by commas (default: 1)")
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word in their name")
+    parser.add_argument("--derive", type=float, default=0.0, metavar="SECONDS", help="search too, where derivation may choose")
+    parser.add_argument("--worker", type=Path, help=bench.argparse.SUPPRESS)
     chosen = parser.parse_args()
-    if any(os.environ.get(name) != "1" for name in THREADS):  # read when libraries are loaded
-        os.execve(sys.executable, [sys.executable, "-m", "bench.kernels", *sys.argv[1:]], {**os.environ, **dict.fromkeys(THREADS, "1")})
-    bench.report({"contractions": (measure(case, chosen.rounds) for case in cases() if chosen.only in case.name)}, chosen.json)
+    if chosen.target == "cuda":
+        return on_device(chosen.json)
+    threads = [int(number) for number in chosen.threads.split(",")]
+    if chosen.worker:
+        chosen.worker.write_text(json.dumps(list(rows(threads[0], chosen.only, chosen.derive))))
+        return
+    absent = missing()
+    found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive)]
+    print("\n" + bench.table(_shown(row) for row in found))
+    print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
+    path = chosen.json or (RESULTS if not chosen.only else None)
+    if path:
+        path.write_text(json.dumps({"machine": bench.machine(), "not installed": absent, "kernels": found}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
