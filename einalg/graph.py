@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -187,9 +187,9 @@ def unique(name: str, taken: Container[str]) -> str:
     >>> unique("layer1.0/conv:0", {"layer1_0_conv_0"})
     'layer1_0_conv_0_2'
     """
-    word = re.sub(r"\W+", "_", name).strip("_") or "value"
+    word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "value"
     word = f"v_{word}" if word[0].isdigit() or keyword.iskeyword(word) else word
-    return next(w for w in (word, *(f"{word}_{k}" for k in count(2))) if w not in taken)
+    return next(w for w in chain([word], (f"{word}_{k}" for k in count(2))) if w not in taken)
 
 
 class Builder:
