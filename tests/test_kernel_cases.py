@@ -1,0 +1,50 @@
+"""The cases of `bench.kernels` say the same in einalg and in torch, whatever their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import kernel_cases as cases
+from einalg.execute import execute
+from einalg.program import as_program, in_double
+
+SMALL: dict[str, Callable[[], cases.Case]] = {
+    "matmul": partial(cases.matmul, 3, 4, 5),
+    "matmul, batched": partial(cases.matmul, 3, 4, 5, 2, False),
+    "conv": partial(cases.conv, 2, 3, 7, 4, (3, 2), padding=(1, 0), stride=2),
+    "conv, NHWC": partial(cases.conv, 2, 3, 7, 4, 3, "NHWC", padding=2, dilation=2),
+    "conv_transpose": partial(cases.conv_transpose, 2, 3, 4, 5, 4, 3, 1, 2),
+    "g2bmm": partial(cases.g2bmm, 2, 36, 3, 2, 1),
+    "g2bmm, dilated": partial(cases.g2bmm, 2, 72, 3, 3, 2),
+    "gbmm": partial(cases.gbmm, 2, 36, 3, 2, 1),
+    "gbmm, dilated": partial(cases.gbmm, 2, 72, 3, 3, 2),
+    "lstm": partial(cases.lstm, 3, 2, 4, 5),
+    "mmoe": partial(cases.mmoe, 2, 7, 3, 4, 2, 3),
+    "chain": partial(cases.chain, 3, 5),
+    "offset_add": partial(cases.offset_add, 2, 5, 3, 3),
+    "max": partial(cases.reduction, "max", (3, 4), 0),
+    "pool": partial(cases.pool, "avg", 1, 2, 7, 3, 2),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_einalg_and_torch_agree(name: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    case = SMALL[name]()
+    program = as_program(case.expression)
+    rng = np.random.default_rng(2)
+    arrays = {key: rng.random(tensor.shape) - 0.5 for key, tensor in program.inputs.items()}
+    expected = execute(in_double(program), arrays)[program.outputs[-1]]
+    found = case.result(case.torch(torch, **{key: torch.from_numpy(array) for key, array in case.given(arrays).items()}).numpy())
+    assert found.shape == expected.shape and np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert set(case.weights) == {key for key, tensor in program.inputs.items() if tensor.role == "weight"}
+
+
+def test_names_are_distinct() -> None:
+    names = [make().name for make in cases.CASES]
+    assert len(set(names)) == len(names)
