@@ -168,7 +168,7 @@ class Measured:
 
     def _keep(self, name: str, kernel: Kernel, seconds: float, looks: int) -> None:
         if self.cache is not None:
-            self.cache.store(name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": looks}).encode())
+            self.cache.replace(name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": looks}).encode())
 
     def _instead(self, name: str, estimate: float, reason: str) -> float:
         log.info("einalg: a kernel is not measured: %s", reason)
@@ -194,7 +194,7 @@ def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
             log.warning("einalg: the rates of this machine could not be measured; usual ones are used")
             return Roofline()
         if cache is not None:
-            cache.store(name, json.dumps(measured).encode())
+            cache.replace(name, json.dumps(measured).encode())
     return rates
 
 

@@ -53,8 +53,9 @@ class Shelf:
             for path in found:
                 if _content(path) is not None:
                     return path
-                LOG.warning("einalg: %s in the cache is damaged; it is made again", path)
-                _remove(path)
+                if path.exists():  # else another process has replaced it
+                    LOG.warning("einalg: %s in the cache is damaged; it is made again", path)
+                    _remove(path)
         return None
 
     def read(self, key: str) -> bytes | None:
@@ -70,6 +71,14 @@ class Shelf:
         except OSError as error:
             LOG.warning("einalg: the cache folder %s cannot be written (%s); %s are kept for this process only", folder, error, self.what)
             return self._write(self._folder(temporary_folder(), key), key, content)
+
+    def replace(self, key: str, content: bytes) -> Path:
+        """Keep a file under a key in the place of what is there. For what is read at once: a file in use may vanish."""
+        path = self.store(key, content)
+        for old in path.parent.glob(f"{key}-*{self.suffix}"):
+            if old != path:
+                _remove(old)
+        return path
 
     def _folder(self, folder: Path, key: str) -> Path:
         return folder / self.name / key[:2]

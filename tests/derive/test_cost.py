@@ -171,6 +171,15 @@ def test_two_processes_at_once(own_folder):
     assert [process.returncode for process in running] == [0, 0] and not list(own_folder.rglob(".new-*"))
 
 
+def test_what_is_replaced_is_gone(own_folder, caplog):
+    shelf = Shelf("costs", ".json", "x")
+    with caplog.at_level(logging.WARNING, "einalg"):
+        for n in range(20):
+            shelf.replace("key", b"%d" % n)
+            assert shelf.read("key") == b"%d" % n
+    assert len(list(own_folder.rglob("key-*"))) == 1 and not caplog.text
+
+
 def test_where_measuring_fails_the_estimate_is_used_and_marked():
     model = Measured(MODEL, Clock(error=CodegenError("no code for it")))
     assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == ["no code for it"]
