@@ -26,7 +26,7 @@ def upsample_linear(x: Any, scale: Any = None, size: Any = None, align_corners: 
 
     >>> import einalg as ea
     >>> upsample_linear(ea.tensor("x", (1, 2, 3)), size=5, align_corners=True)
-    L[i:1, j:2, k:5](x.pad(0, 0, (0, 1))[i, j, k//2 + 1]*(k%2)/2 + x.pad(0, 0, (0, 1))[i, j, k//2]*(-(k%2) + 2)/2)
+    L[i:1, j:2, k:5](x.pad(0, 0, (0, 1))[i, j, k//2]*(-(k%2) + 2)/2 + x.pad(0, 0, (0, 1))[i, j, k//2 + 1]*(k%2)/2)
     """
     found = operand(x, "x", least=3, dtype="float")
     if (scale is None) == (size is None):

@@ -1,0 +1,1 @@
+"""Front ends: models of other frameworks as graphs (design §11)."""

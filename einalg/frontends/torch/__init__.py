@@ -1,0 +1,51 @@
+"""PyTorch modules and graphs as einalg graphs (design §11). Torch is imported when a function is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from einalg.frontends.torch import (  # noqa: F401 - each fills the table of operators
+    arithmetic,
+    contraction,
+    convolution,
+    elementwise,
+    joining,
+    movement,
+    normalization,
+    pooling,
+    reductions,
+    resizing,
+)
+from einalg.frontends.torch.model import Model, read_exported, read_fx
+from einalg.graph import Graph
+
+__all__ = ["Model", "load", "load_fx", "load_model"]
+
+
+def load(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None) -> Graph:
+    """A `torch.nn.Module` as a graph: parameters and buffers are weights, and share memory with the module.
+
+    `example_inputs` are the positional arguments of a call, whose shapes and dtypes the graph has; inputs and outputs of the
+    graph are the tensors among arguments and results, in order. Raises `TrainingMode`, a `NotationError`, for a module in training mode,
+    `NotationError` for one that torch cannot export or that writes to its buffers.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> graph = load(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()), (torch.ones(2, 3),))
+    >>> [node.operator for node in graph.nodes], sorted(graph.weights), graph.opaque
+    (['linear.default', 'relu.default'], ['0_bias', '0_weight'], [])
+    """
+    return load_model(module, example_inputs, example_keywords).graph
+
+
+def load_model(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None) -> Model:
+    """A module as a graph, with what turns tensors into the arrays of the graph and back; the arguments are those of `load`."""
+    return read_exported(module, example_inputs, example_keywords or {})
+
+
+def load_fx(graph_module: Any, example_inputs: Sequence[Any], weights: Sequence[int] = ()) -> Graph:
+    """A `torch.fx.GraphModule` as a graph, with its inputs in order; the inputs at the positions `weights` are known already.
+
+    A graph of torch's functions and modules, as Dynamo makes them, is traced to ATen first.
+    """
+    return read_fx(graph_module, example_inputs, weights).graph

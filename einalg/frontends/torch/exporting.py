@@ -1,0 +1,50 @@
+"""Modules as ATen graphs, through `torch.export`: what einalg has whole is not taken apart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from einalg.errors import NotationError
+from einalg.frontends.torch.registry import ATEN, TrainingMode
+
+
+def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """An exported program in core ATen, in which operators of the table stay whole; shapes are those of the arguments.
+
+    Raises `NotationError` for what torch cannot export.
+    """
+    import torch
+
+    table = decompositions()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch about itself
+        try:
+            program = torch.export.export(module, tuple(arguments), dict(keywords), strict=False)
+            return program.run_decompositions(table)
+        except TrainingMode:
+            raise
+        except Exception as error:  # of many kinds, none of which torch names as its own
+            first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            message = f"torch.export has no graph of {type(module).__name__}: {first}"
+            remedy = "compile what can be traced: torch.compile(module, backend='einalg')"
+            raise NotationError(f"{message}\n  {remedy}") from error
+
+
+def decompositions() -> Any:
+    """Torch's table for core ATen, without what einalg has an expression for."""
+    import torch
+
+    table = torch.export.default_decompositions()
+    for known in filter(None, map(operator_named, ATEN)):
+        table.pop(known, None)
+    return table
+
+
+def operator_named(name: str) -> Any:
+    """The operator of an entry of the table; None where this version of torch has no such one."""
+    import torch
+
+    base, overload = name.rsplit(".", 1)
+    return getattr(getattr(torch.ops.aten, base, None), overload, None)

@@ -1,0 +1,182 @@
+"""Modules read as graphs, and the way from tensors to arrays and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from einalg.errors import NotationError, ShapeError
+from einalg.frontends.torch.exporting import decompositions, exported
+from einalg.frontends.torch.reading import Reader
+from einalg.frontends.torch.tensors import Array, array_of, tensor_of
+from einalg.graph import Graph
+
+if TYPE_CHECKING:
+    from torch import fx
+
+Arrays = Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A graph that stands for a module: `arrays` gives the graph's inputs for arguments, `results` the module's result for outputs."""
+
+    graph: Graph
+    arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
+    results: Callable[[Arrays], Any] = field(repr=False)
+
+    def function(self, run: Callable[..., Arrays] | None = None) -> Callable[..., Any]:
+        """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself."""
+        compute = run or self.graph
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return self.results(compute(*self.arrays(arguments, keywords)))
+
+        return call
+
+
+def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
+    """A module through `torch.export`."""
+    program = exported(module, arguments, keywords)
+    _refuse_state(program.graph_signature, type(module).__name__)
+    reader, places, kinds = Reader(), [], _kinds(program)
+    user_inputs = [n.name for n in program.graph.nodes if n.op == "placeholder" and n.name not in kinds]
+
+    def placeholder(node: fx.Node) -> None:
+        if node.name in kinds:
+            target, constant = kinds[node.name]
+            reader.weight(node, target, _tensor(program, target), constant)
+        elif hasattr(node.meta.get("val"), "dtype"):
+            places.append(user_inputs.index(node.name))
+            reader.input(node)
+
+    graph, names = _read(program.graph, program.graph_module, reader, placeholder)
+    return Model(graph, _flattened(program.call_spec.in_spec, places), _structured(program, graph, names))
+
+
+def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> Model:
+    """An FX graph, whose inputs and outputs are tensors in a row."""
+    import torch
+
+    if not all(hasattr(n.target, "_schema") or _is_item(n) for n in module.graph.nodes if n.op.startswith("call_")):
+        module = _traced(module, examples)
+    reader, places = Reader(), []
+    position = iter(range(len(examples)))
+
+    def placeholder(node: fx.Node) -> None:
+        place = next(position)
+        example = examples[place]
+        node.meta.setdefault("val", example)
+        if place in weights:
+            reader.weight(node, node.name, example)
+        elif isinstance(example, torch.Tensor):
+            places.append(place)
+            reader.input(node)
+
+    graph, names = _read(module.graph, module, reader, placeholder)
+    leaves = _output_leaves(module.graph)
+    rebuild = _rebuilder(leaves, names, graph)
+    return Model(graph, lambda given, _: [array_of(given[p]) for p in places], rebuild)
+
+
+def _is_item(node: fx.Node) -> bool:
+    return getattr(node.target, "__name__", "") == "getitem"
+
+
+def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
+    """A graph of functions and modules as one of ATen operators, its parameters among its attributes."""
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with torch.no_grad():
+        return make_fx(torch.func.functionalize(module), decompositions().materialize())(*examples)
+
+
+def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]) -> tuple[Graph, list[str | None]]:
+    """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
+    graph.eliminate_dead_code()
+    names: list[str | None] = []
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            placeholder(node)
+        elif node.op == "get_attr":
+            reader.attribute(node, _attribute(owner, node.target))
+        elif node.op == "output":
+            names = [reader.values.get(leaf) if leaf in reader.values else None for leaf in _output_leaves(graph)]
+        elif node.users:
+            reader.call(node)
+    return reader.builder.graph([name for name in names if name is not None]), names
+
+
+def _attribute(owner: Any, path: Any) -> Any:
+    for part in str(path).split("."):
+        owner = getattr(owner, part)
+    return owner
+
+
+def _output_leaves(graph: fx.Graph) -> list[Any]:
+    """What a graph gives, one by one: nodes and plain values."""
+    (given,) = next(n for n in graph.nodes if n.op == "output").args
+    return list(given) if isinstance(given, (tuple, list)) else [given]
+
+
+def _refuse_state(signature: Any, name: str) -> None:
+    for spec in signature.output_specs:
+        if "MUTATION" in spec.kind.name:
+            what = f"buffer {spec.target}" if "BUFFER" in spec.kind.name else f"input {spec.target}"
+            raise NotationError(f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first")
+
+
+def _kinds(program: Any) -> dict[str, tuple[str, bool]]:
+    """The placeholders that are known already: where their tensors are, and whether they are constants of the code."""
+    return {
+        spec.arg.name: (spec.target, "CONSTANT" in spec.kind.name)
+        for spec in program.graph_signature.input_specs
+        if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+    }
+
+
+def _tensor(program: Any, target: str) -> Any:
+    return program.state_dict[target] if target in program.state_dict else program.constants[target]
+
+
+def _flattened(spec: Any, places: Sequence[int]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
+    """Arguments, nested as in the example, to arrays of the inputs."""
+    from torch.utils._pytree import tree_flatten
+
+    def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
+        given, found = tree_flatten((tuple(arguments), dict(keywords)))
+        if found != spec:
+            raise ShapeError(f"the arguments are nested as {found}, but those of the example as {spec}\n  call it as in the example")
+        return [array_of(given[place]) for place in places]
+
+    return arrays
+
+
+def _structured(program: Any, graph: Graph, names: Sequence[str | None]) -> Callable[[Arrays], Any]:
+    """Outputs to tensors, nested as the module's result is."""
+    from torch.utils._pytree import tree_unflatten
+
+    leaves = _output_leaves(program.graph)
+    rebuild = _rebuilder(leaves, names, graph)
+    return lambda arrays: tree_unflatten(rebuild(arrays), program.call_spec.out_spec)
+
+
+def _rebuilder(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> Callable[[Arrays], list[Any]]:
+    """Arrays of the outputs to tensors, with what is no tensor between them; no two share memory, nor do they with an input or a weight."""
+    examples = [getattr(leaf, "meta", {}).get("val", leaf) for leaf in leaves]
+    own = {name for node in graph.nodes for name in node.outputs}
+    apart = [name in own and names.index(name) == k for k, name in enumerate(names)]
+
+    def rebuild(arrays: Arrays) -> list[Any]:
+        given = iter(arrays)
+        return [example if name is None else _result(next(given), example, alone) for name, example, alone in zip(names, examples, apart)]
+
+    return rebuild
+
+
+def _result(array: Array, example: Any, alone: bool) -> Any:
+    if not hasattr(example, "dtype"):
+        return array.item()
+    return tensor_of(array if alone else array.copy(), example.dtype)

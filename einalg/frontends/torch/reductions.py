@@ -1,0 +1,91 @@
+"""Torch's reductions and running sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from einalg import ops
+from einalg.frontends.torch.arguments import as_dtype, axes_or_all
+from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
+from einalg.notation import Max, Min
+from einalg.ops.reductions import reduce_axes
+
+
+def _over(operator: Callable[..., Any]) -> Handler:
+    return lambda x, dims=None, keepdim=False, dtype=None: operator(as_dtype(x, dtype), axes_or_all(dims), keepdim)
+
+
+def _whole(operator: Callable[..., Any]) -> Handler:
+    return lambda x, dtype=None: operator(as_dtype(x, dtype))
+
+
+def _truth(reduction: Any) -> Handler:
+    """Whether an element, or every element, is not 0."""
+
+    def handler(x: Any, dims: Any = None, keepdim: bool = False) -> Any:
+        r = reduce_axes(x, axes_or_all(dims), "any", nonempty="element")
+        return r.result(r.over(reduction, sympy.Ne(r.element, 0)), keepdim)
+
+    return handler
+
+
+def _values(operator: Callable[..., Any]) -> Handler:
+    """The values of an operator that also says where they are."""
+    return lambda x, dim, keepdim: (operator(x, dim, keepdim), None)
+
+
+register(
+    {
+        "sum.default": _whole(ops.sum),
+        "mean.default": _whole(ops.mean),
+        "prod.default": _whole(ops.prod),
+        "max.default": _whole(ops.max),
+        "min.default": _whole(ops.min),
+        "sum.dim_IntList": _over(ops.sum),
+        "mean.dim": _over(ops.mean),
+        "prod.dim_int": _over(ops.prod),
+        "amax.default": _over(ops.max),
+        "amin.default": _over(ops.min),
+        "logsumexp.default": _over(ops.logsumexp),
+        "any.default any.dim any.dims": _truth(Max),
+        "all.default all.dim all.dims": _truth(Min),
+        "max.dim": _values(ops.max),
+        "min.dim": _values(ops.min),
+        "cumsum.default": lambda x, dim, dtype: ops.cumsum(as_dtype(x, dtype), dim),
+        "count_nonzero.default": lambda x, dim: ops.sum(ops.not_equal(x, 0), dim),
+        "count_nonzero.dim_IntList": lambda x, dim: ops.sum(ops.not_equal(x, 0), axes_or_all(dim)),
+    }
+)
+
+
+def _spread(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
+    return ops.variance(x, axes_or_all(dims), keepdim, 1 if correction is None else correction)
+
+
+@aten("var.correction")
+def _variance(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
+    return _spread(x, dims, correction, keepdim)
+
+
+@aten("std.correction")
+def _deviation(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
+    return ops.sqrt(_spread(x, dims, correction, keepdim))
+
+
+@aten("var_mean.correction")
+def _variance_and_mean(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
+    return _spread(x, dims, correction, keepdim), ops.mean(x, axes_or_all(dims), keepdim)
+
+
+@aten("linalg_vector_norm.default")
+def _norm(x: Any, order: Any, dims: Any, keepdim: bool, dtype: Any) -> Any:
+    x, axes = as_dtype(x, dtype), axes_or_all(dims)
+    if order in (1, 2, math.inf):
+        return ops.norm(x, axes, keepdim, order)
+    if order <= 0 or math.isinf(order):
+        raise NotExpressed(f"a norm of order {order}")
+    return ops.pow(ops.sum(ops.pow(ops.abs(x), order), axes, keepdim), 1 / sympy.sympify(order))

@@ -1,0 +1,47 @@
+"""The table of torch operators that are expressions: each a function of the operator's arguments, in the order of its schema (design §11).
+
+Tensors come as einalg tensors, everything else as torch gives it. A function returns a scope, a program, one of its operands
+where nothing is computed, or for an operator of several results a tuple of these, with None for a result that has no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from einalg.errors import EinalgError, NotationError
+
+Handler = Callable[..., Any]
+ATEN: dict[str, Handler] = {}
+
+
+class NotExpressed(EinalgError):
+    """An operator, with these arguments, stays a call of torch; the message says why."""
+
+
+class TrainingMode(NotationError):
+    """A module computes what it computes in training only."""
+
+
+def aten(*names: str) -> Callable[[Handler], Handler]:
+    """Register a function for ATen operators, named with their overloads: `aten("mm.default")`."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            if name in ATEN:
+                raise ValueError(f"aten.{name} is registered twice")
+            ATEN[name] = handler
+        return handler
+
+    return register
+
+
+def register(handlers: Mapping[str, Handler]) -> None:
+    """Register a table of functions by the names of their operators."""
+    for names, handler in handlers.items():
+        aten(*names.split())(handler)
+
+
+def training(what: str) -> TrainingMode:
+    """The error for an operator whose result depends on training."""
+    return TrainingMode(f"{what} is in training mode, and einalg optimizes inference only\n  call model.eval() first")

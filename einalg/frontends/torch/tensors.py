@@ -1,0 +1,55 @@
+"""Torch tensors as arrays and back, sharing their memory wherever NumPy has the element type and the layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from einalg.dtypes import dtype_name
+
+Array = np.ndarray[Any, Any]
+
+
+def array_of(tensor: Any) -> Array:
+    """A tensor as an array of the same memory; bfloat16, which NumPy has not, as float32, and what lies on a device copied.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> t = torch.zeros(2, 3)
+    >>> array_of(t)[1, 2] = 5; t[1, 2].item()
+    5.0
+    """
+    import torch
+
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense()
+    return (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
+
+
+def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
+    """An array as a tensor of the same memory, unless its layout, `dtype` or `device` needs a copy.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> tensor_of(np.arange(3)[::-1], torch.float32)
+    tensor([2., 1., 0.])
+    """
+    import torch
+
+    array = np.asarray(array)
+    if not array.flags.writeable or min(array.strides, default=0) < 0:
+        array = array.copy()
+    return torch.from_numpy(array).to(device=device, dtype=dtype)
+
+
+def described(value: Any) -> tuple[tuple[int, ...], str] | None:
+    """Shape and dtype of a tensor that a trace holds for a value; None where they depend on data, or the value is none of ours."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return ((), dtype_name(type(value).__name__)) if type(value) in (bool, int, float) else None
+    if not all(type(size) is int for size in shape):
+        return None
+    try:
+        return tuple(shape), dtype_name(value.dtype)
+    except ValueError:
+        return None
