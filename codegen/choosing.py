@@ -71,7 +71,7 @@ class Choice:
 
     def merged(self, other: Choice) -> Choice:
         """Each way's lower figures: what is disturbed is slower, never faster."""
-        lowest = {name: min(figures, other.ways.get(name, figures), key=lambda f: f.seconds) for name, figures in self.ways.items()}
+        lowest = {name: min(figures, other.ways.get(name, figures), key=lambda f: (f.seconds, f.spread)) for name, figures in self.ways.items()}
         return Choice({**other.ways, **lowest}, self.measurements + other.measurements)
 
     def text(self) -> bytes:
@@ -107,7 +107,7 @@ def fastest(calls: Mapping[str, Callable[[], Run]], kernel: Kernel, scope: Scope
         if known is None or set(known.ways) - set(calls) or not known.is_settled():
             measured = measure(calls, scope, kernel.output, ahead)
             known = known.merged(measured) if known and set(known.ways) == set(measured.ways) else measured
-            CHOICES.store(key, known.text())
+            CHOICES.replace(key, known.text())
         _taken[key] = known.best
     return _taken[key]
 
@@ -136,7 +136,7 @@ def points(scope: Scope) -> int:
 
 def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()) -> Choice:
     """All ways on the same random inputs, in turns."""
-    buffers = _inputs(scope)
+    buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     runs, expected = dict[str, Run](), None
     for name, make in calls.items():
@@ -177,7 +177,8 @@ def _figures(times: list[float]) -> Figures:
     return Figures(middle, (high - low) / middle)
 
 
-def _inputs(scope: Scope) -> dict[str, Array]:
+def inputs_for(scope: Scope) -> dict[str, Array]:
+    """Random arrays for what a scope reads, and its constants."""
     constants = {name: array_of(tensor) for name, tensor in scope.tensors.items() if isinstance(tensor, Constant)}
     others = {name: Tensor(name, t.axes, t.dtype) for name, t in scope.tensors.items() if name not in constants}
     return {**constants, **sample(others)}

@@ -1,0 +1,250 @@
+"""The copies that a contraction's loop nest reads: borders of zeros, tiles of rows, panels of columns (design §10).
+
+Panels and tiles of an operand that is known ahead lie one after the other in a buffer of their own, which is filled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from codegen.contraction import Axis, Border, Contraction, Operand, extent, offset
+from codegen.ir import Alloc, Bound, Buf, Function, Number, Put, Ref
+from codegen.nest import LANE, LINE, VECTOR, I, Nest, Panel, Tile, along, each, flat, least, limited
+from codegen.tiling import Tiling
+from einalg.affine import Affine, Index, affine
+
+ROW_TILE, PANEL, GROUP, STEP, BLOCK, K = (Index(name) for name in ("tile", "panel", "group", "step", "block", "k"))
+
+
+class Packing(Nest):
+    """The numbers of a contraction's loop nest, and its copies."""
+
+    def __init__(self, contraction: Contraction, tiling: Tiling):
+        super().__init__()
+        self.c, self.t = c, t = contraction, tiling
+        self.names = {b.buf.name: 1 for b in (c.left, c.right, c.target)}
+        cut = max(0, len(c.rows) - t.row_axes)
+        self.outer_rows, self.rows = c.rows[:cut], c.rows[cut:]
+        rest, self.columns = c.columns[: -t.column_axes], c.columns[-t.column_axes :]
+        self.outer_columns, self.lines = (rest[:-1], rest[-1]) if t.lines > 1 else (rest, None)
+        self.height, self.width = extent(self.rows), extent(self.columns)
+        self.tiles = -(-self.height // t.rows)
+        self.high = self.height - self.tiles * (t.rows - 1)  # tiles with all rows
+        self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
+        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (Axis(K, 1), ())
+        self.steps = -(-self.outer.extent // t.depth)
+        self.start = affine(STEP) * t.depth if self.steps > 1 else affine(0)
+        self.most = t.depth * extent(self.inner)  # elements of depth in a panel
+        size, one = (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
+        self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
+        self.left = self.right = (c.left.flat, affine(0))
+
+    # What is kept.
+
+    @property
+    def block_elements(self) -> int:
+        """The tiles of a block for some steps of depth."""
+        return min(self.t.block, self.tiles) * self.most * self.t.rows
+
+    @property
+    def panel_elements(self) -> int:
+        """A panel for some steps of depth."""
+        width = min(self.t.vectors, -(-self.width // self.t.lanes)) * self.t.lanes
+        return self.most * width * (min(self.t.lines, self.lines.extent) if self.lines else 1)
+
+    def kept(self, side: str) -> Buf:
+        """The buffer of an operand that is packed ahead."""
+        operand = getattr(self.c, side)
+        pieces = self.blocks * self.block_elements
+        if side == "right":
+            pieces = extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
+        name = f"{operand.buf.name}_for_{self.c.target.buf.name}"
+        while name in (b.buf.name for b in (self.c.left, self.c.right, self.c.target)):
+            name += "_"
+        return Buf(name, (extent(self.moving(side)) * self.steps * pieces,), self.c.dtype)
+
+    def moving(self, side: str) -> list[Axis]:
+        """The batch axes along which an operand moves."""
+        return [axis for axis in self.c.batch if getattr(axis, side)]
+
+    def kept_tiles(self) -> Affine:
+        """Where the tiles of this block and step begin."""
+        return (flat([*self.moving("left"), *self._number(BLOCK, self.blocks), *self._number(STEP, self.steps)])) * self.block_elements
+
+    def kept_panel(self, panel: Panel) -> Affine:
+        """Where a panel of this step begins."""
+        place = flat([*self.moving("right"), *self.outer_columns]) * (self.whole + bool(self.rest)) + panel.number
+        return (place * self.steps + (affine(STEP) if self.steps > 1 else affine(0))) * self.panel_elements
+
+    def _number(self, index: Index, count: int) -> list[Axis]:
+        return [Axis(index, count)] if count > 1 else []
+
+    def packed(self, side: str) -> Function:
+        """The function that packs an operand ahead."""
+        operand, kept = getattr(self.c, side), self.kept(side)
+        self.left = self.right = (operand.flat, operand.offset + offset(self.c.batch, side))
+        with self.loops(self.moving(side)), self.counted(STEP, self.steps):
+            if side == "left":
+                with self.counted(BLOCK, self.blocks):
+                    self.pack_left(kept, self.kept_tiles())
+            else:
+                with self.loops(self.outer_columns):
+                    for first, stop, _ in self.panels():
+                        with self.panel(first, stop) as panel:
+                            self.pack_right(panel, kept, self.kept_panel(panel))
+        return Function(kept.name, (operand.buf,), kept, tuple(self.out), f"{operand.buf.name}, packed for {self.c.target.buf.name}")
+
+    # Walks.
+
+    @contextmanager
+    def counted(self, index: Index, count: int, kind: str = "seq") -> Iterator[None]:
+        """A loop, where there is more than one step."""
+        if count == 1:
+            yield
+        else:
+            with self.loop(index, count, kind=kind):
+                yield
+
+    def panels(self) -> Iterator[tuple[Affine, Bound, int]]:
+        """Panels of equal form: the first, where they end, and how many at most; in groups, each written inside the loop over them."""
+        if self.whole:
+            size = min(self.t.group, self.whole)
+            first = affine(GROUP) * size if size < self.whole else affine(0)
+            with self.counted(GROUP, -(-self.whole // size), self.grouped):
+                yield first, least(first + size, affine(self.whole)) if self.whole % size else first + size, size
+        if self.rest:
+            yield affine(self.whole), affine(self.whole + 1), 1
+
+    grouped = "seq"  # how threads walk through groups
+
+    @contextmanager
+    def panel(self, first: Affine, stop: Bound) -> Iterator[Panel]:
+        """One of some panels of equal form, inside the loop over them."""
+        single = isinstance(stop, Affine) and stop == first + 1
+        number, t = (first if single else affine(PANEL)), self.t
+        size = self.rest if first == affine(self.whole) else t.lines if self.lines else t.vectors * t.lanes
+        step = t.lines if self.lines else t.vectors * t.lanes
+        found = (number * step, size, affine(0), self.width) if self.lines else (affine(0), 1, number * step, size)
+        panel = Panel(*found, t.lanes, number, number - first)
+        if single:
+            yield panel
+        else:
+            with self.loop(PANEL, stop, first, most=self.whole):
+                yield panel
+
+    def part(self, size: int) -> tuple[Affine, Bound]:
+        """The part of a block of an axis that is blocked."""
+        if self.blocks == 1:
+            return affine(0), affine(size)
+        low = affine(BLOCK) * self.t.block
+        return low, least(low + self.t.block, affine(size))
+
+    def tiles_of_rows(self) -> Iterator[Tile]:
+        """The tiles of a block, each written inside the loop over those of its size: with all rows, then with one fewer."""
+        low, high = (affine(0), affine(self.tiles)) if self.outer_rows else self.part(self.tiles)
+        for first, last, rows in ((0, self.high, self.t.rows), (self.high, self.tiles, self.t.rows - 1)):
+            start, stop = limited("max", low, first), limited("min", high, last)
+            number = affine(ROW_TILE) if last - first > 1 or self.blocks > 1 else affine(first)
+            tile = Tile(number, number * rows + (self.high if rows < self.t.rows else 0), rows)
+            if first < last and not number.terms:
+                yield tile
+            elif first < last:
+                with self.loop(ROW_TILE, stop, start, most=last):
+                    yield tile
+
+    @contextmanager
+    def depth(self, axes: Sequence[Axis]) -> Iterator[Affine]:
+        """The loops over some steps of depth, and how many of its elements came before."""
+        first, *others = axes
+        inner = first.extent // self.outer.extent  # axes that are one with the outermost
+        low, high = self.start * inner, affine(first.extent)
+        before = affine(first.index) - low
+        for axis in others:
+            before = before * axis.extent + affine(axis.index)
+        most = least(low + self.t.depth * inner, high) if self.steps > 1 else high
+        with self.loop(first.index, most, low, most=first.extent), self.loops(others):
+            yield before
+
+    # Copies.
+
+    def bordered(self, operand: Operand, side: str, kind: str) -> tuple[Buf, Affine]:
+        """Where an operand is read in one batch; copied with its borders, if it has any."""
+        begin = offset(self.c.batch, side) + operand.offset
+        if not operand.borders:
+            return operand.flat, begin
+        copy = Buf(self.named("bordered"), (prod(b.whole for b in operand.borders),), operand.buf.dtype, "local")
+        self.out.append(Alloc(copy))
+        self.border(copy, operand.flat, operand.borders, affine(0), begin, kind)
+        return copy, affine(0)
+
+    def border(self, copy: Buf, source: Buf, borders: Sequence[Border], at: Affine, begin: Affine, kind: str, depth: int = 0) -> None:
+        """Copy what is inside the borders, and write zeros before and after it."""
+        if not borders:
+            return self.put(Ref(copy, (at,)), "=", Ref(source, (begin,)))
+        (border, *others), index = borders, Index(f"a{depth}")
+        inner = prod(b.whole for b in others)
+        self.zeros(copy, at, border.before * inner)
+        with self.loop(index, border.extent, kind=kind if others else "vec"):
+            place = at + (affine(index) + border.before) * inner
+            self.border(copy, source, others, place, begin + affine(index) * border.stride, "seq", depth + 1)
+        self.zeros(copy, at + (border.before + border.extent) * inner, border.after * inner)
+
+    def zeros(self, buf: Buf, at: Affine, number: int) -> None:
+        if number:
+            with self.loop(LANE, number, kind="vec"):
+                self.put(Ref(buf, (at + affine(LANE),)), "=", Number(0, buf.dtype))
+
+    def pack_left(self, packed: Buf, begin: Affine) -> None:
+        axes = (self.outer, *self.inner)
+        for tile in self.tiles_of_rows():
+            if self.rows and self.rows[-1].left == 1:
+                with self.depth(axes) as place, self.loop(I, tile.rows, kind="vec"):
+                    self.put(Ref(packed, (begin + self.in_tiles(tile, place),)), "=", self.of_left(tile, axes))
+            else:
+                with self.loop(I, tile.rows), self.depth(axes) as place:
+                    self.put(Ref(packed, (begin + self.in_tiles(tile, place),)), "=", self.of_left(tile, axes))
+
+    def pack_right(self, panel: Panel, packed: Buf, begin: Affine) -> None:
+        axes, own = (self.outer, *self.inner), self.c.right.buf.dtype == self.c.dtype
+        if own and len(self.columns) == 1 and self.columns[0].right == 1:
+            with self.depth(axes) as place:
+                to = Ref(packed, (begin + self.in_panel(panel, place),))
+                if panel.width % panel.lanes:
+                    self.out += each(panel, 1, Put(to, "=", Number(0, self.c.dtype)), whole=True)
+                self.out += each(panel, 1, Put(to, "=", self.of_right(panel, self.column(panel), axes)))
+            return
+        with self.loop(LINE, panel.lines):
+            for low, high in ((0, panel.width), (panel.width, panel.vectors * panel.lanes)):
+                if low == high:
+                    continue
+                with self.loop(LANE, high, low), self.depth(axes) as place:
+                    inside = place * panel.elements + affine(LINE) * (panel.vectors * panel.lanes) + affine(LANE)
+                    read = self.of_right(panel, panel.column + affine(LANE), axes)
+                    self.put(Ref(packed, (begin + inside,)), "=", Number(0, self.c.dtype) if low else read)
+
+    # Elements.
+
+    def in_tiles(self, tile: Tile, place: Affine) -> Affine:
+        first = affine(BLOCK) * self.t.block if self.blocks > 1 else affine(0)
+        return ((tile.number - first) * self.most + place) * self.t.rows + affine(I)
+
+    def in_panel(self, panel: Panel, place: Affine) -> Affine:
+        return place * panel.elements + (affine(LINE) * panel.vectors + affine(VECTOR)) * self.t.lanes + affine(LANE)
+
+    def column(self, panel: Panel) -> Affine:
+        return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
+
+    def of_left(self, tile: Tile, depth: Sequence[Axis]) -> Ref:
+        buf, begin = self.left
+        row = along(self.rows, tile.first + affine(I), "left")
+        return Ref(buf, (begin + offset(self.outer_rows, "left") + row + offset(depth, "left"),))
+
+    def of_right(self, panel: Panel, column: Affine, depth: Sequence[Axis]) -> Ref:
+        buf, begin = self.right
+        return Ref(buf, (begin + self.line(panel, "right") + along(self.columns, column, "right") + offset(depth, "right"),))
+
+    def line(self, panel: Panel, side: str) -> Affine:
+        own = (panel.line + affine(LINE)) * getattr(self.lines, side) if self.lines else affine(0)
+        return own + offset(self.outer_columns, side)

@@ -1,0 +1,162 @@
+"""Measured choices: kept with their figures, measured again while these leave doubt, never for ever."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen import choosing
+from codegen.choosing import CHOICES, Choice, Figures, choice_of, fastest, library_for, measure, points, timed
+from codegen.compiler import find_compiler
+from codegen.lower import lower
+from derive.matching import match
+from einalg import ops
+from einalg.kernel import Kernel
+
+SCOPE = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
+KERNEL = Kernel("matmul", {}, ("A", "B"), "O", scope=SCOPE)
+FRESH = map(str, count())
+
+
+@pytest.fixture(autouse=True)
+def next_process(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a process remembers is forgotten where this is called."""
+    taken: dict[str, str] = {}
+    monkeypatch.setattr(choosing, "_taken", taken)
+    return taken.clear
+
+
+def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
+    return Choice({name: Figures(*figures) for name, figures in ways.items()}, measurements)
+
+
+@pytest.mark.parametrize(
+    ("ways", "settled"),
+    [
+        ({"one": (1.0, 0.0)}, True),
+        ({"one": (1.0, 0.05), "other": (2.0, 0.05)}, True),
+        ({"one": (1.0, 0.05), "other": (1.05, 0.05)}, False),
+        ({"one": (1.0, 0.5), "other": (2.0, 0.05)}, False),
+        ({"one": (1.0, 0.05), "other": (1.3, 0.5)}, False),
+        ({"one": (1.0, 0.05), "other": (2.0, 0.5)}, True),
+    ],
+)
+def test_what_leaves_doubt(ways: Any, settled: bool) -> None:
+    assert choice(**ways).is_settled() == settled
+    assert choice(measurements=choosing.MOST_MEASUREMENTS, **ways).is_settled()
+
+
+def test_the_lower_figures_count() -> None:
+    merged = choice(one=(3.0, 0.4), other=(2.0, 0.1)).merged(choice(one=(1.0, 0.1), other=(2.5, 0.3)))
+    assert merged == choice(2, one=(1.0, 0.1), other=(2.0, 0.1)) and merged.best == "one"
+    assert choice_of(merged.text()) == merged
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, b"", b"{", b"[]", b"library", b"{}", b"\xff"),
+        *(b'{"measurements": 1, "ways": {}}', b'{"measurements": 1, "ways": {"a": [0, 0]}}', b'{"measurements": 1, "ways": {"a": 3}}'),
+        *(b'{"measurements": 1, "ways": {"a": [NaN, 0]}}', b'{"measurements": "x", "ways": {"a": [1, 0]}}'),
+    ],
+)
+def test_foreign_entries_are_no_choices(content: Any) -> None:
+    assert choice_of(content) is None
+
+
+def test_a_busy_moment_does_not_decide_for_ever(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process measures again, some times at most, and the way that is faster when nothing disturbs wins."""
+    told = [choice(one=(1.0, 0.0), other=(0.98, 0.5)), choice(one=(0.5, 0.3), other=(0.97, 0.1)), choice(one=(0.5, 0.05), other=(0.97, 0.1))]
+    asked: list[int] = []
+    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), told[len(asked) - 1])[1])
+    calls, key = {"one": lambda: print, "other": lambda: print}, next(FRESH)
+    names = []
+    for _ in range(5):
+        names.append(fastest(calls, KERNEL, SCOPE, (), key))
+        assert fastest(calls, KERNEL, SCOPE, (), key) == names[-1]
+        next_process()
+    assert names == ["other", "one", "one", "one", "one"] and len(asked) == 3
+
+
+def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
+    key = next(FRESH)
+    for _ in range(3 * choosing.MOST_MEASUREMENTS):
+        fastest({"one": lambda: print, "other": lambda: print}, KERNEL, SCOPE, (), key)
+        next_process()
+    assert len(asked) == choosing.MOST_MEASUREMENTS
+
+
+def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ways, threads, versions and what is known ahead: each of them makes it another choice."""
+    asked: list[Any] = []
+    monkeypatch.setattr(choosing, "measure", lambda calls, *given: (asked.append(given), choice(**dict.fromkeys(calls, (1.0, 0.0))))[1])
+    key, both = next(FRESH), {"one": lambda: print, "other": lambda: print}
+    fastest({"one": both["one"]}, KERNEL, SCOPE, (), key)
+    fastest(both, KERNEL, SCOPE, (), key)
+    fastest(both, KERNEL, SCOPE, ("B",), key)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    fastest(both, KERNEL, SCOPE, ("B",), key)
+    monkeypatch.setattr(choosing, "versions", lambda: ("numpy 0.0",))
+    fastest(both, KERNEL, SCOPE, ("B",), key)
+    assert len(asked) == 5
+    fastest(both, KERNEL, SCOPE, ("B",), key)
+    assert len(asked) == 5
+
+
+def test_a_damaged_choice_is_measured_again(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "measure", lambda *given: choice(one=(1.0, 0.0)))
+    stored: list[str] = []
+    monkeypatch.setattr(type(CHOICES), "replace", lambda self, key, content: stored.append(key))
+    monkeypatch.setattr(type(CHOICES), "read", lambda self, key: b"library")
+    assert fastest({"one": lambda: print}, KERNEL, SCOPE, (), next(FRESH)) == "one" and len(stored) == 1
+
+
+def test_what_is_hopeless_runs_few_times() -> None:
+    waiting = {"quick": 0.0, "slow": 4e-3}
+    counted = dict.fromkeys(waiting, 0)
+
+    def run(name: str) -> Any:
+        def call(buffers: Any) -> None:
+            counted[name] += 1
+            end = choosing.perf_counter() + waiting[name]
+            while choosing.perf_counter() < end:
+                pass
+
+        return call
+
+    times = timed({name: run(name) for name in waiting}, {})
+    assert counted["slow"] == 2 < counted["quick"] and len(times["slow"]) == 1
+
+
+def test_measuring_checks_values_and_covers_constants() -> None:
+    expected = np.float32(4) * 0
+
+    def good(buffers: Any) -> None:
+        np.matmul(buffers["A"], buffers["B"], out=buffers["O"])
+
+    def lazy(buffers: Any) -> None:
+        buffers["O"][:2] = buffers["A"][:2] @ buffers["B"] + expected
+
+    found = measure({"first": lambda: good, "lazy": lambda: lazy, "good": lambda: good}, SCOPE, "O")
+    assert set(found.ways) == {"first", "good"} and all(f.seconds > 0 for f in found.ways.values())
+    with pytest.raises(ZeroDivisionError):
+        measure({"first": lambda: 1 / 0, "good": lambda: good}, SCOPE, "O")  # type: ignore[dict-item,return-value]
+
+
+def test_points() -> None:
+    assert points(SCOPE) == 60 and points(ea.parse("O[i] = A[i]", A=(7,))) == 7
+
+
+@pytest.mark.parametrize("scope", [ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5))), ops.sum(ea.tensor("x", (100, 100)), 1)])
+def test_nothing_is_measured_where_there_is_nothing_to_gain(scope: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small kernels cost less than a library's call, and reductions run at the speed of memory."""
+    monkeypatch.setattr(choosing, "measure", lambda *given: pytest.fail("measured"))
+    kernel, compiler = match(scope, "O"), find_compiler()
+    assert kernel is not None and compiler is not None
+    assert library_for(kernel, scope, lower("O", scope), (), compiler, 60.0) is None
