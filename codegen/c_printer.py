@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -28,9 +28,11 @@ Text = tuple[str, int]  # C text and how tightly it binds
 def c_source(functions: Sequence[Function]) -> str:
     """A C file with one static function for each kernel, and for each an entry `kernel_<position>(void *const *buffers)`.
 
-    The entry takes the inputs in order, then the output.
+    The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own.
     """
-    printers = [Printer(function, position) for position, function in enumerate(functions)]
+    numbered = [(function, str(position)) for position, function in enumerate(functions)]
+    packs = [(pack, f"{position}_{n}") for function, position in numbered for n, pack in enumerate(function.packs)]
+    printers = [Printer(*each) for each in (*packs, *numbered)]
     texts = [printer.function() for printer in printers]
     helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
     uses_half = any(b.dtype == "f16" for f in functions for b in (*f.inputs, f.output))
@@ -42,9 +44,13 @@ def c_source(functions: Sequence[Function]) -> str:
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
-def entry_name(position: int) -> str:
-    """The exported function of the kernel at `position` of a C file."""
-    return f"kernel_{position}"
+def entry_name(position: int, pack: int | None = None) -> str:
+    """The exported function of the kernel at `position` of a C file, or of what it packs ahead.
+
+    >>> entry_name(2), entry_name(2, 0)
+    ('kernel_2', 'kernel_2_0')
+    """
+    return f"kernel_{position}" if pack is None else f"kernel_{position}_{pack}"
 
 
 def index_type(function: Function) -> str:
@@ -90,7 +96,8 @@ class Printer:
     types = C_TYPES
     loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
 
-    def __init__(self, function: Function, position: int):
+    def __init__(self, function: Function, position: int | str):
+        function = replace(function, packs=())
         self.source, self.position = function, position
         self.names = Names()
         self.helpers: set[str] = set()
@@ -112,7 +119,7 @@ class Printer:
         name = f"{self.names('buf', function.output.name)}_{self.position}"
         passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
         comment = f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/") if function.comment else ""
-        entry = f"void {entry_name(self.position)}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
+        entry = f"void kernel_{self.position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
         return f"{comment}static void {name}({arguments}) {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n" + entry
 
     def argument(self, buf: Buf, read: bool) -> str:
@@ -148,7 +155,7 @@ class Printer:
         if isinstance(statement, Sync):
             return  # the threads are steps of a loop, one after the other
         if isinstance(statement, Prefetch):
-            return self.line(f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)});")
+            return self.line(f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});")
         self.declare(statement.buf)
 
     def declare(self, buf: Buf) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Array, sample
-from codegen.c_printer import c_source, entry_name
-from codegen.calls import caller
+from codegen.c_printer import c_source
 from codegen.compiler import Compiler
+from codegen.entries import entry
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, prepared, versions, ways
 from codegen.libraries.guarded import Guarded
@@ -119,10 +119,10 @@ def library_for(
     found = ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in MEMORY_BOUND else {}
     if not found:
         return None
-    source, names = c_source([function]), [b.name for b in (*function.inputs, function.output)]
+    source = c_source([function])
 
     def generated() -> Run:
-        return caller(getattr(compiler.load(source, timeout), entry_name(0)), names)
+        return entry(compiler.load(source, timeout), function)
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
     name = fastest(calls, kernel, scope, [name for name in scope.tensors if name in ahead], compiler.key(source))

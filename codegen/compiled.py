@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import load, loaded, sample
-from codegen.c_printer import c_source, entry_name
-from codegen.calls import caller
+from codegen.c_printer import c_source
 from codegen.choosing import GENERATED, library_for
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
+from codegen.entries import entry
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, einalg_library, prepared
 from codegen.lower import lower
@@ -191,7 +191,7 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
     """A step for each kernel, and the one C file with all that is generated."""
     known: dict[str, Scope] = dict(program.statements)
     ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
-    generated = [_generated(kernel, known, schedule) for kernel in kernels]
+    generated = [_generated(kernel, known, ahead, schedule) for kernel in kernels]
     found = [
         library_for(kernel, known[kernel.output], function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
         for kernel, (_, function) in zip(kernels, generated)
@@ -204,17 +204,15 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
         if way is not None:
             steps.append(Step(kernel, *way))
             continue
-        names = [b.name for b in (*function.inputs, function.output)]
-        run = caller(getattr(library, entry_name(position)), names)
-        steps.append(Step(replace(kernel, source=c_source([function])), name, run))
+        steps.append(Step(replace(kernel, source=c_source([function])), name, entry(library, function, position)))
         position += 1
     return steps, text
 
 
-def _generated(kernel: Kernel, known: Mapping[str, Scope], schedule: Schedule) -> tuple[str, Function]:
+def _generated(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str], schedule: Schedule) -> tuple[str, Function]:
     """Code for a kernel: that of its operator where there is some, else a loop nest."""
     scope = known[kernel.output]
-    function = einalg_library.function(kernel, scope) if kernel.op != EOP else None
+    function = einalg_library.function(kernel, scope, ahead) if kernel.op != EOP else None
     return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, known, schedule))
 
 

@@ -6,7 +6,7 @@ of axes. The axes of an operand may overlap in memory, as a window and its posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -57,12 +57,13 @@ class Operand:
     """A tensor as it lies in memory, and the element where reading begins.
 
     With `borders`, what is read is a copy of one batch in the order of these axes, zeros included; `offset` and the strides of
-    batch axes are still those of the tensor.
+    batch axes are still those of the tensor. One that is known `ahead` may be packed before the run.
     """
 
     buf: Buf
     offset: int
     borders: tuple[Border, ...] = ()
+    ahead: bool = False
 
     @property
     def flat(self) -> Buf:
@@ -115,8 +116,8 @@ def merged(axes: Sequence[Axis], *operands: str) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-def contraction_of(kernel: Kernel, scope: Scope, dtype: str) -> Contraction | None:
-    """A kernel as a contraction computed in `dtype`; None where it is none, or has no views."""
+def contraction_of(kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[str] = ()) -> Contraction | None:
+    """A kernel as a contraction computed in `dtype`; None where it is none, or has no views. `ahead` names what is known before a run."""
     if len(kernel.views) != 3:
         return None
     bufs = {name: Buf(name, t.shape, t.dtype) for name, t in scope.tensors.items()}
@@ -125,7 +126,10 @@ def contraction_of(kernel: Kernel, scope: Scope, dtype: str) -> Contraction | No
         return None
     make = OPERATORS.get(kernel.op)
     found = make(kernel, [bufs[view.name] for view in kernel.views], dtype) if make else None
-    return found if found is not None and found.work else None
+    if found is None or not found.work:
+        return None
+    left, right = (replace(o, ahead=o.buf.name in ahead and not o.borders) for o in (found.left, found.right))
+    return replace(found, left=left, right=right)
 
 
 def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:

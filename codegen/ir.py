@@ -148,10 +148,14 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Have the cache ask for an element that is used soon, to be written where `write`. It may lie past the end of its buffer."""
+    """Have the cache of a level ask for an element that is used soon, to be written where `write`.
+
+    It may lie past the end of its buffer.
+    """
 
     ref: Ref
     write: bool = False
+    level: int = 1
 
 
 Statement = Alloc | Put | For | If | Sync | Prefetch
@@ -159,13 +163,17 @@ Statement = Alloc | Put | For | If | Sync | Prefetch
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One kernel: it reads `inputs` and writes every element of `output`, which overlaps none of them."""
+    """One kernel: it reads `inputs` and writes every element of `output`, which overlaps none of them.
+
+    `packs` compute some of the inputs from what is known before a run.
+    """
 
     name: str
     inputs: tuple[Buf, ...]
     output: Buf
     body: tuple[Statement, ...]
     comment: str = ""
+    packs: tuple[Function, ...] = ()
 
 
 def children(node: Any) -> Iterator[Any]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from codegen.contraction import Contraction, extent, merged
 from codegen.machine import Machine, machine
 from einalg.dtypes import numpy_dtype
 
 PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle, all instructions in a cycle, cycles
+FEW = 16  # tiles of rows that take a panel from memory faster than it comes
 PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
 
 
@@ -23,8 +25,9 @@ class Tiling:
 
     `lanes`: elements of a vector. A register tile has `rows` rows (the last tiles have one fewer) and `vectors` vectors of each of
     `lines` neighbouring lines of columns. `depth`: steps of the outermost summed axis between which the sums are kept in
-    registers. `block`: register tiles of rows that are walked before the next panel of columns. `row_axes`, `column_axes`: how
-    many inner axes are walked as one. `pack_left`, `pack_right`: whether an operand is copied into panels.
+    registers. `block`: register tiles of rows that are walked before the next group of panels; `group`: panels that each of these
+    tiles meets in turn. `row_axes`, `column_axes`: how many inner axes are walked as one. `pack_left`, `pack_right`: whether an
+    operand is copied into panels.
     """
 
     lanes: int
@@ -33,6 +36,7 @@ class Tiling:
     lines: int = 1
     depth: int = 1
     block: int = 1
+    group: int = 1
     row_axes: int = 1
     column_axes: int = 1
     pack_left: bool = False
@@ -40,7 +44,7 @@ class Tiling:
 
     def fits(self, c: Contraction) -> bool:
         """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
-        numbers = (self.lanes, self.rows, self.vectors, self.lines, self.depth, self.block, self.row_axes, self.column_axes)
+        numbers = (self.lanes, self.rows, self.vectors, self.lines, self.depth, self.block, self.group, self.row_axes, self.column_axes)
         columns, width = c.columns[-self.column_axes :], extent(c.columns[-self.column_axes :])
         own = all(packed or operand.buf.dtype == c.dtype for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right)))
         ordered = self.pack_right or (len(columns) == 1 and columns[0].right == columns[0].target == 1)
@@ -61,10 +65,18 @@ def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contr
     >>> plan(Contraction(a, b, c, (), (m,), (n,), (k,), "f32"), Machine(64, 32))[1].lanes
     16
     """
-    target = target or machine()
-    found = [_Plan(way, t, target) for way in (ordered(contraction), ordered(contraction.swapped())) for t in tilings(way, target)]
-    best = min(found, key=_Plan.cycles, default=None)
+    best = min(_plans(contraction, target), key=_Plan.cycles, default=None)
     return None if best is None else (best.contraction, best.blocked())
+
+
+def ranked(contraction: Contraction, target: Machine | None = None) -> list[tuple[Contraction, Tiling]]:
+    """Every order of the operands and every tiling, what the model finds best first."""
+    return [(found.contraction, found.blocked()) for found in sorted(_plans(contraction, target), key=_Plan.cycles)]
+
+
+def _plans(contraction: Contraction, target: Machine | None) -> list[_Plan]:
+    target = target or machine()
+    return [_Plan(way, t, target) for way in (ordered(contraction), ordered(contraction.swapped())) for t in tilings(way, target)]
 
 
 def products_per_cycle(contraction: Contraction, tiling: Tiling, target: Machine | None = None) -> float:
@@ -100,7 +112,7 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
             for vectors, lines in _widths(c, -(-width // lanes), column_axes, target.registers - 2):
                 most = max(1, (target.registers - 1) // (vectors * lines) - 1)
                 for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
-                    yield Tiling(lanes, rows, vectors, lines, 1, 1, row_axes, column_axes, pack_left, pack_right)
+                    yield Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
 
 
 def _column_ways(c: Contraction, own: bool) -> Iterator[tuple[int, bool]]:
@@ -178,7 +190,7 @@ class _Plan:
         return depth * step + stores + 20
 
     def _packed_right(self, vectors: int, depth: int) -> float:
-        if not self.tiling.pack_right:
+        if not self.tiling.pack_right or self.contraction.right.ahead:
             return 0.0
         if self.tiling.column_axes > 1 or self.contraction.columns[-1].right != 1:
             return 2.0 * vectors * self.tiling.lanes * depth
@@ -188,29 +200,44 @@ class _Plan:
         """The copy of the left operand, or what reading it out of order costs."""
         elements = depth * height
         if self.tiling.pack_left:
-            return 2.0 * elements
+            return 0.0 if self.contraction.left.ahead else 2.0 * elements
         inner = self.contraction.depth[-1].left if self.contraction.depth else 0
         return elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
 
     def _pieces(self, vectors: int) -> int:
-        """Parts of depth of which a panel fits the first cache; fewer where results, which every part reads and writes, fit none.
+        """Parts of depth: those with which least moves between the second cache and memory, as every part reads and writes the results.
 
         One where sums cannot be kept in the result.
         """
         c = self.contraction
-        results = extent((*c.rows, *c.columns)) * self.size
-        room = self.target.level1 if results <= self.target.level2 else max(self.target.level1, self.target.level2 // 8)
-        most = max(1, room // (vectors * self.tiling.lanes * self.size) // extent(c.depth[1:]))
-        return 1 if not c.depth or c.target.buf.dtype != c.dtype else -(-c.depth[0].extent // most)
+        if not c.depth or c.target.buf.dtype != c.dtype:
+            return 1
+        outer, inner = c.depth[0].extent, extent(c.depth[1:])
+        least = -(-extent(c.depth) * vectors * self.tiling.lanes * self.size // (self.target.level2 // 4))
+        return min(range(least, 2 * least + 2), key=lambda pieces: self._moved(-(-outer // pieces) * inner, pieces)) if least < outer else outer
+
+    def _moved(self, depth: int, pieces: int) -> int:
+        """Elements that move where so many parts of depth are summed one after the other."""
+        c = self.contraction
+        rows, width = extent((*c.batch, *c.rows)), extent(c.columns)
+        left = min(rows * extent(c.depth), prod(c.left.buf.shape))
+        return left * -(-width * depth * self.size // (self.target.level2 // 2)) + 2 * rows * width * (pieces - 1)
 
     def blocked(self) -> Tiling:
-        """The tiling with steps of depth whose panel fits the first cache, and a block of rows that fits half of the second."""
+        """The tiling with a group of panels for some steps of depth in one half of the second cache, and a block of rows in the other."""
         c, t = self.contraction, self.tiling
         inner, outer = extent(c.depth[1:]), c.depth[0].extent if c.depth else 1
         depth = -(-outer // self._pieces(t.vectors * t.lines))
+        outer_columns, lines, width = self.column_parts
+        panels = lines // t.lines if t.lines > 1 else -(-width // (t.vectors * t.lanes))
         outer_rows, height = self.row_parts
-        line = (t.rows if outer_rows == 1 else height) * depth * inner * self.size
-        return replace(t, depth=depth, block=max(1, self.target.level2 // 2 // line))
+        tiles = -(-height // t.rows) if outer_rows == 1 else c.rows[0].extent
+        share = 4 if c.right.ahead and outer_rows * -(-height // t.rows) < FEW else 2  # where the next group is on its way
+        group = self.target.level2 // share // (t.vectors * t.lines * t.lanes * depth * inner * self.size)
+        block = self.target.level2 // 2 // (t.rows * depth * inner * self.size) if t.pack_left and not c.left.ahead else tiles
+        if outer_columns * panels < self.target.cores and extent(c.batch) == 1:
+            block = min(block, -(-tiles // self.target.cores))
+        return replace(t, depth=depth, block=max(1, min(block, tiles)), group=max(1, min(group, -(-panels // self.target.cores))))
 
 
 def shared(size: int, most: int) -> list[tuple[int, int]]:

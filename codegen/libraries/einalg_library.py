@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from codegen.contract import contract
-from codegen.contraction import contraction_of
+from codegen.contraction import Contraction, contraction_of
 from codegen.ir import Function
+from codegen.libraries.generated_bands import band_function
 from codegen.libraries.numpy_library import computed_in
-from codegen.tiling import plan, products_per_cycle
+from codegen.tiling import Tiling, plan, products_per_cycle
+from codegen.tuning import tuned
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 
@@ -15,8 +19,10 @@ LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and th
 SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
 
-def function(kernel: Kernel, scope: Scope) -> Function | None:
+def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Function | None:
     """The generated function of a kernel; None where it is no contraction, or one that register tiles make no faster.
+
+    What it packs of the tensors that are known `ahead` of a run has functions of its own.
 
     >>> import einalg as ea
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
@@ -25,8 +31,23 @@ def function(kernel: Kernel, scope: Scope) -> Function | None:
     dtype = computed_in(scope)
     if dtype not in TYPES or scope.dtype == "bool":
         return None
-    found = contraction_of(kernel, scope, dtype)
-    best = plan(found) if found is not None and found.work >= LEAST else None
-    if best is None or products_per_cycle(*best) < SLOW:
+    if band := band_function(kernel, scope, dtype):
+        return band
+    found = contraction(kernel, scope, ahead)
+    measured = tuned(found) if found else None
+    best = measured or (plan(found) if found else None)
+    if best is None or (measured is None and products_per_cycle(*best) < SLOW):
         return None
-    return contract(*best, str(scope), best[0].work >= PARALLEL)
+    return written(*best, scope)
+
+
+def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:
+    """The kernel as a contraction that is worth a loop nest of its own."""
+    dtype = computed_in(scope)
+    found = contraction_of(kernel, scope, dtype, ahead) if dtype in TYPES and scope.dtype != "bool" else None
+    return found if found is not None and found.work >= LEAST else None
+
+
+def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
+    """A contraction with the numbers of its loop nest as a function."""
+    return contract(way, tiling, str(scope), way.work >= PARALLEL)

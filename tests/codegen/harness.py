@@ -69,7 +69,7 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
 def run_functions(kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str) -> list[Array]:
     """The outputs of kernels, compiled together, each on its own arrays."""
     library = compiler().with_flags("-fwrapv", *flags).load(c_source(kernels))
-    return [call(getattr(library, entry_name(k)), kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
+    return [_packed_call(library, k, kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
 
 
 def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT) -> list[dict[str, Array]]:
@@ -85,6 +85,11 @@ def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]
             position += 1
         results.append(values)
     return results
+
+
+def _packed_call(library: Any, position: int, kernel: Function, values: Mapping[str, Any]) -> Array:
+    packed = {pack.output.name: call(getattr(library, entry_name(position, n)), pack, values) for n, pack in enumerate(kernel.packs)}
+    return call(getattr(library, entry_name(position)), kernel, {**values, **packed})
 
 
 def call(entry: Any, kernel: Function, values: Mapping[str, Any]) -> Array:

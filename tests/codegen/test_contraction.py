@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen import entries
 from codegen.c_printer import c_source
 from codegen.compiled import compile_program
 from codegen.contract import contract
@@ -29,6 +30,7 @@ from tests.codegen.harness import run_functions
 
 SMALL = Machine(vector=16, registers=7, level1=512, level2=2048, cores=2)  # so small that every loop is blocked
 SIZES = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 13, 17, 33))
+AHEAD = st.sampled_from(((), ("A",), ("B", "K"), ("A", "B")))  # operands that are known before a run
 UNSHRUNK = (Phase.explicit, Phase.generate)  # every example costs a run of the compiler
 b, m, n, k, p, q = ea.indices("b m n k p q")
 
@@ -39,11 +41,12 @@ class Case:
     choice: int = -1  # of the tilings; the model's own where negative
     dtype: str = "f32"
     parallel: bool = False
+    ahead: tuple[str, ...] = ()
 
     def function(self, machine: Machine = SMALL) -> Function:
         kernel = match(self.scope, "O")
         assert kernel is not None
-        found = contraction_of(kernel, self.scope, self.dtype)
+        found = contraction_of(kernel, self.scope, self.dtype, self.ahead)
         assert found is not None
         best = plan(found, machine)
         assert best is not None
@@ -53,7 +56,7 @@ class Case:
         way, tiling = ways[self.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
         depth = 1 + self.choice % most if way.target.buf.dtype == self.dtype else most
-        return contract(way, replace(tiling, depth=depth, block=1 + self.choice % 5), parallel=self.parallel)
+        return contract(way, replace(tiling, depth=depth, block=1 + self.choice % 5, group=1 + self.choice % 3), parallel=self.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(5)
@@ -87,7 +90,7 @@ def products(draw: Any) -> Case:
     body = operand("A", "l") * operand("B", "r")
     summed = tuple(slice(i, sizes[i]) for i in kept if "o" not in letters[i])
     out = draw(st.permutations([slice(i, sizes[i]) for i in kept if "o" in letters[i]]))
-    return Case(ea.L[tuple(out)](ea.Sum[summed](body)), draw(st.integers(-20, 400)), dtype, draw(st.booleans()))
+    return Case(ea.L[tuple(out)](ea.Sum[summed](body)), draw(st.integers(-20, 400)), dtype, draw(st.booleans()), draw(AHEAD))
 
 
 @st.composite
@@ -105,7 +108,7 @@ def convolutions(draw: Any) -> Case:
     A = ea.tensor("A", [{**sizes, **dict(zip(letters, space))}[x] for x in layout])
     K = ea.tensor("K", [{**sizes, "I": sizes["C"] // groups, **dict(zip(letters, taps))}[x] for x in weights])
     options = {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups, "layout": layout, "weight_layout": weights}
-    return Case(getattr(ops, f"conv{rank}d")(A, K, **options), draw(st.integers(-20, 400)), parallel=draw(st.booleans()))
+    return Case(getattr(ops, f"conv{rank}d")(A, K, **options), draw(st.integers(-20, 400)), parallel=draw(st.booleans()), ahead=draw(AHEAD))
 
 
 def is_plain(case: Case) -> bool:
@@ -227,6 +230,23 @@ def test_convolutions_are_contractions() -> None:
     assert "einalg" in repr(run) and "f32x" in run.source("c") and "f32x" in run.kernels[0].source
     arrays = Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
+
+
+def test_weights_are_packed_once(monkeypatch: Any) -> None:
+    """By `bind`; a program that is given them at each run packs them at each run."""
+    monkeypatch.setattr("codegen.compiled.library_for", lambda *_: None)
+    packed, fill = [], entries._filled
+    monkeypatch.setattr(entries, "_filled", lambda target, *rest: packed.append(target.name) or fill(target, *rest))
+    run = compiled(ops.matmul(ea.tensor("A", (33, 31)), ea.tensor("K", (31, 37), role="weight")))
+    one = Case(run.program["O"]).arrays()
+    bound, other = run.bind(K=one["K"]), np.ones((31, 37), np.float32)
+    assert packed == ["K_for_O"]
+    for _ in range(2):
+        assert np.array_equal(bound(A=one["A"]), one["A"] @ one["K"])
+    assert packed == ["K_for_O"]
+    for weights in (other, one["K"]):
+        assert np.array_equal(run(A=one["A"], K=weights), one["A"] @ weights)
+    assert packed == ["K_for_O"] * 3
 
 
 def test_what_is_small_is_generated() -> None:
