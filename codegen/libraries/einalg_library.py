@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from codegen.contract import contract
-from codegen.contraction import Contraction, contraction_of
+from codegen.contraction import contraction_of
 from codegen.ir import Function
-from codegen.libraries.generated_bands import band_function
 from codegen.libraries.numpy_library import computed_in
-from codegen.tiling import Tiling, plan, products_per_cycle
-from codegen.tuning import tuned
+from codegen.tiling import plan, products_per_cycle
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 
@@ -31,23 +29,8 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Funct
     dtype = computed_in(scope)
     if dtype not in TYPES or scope.dtype == "bool":
         return None
-    if band := band_function(kernel, scope, dtype):
-        return band
-    found = contraction(kernel, scope, ahead)
-    measured = tuned(found) if found else None
-    best = measured or (plan(found) if found else None)
-    if best is None or (measured is None and products_per_cycle(*best) < SLOW):
+    found = contraction_of(kernel, scope, dtype, ahead)
+    best = plan(found) if found is not None and found.work >= LEAST else None
+    if best is None or products_per_cycle(*best) < SLOW:
         return None
-    return written(*best, scope)
-
-
-def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:
-    """The kernel as a contraction that is worth a loop nest of its own."""
-    dtype = computed_in(scope)
-    found = contraction_of(kernel, scope, dtype, ahead) if dtype in TYPES and scope.dtype != "bool" else None
-    return found if found is not None and found.work >= LEAST else None
-
-
-def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
-    """A contraction with the numbers of its loop nest as a function."""
-    return contract(way, tiling, str(scope), way.work >= PARALLEL)
+    return contract(*best, str(scope), best[0].work >= PARALLEL)
