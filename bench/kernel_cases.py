@@ -70,7 +70,7 @@ def conv(n: int, c: int, size: int, f: int, taps: Any, layout: str = "NCHW", der
 
 def conv_transpose(n: int, c: int, size: int, f: int, taps: int, stride: int, padding: int, output_padding: int = 0) -> Case:
     A, K = ea.tensor("A", (n, c, size, size)), ea.tensor("K", (c, f, taps, taps), role="weight")
-    options = {"stride": stride, "padding": padding, "output_padding": output_padding}
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding}
     attributes = {"pads": [padding] * 4, "strides": [stride] * 2, "kernel_shape": [taps] * 2, "output_padding": [output_padding] * 2}
     name = f"ConvTranspose{taps}x{taps} s{stride} {c}→{f} {size}x{size} b{n}"
     function = partial(_conv_transpose2d, **options)

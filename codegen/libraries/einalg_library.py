@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from codegen.contract import contract
-from codegen.contraction import contraction_of
+from codegen.contraction import Contraction, contraction_of
 from codegen.ir import Function
 from codegen.libraries.numpy_library import computed_in
-from codegen.tiling import plan, products_per_cycle
+from codegen.tiling import Tiling, plan, products_per_cycle
+from codegen.tuning import tuned
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 
@@ -26,11 +27,21 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Funct
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
     True
     """
+    found = contraction(kernel, scope, ahead)
+    measured = tuned(found) if found else None
+    best = measured or (plan(found) if found else None)
+    if best is None or (measured is None and products_per_cycle(*best) < SLOW):
+        return None
+    return written(*best, scope)
+
+
+def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:
+    """The kernel as a contraction that is worth a loop nest of its own."""
     dtype = computed_in(scope)
-    if dtype not in TYPES or scope.dtype == "bool":
-        return None
-    found = contraction_of(kernel, scope, dtype, ahead)
-    best = plan(found) if found is not None and found.work >= LEAST else None
-    if best is None or products_per_cycle(*best) < SLOW:
-        return None
-    return contract(*best, str(scope), best[0].work >= PARALLEL)
+    found = contraction_of(kernel, scope, dtype, ahead) if dtype in TYPES and scope.dtype != "bool" else None
+    return found if found is not None and found.work >= LEAST else None
+
+
+def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
+    """A contraction with the numbers of its loop nest as a function."""
+    return contract(way, tiling, str(scope), way.work >= PARALLEL)

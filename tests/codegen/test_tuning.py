@@ -1,0 +1,137 @@
+"""Tuned tilings: right whatever wins, kept for this machine, portable as text, and never trusted where they do not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from bench.tune import maker, numbers
+from codegen import tuning
+from codegen.c_printer import c_source
+from codegen.compiler import find_compiler
+from codegen.libraries import einalg_library
+from codegen.tiling import Tiling, plan, ranked
+from codegen.tuning import TUNINGS, Winner, exported, imported, neighbours, signature, tune, tuned
+from derive.matching import match
+from einalg import ops
+from einalg.errors import RecordError
+from einalg.scope import Scope
+
+SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr(tuning, "SECONDS", 0.0)
+
+
+def contraction_in(scope: Scope, ahead: Any = ("B",)) -> Any:
+    kernel = match(scope, "O")
+    assert kernel is not None
+    found = einalg_library.contraction(kernel, scope, ahead)
+    assert found is not None
+    return kernel, found
+
+
+def tune_scope(scope: Scope = SCOPE, count: int = 2) -> Winner:
+    compiler = find_compiler()
+    assert compiler is not None
+    return tune(contraction_in(scope)[1], scope, "O", maker(scope, compiler), compiler, ("B",), count)
+
+
+def test_a_winner_is_used_and_gives_the_same_source() -> None:
+    kernel, found = contraction_in(SCOPE)
+    assert tuned(found) is None
+    winner = tune_scope()
+    assert tuned(found) == winner.of(found) and winner.seconds <= winner.model_seconds
+    function = einalg_library.function(kernel, SCOPE, ("B",))
+    assert function is not None and c_source([function]) == c_source([einalg_library.written(*winner.of(found), SCOPE)])  # type: ignore[misc]
+    again = tuning.winner_of(json.loads(winner.text()))
+    assert again == winner and again.text() == winner.text()
+
+
+def test_a_slower_tiling_wins_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured decides, not what the model thinks."""
+    turns = iter(range(100, 0, -1))
+    monkeypatch.setattr(tuning, "median", lambda times: float(next(turns)))
+    winner = tune_scope(count=3)
+    _, found = contraction_in(SCOPE)
+    assert tuned(found) == winner.of(found)
+
+
+def test_winners_travel_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    winner = tune_scope()
+    path = tmp_path / "tuned.json"
+    path.write_text(exported())
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "elsewhere"))
+    _, found = contraction_in(SCOPE)
+    assert tuned(found) is None and imported(path) == 1
+    assert tuned(found) == winner.of(found) and exported() == path.read_text()
+
+
+def test_a_winner_is_of_its_machine_compiler_and_kernel() -> None:
+    winner = tune_scope()
+    assert len({winner.key, *(replace(winner, **{name: "other"}).key for name in ("kernel", "machine", "compiler"))}) == 4
+    _, found = contraction_in(SCOPE)
+    renamed = ops.matmul(ea.tensor("X", (29, 40)), ea.tensor("Y", (40, 35), role="weight"))
+    assert signature(contraction_in(renamed, ("Y",))[1]) == signature(found)
+    others = [ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, n))) for n in (34, 36)]
+    assert len({signature(found), *(signature(contraction_in(other, ())[1]) for other in (SCOPE, *others))}) == 4
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"kernels": [{}]}', '{"kernels": [{"schema": 99}]}', '{"kernels": 3}'])
+def test_foreign_files(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "foreign.json"
+    path.write_text(content)
+    with pytest.raises(RecordError):
+        imported(path)
+    with pytest.raises(RecordError, match="no tuned kernels"):
+        imported(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("change", [{"rows": 0}, {"lines": 5}, {"vectors": "2"}, {"rows": -1}])
+def test_numbers_that_do_not_fit_are_not_used(change: Any) -> None:
+    winner = tune_scope()
+    entry = json.loads(winner.text())
+    entry["tiling"] |= change
+    TUNINGS.replace(winner.key, json.dumps(entry).encode())
+    tuning._known.cache_clear()
+    _, found = contraction_in(SCOPE)
+    assert tuned(found) is None or all(isinstance(n, str) for n in change.values())
+
+
+def test_neighbours_fit_and_change_one_number() -> None:
+    _, found = contraction_in(SCOPE)
+    best = plan(found)
+    assert best is not None and ranked(found)[0] == best
+    for other in neighbours(*best):
+        assert other.fits(best[0])
+        assert sum(getattr(other, name) != getattr(best[1], name) for name in ("block", "group", "depth")) == 1
+
+
+def test_a_tiling_with_other_values_is_left_out(caplog: Any) -> None:
+    compiler = find_compiler()
+    assert compiler is not None
+    make, made = maker(SCOPE, compiler), []
+
+    def spoiled(way: Any, tiling: Tiling) -> Any:
+        run = make(way, tiling)
+        made.append(tiling)
+        wrong = len(made) == 2
+
+        def call(buffers: Any) -> None:
+            getattr(run, "prepared", lambda known: run)(buffers)(buffers)
+            buffers["O"][0, 0] += wrong
+
+        return call
+
+    winner = tune(contraction_in(SCOPE)[1], SCOPE, "O", spoiled, compiler, (), 2)
+    assert "has other values" in caplog.text and winner.tiling in [t for n, t in enumerate(made) if n != 1]
+    assert np.isfinite(winner.seconds) and numbers(winner.tiling)
