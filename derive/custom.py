@@ -115,7 +115,8 @@ def _check_move(tested: Rule, program: Any, move: Move, arrays: Any, expected: A
         check(after)
     except EinalgError as error:
         raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
-    if not _equal(evaluate(after, **arrays), expected):
+    read = {name: array for name, array in arrays.items() if name in after.inputs}  # what only padding was read for may be gone
+    if not _equal(evaluate(after, **read), expected):
         raise RuleError(f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}")
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
         raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")

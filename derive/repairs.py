@@ -43,7 +43,7 @@ def _found(path: Path, scope: Scope, rule: Any) -> Iterator[Move]:
 def _of_body(path: Path, scope: Scope) -> Iterator[Move]:
     """A sum with something around it is split off; longer products and sums of products come apart."""
     for position, node in enumerate(reductions(scope.body)):
-        if node is not scope.body and node.op == "Sum":
+        if node is not scope.body:
             yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
     if any(True for _ in reductions(scope.body)):
         yield from _found(path, scope, distribution.RULE)

@@ -22,7 +22,7 @@ from derive.moves import Move, Rule
 from derive.places import places
 from derive.rules import ALL, bilinear_factorisation
 from derive.rules.spelling import lifted
-from derive.tidy import flattened, tidied
+from derive.tidy import flattened, parted, tidied
 from einalg.access import Access
 from einalg.canonical import key
 from einalg.errors import MatchError
@@ -171,17 +171,20 @@ class _Search:
         self.stats.seconds = time.perf_counter() - self.began
 
     def starts(self) -> list[_State]:
-        """The expression as it was written, tidied; and with all merged that merges, should it have been taken apart before."""
+        """The expression as it was written, tidied; with all merged that merges, should it have been taken apart before;
+        and of that every part of a body by itself."""
         self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
         known = {**ALL, **self.expand.rules}
         program, steps = tidied(self.start, known)
         self.seen.add(key(program))
         queue = [_State(0.0, 0, program, tuple(steps), 0)]
         merged, merging = flattened(self.start, known)
-        if key(merged) not in self.seen and arithmetic(merged) <= RECOMPUTED * arithmetic(self.start):
-            self.seen.add(key(merged))
-            self.keep(merged, tuple(merging), self.distance(merged), 0)
-            queue.append(_State(LEVEL, len(self.explored) - 1, merged, tuple(merging), 0))
+        apart, parting = parted(merged, known)
+        for program, steps in ((merged, merging), (apart, [*merging, *parting])):
+            if key(program) not in self.seen and arithmetic(program) <= RECOMPUTED * arithmetic(self.start):
+                self.seen.add(key(program))
+                self.keep(program, tuple(steps), self.distance(program), 0)
+                queue.append(_State(LEVEL, len(self.explored) - 1, program, tuple(steps), 0))
         return queue
 
     def distance(self, program: Program) -> float:
@@ -231,6 +234,9 @@ class _Search:
     def collect(self, program: Program, derivation: tuple[Move, ...], as_it_is: bool) -> float | None:
         """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""
         flat = lifted(program)
+        if flat.inputs.keys() != self.start.inputs.keys():
+            self.stats.rejected["an input is not read any more"] += 1
+            return None
         kernels = kernels_of(flat, self.expand.templates)
         reason = None if as_it_is else _refused(flat, kernels)
         if reason is not None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import permutations
+from math import prod
 from typing import Any
 
 from derive.moves import Move, Rule, apply
 from derive.places import child, places
 from derive.repairs import split_move
-from derive.rules import boundary_relaxing, boundary_tightening, traversal_merging, variable_substitution
+from derive.rules import boundary_relaxing, boundary_tightening, staging, summation_splitting, traversal_merging, variable_substitution
+from derive.rules.bodies import Read, reads
 from derive.rules.spelling import NESTING
-from einalg.access import Access, Padded, unpadded
-from einalg.affine import Affine, Index, Modulo, affine
+from einalg.access import Access, Padded, Tensor, unpadded
+from einalg.affine import Affine, Index, Modulo, affine, floordiv, modulo
 from einalg.errors import EinalgError
+from einalg.facts import with_joined_quotients
 from einalg.program import Program
 from einalg.scope import Scope
-from einalg.traverse import accesses, fresh_index, inner_scopes, reductions
+from einalg.traverse import accesses, all_scopes, fresh_index, inner_scopes, reductions
 
 MOST = 48  # moves of one tidying
 
@@ -57,11 +60,33 @@ def flattened(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, lis
     return program, done
 
 
+def parted(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+    """The program with a scope for every reduction that is part of a body, and for every summed factor that need not be computed so often.
+
+    Equal ones are then computed once. The moves come with it.
+    """
+    done: list[Move] = []
+    while len(done) < MOST and (move := next(_partings(program), None)) is not None:
+        program = apply(program, move, rules)
+        done.append(move)
+    return program, done
+
+
+def _partings(program: Program) -> Iterator[Move]:
+    """Innermost reductions that have something around them, then factors."""
+    for path, scope in places(program):
+        for position, node in enumerate(reductions(scope.body)):
+            if node is not scope.body and node.iterators and not any(True for _ in reductions(node.body)):
+                yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
+    for path, scope in places(program):
+        yield from (Move(staging.RULE.name, path, args) for args in staging.find(scope) if args.get("factors") and args["reduction"] is not None)
+
+
 def _mergings(program: Program) -> Iterator[Move]:
-    """Single readers first, the innermost scopes before those around them."""
+    """Statements of which nothing is computed twice first, then the innermost scopes before those around them."""
     for name, scope in program.statements:
         readers = [reader for reader, other in program.statements if name in other.tensors]
-        if name not in program.outputs and (len(readers) == 1 or isinstance(scope.body, Access)):
+        if name not in program.outputs and (len(readers) == 1 or isinstance(scope.body, Access) or _in_parts(program, name)):
             yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
     for path, scope in reversed(list(places(program))):
         yield from (Move(traversal_merging.RULE.name, path, {"inner": k}) for k in range(len(inner_scopes(scope))))
@@ -69,16 +94,35 @@ def _mergings(program: Program) -> Iterator[Move]:
         yield from (Move(boundary_tightening.RULE.name, path, args) for args in boundary_tightening.find(scope) if "reduction" in args)
 
 
+def _in_parts(program: Program, name: str) -> bool:
+    """Whether the boxes that are read of a statement have no more points together than it has: each reader has a part of its own."""
+    boxes: set[tuple[tuple[int, int], ...]] = set()
+    for _, scope in program.statements:
+        for inner in all_scopes(scope) if name in scope.tensors else ():
+            for read in reads(inner):
+                if isinstance(read.access.tensor, Tensor) and read.access.tensor.name == name:
+                    used = [next(iter(s.indices)) for s in read.access.subscripts if s.terms]
+                    if len(set(used)) < len(used) or not all(s.as_index() for s in read.access.subscripts if s.terms):
+                        return False
+                    boxes.add(tuple(_interval(s, read) for s in read.access.subscripts))
+    return sum(prod(high - low for low, high in box) for box in boxes) <= prod(program[name].shape)
+
+
+def _interval(subscript: Affine, read: Read) -> tuple[int, int]:
+    low, high = subscript.interval(read.ranges)
+    return low, high + 1
+
+
 def _joins(path: Any, scope: Scope) -> Iterator[Move]:
     """Two summed indices that occur only as digits of one number become that number."""
     for position, node in enumerate(reductions(scope.body)):
         forms = [s for a in accesses(node.body) for s in a.subscripts] + [c.form for c in node.where]
+        taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
         for high, low in permutations(node.iterators, 2):
             base = low.extent
-            if low.low or high.extent < 2 or base < 2 or not all(_are_digits(form, high.index, low.index, base) for form in forms):
-                continue
-            taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
             whole = fresh_index(high.index.name, taken)
+            if low.low or high.extent < 2 or base < 2 or not all(_are_digits(form, (high.index, low.index), whole, base) for form in forms):
+                continue
             forward = {it.index.name: it.index.name for it in node.iterators if it not in (high, low)}
             backward = dict(forward)
             forward[whole.name] = str(affine(high.index) * base + low.index)
@@ -86,10 +130,19 @@ def _joins(path: Any, scope: Scope) -> Iterator[Move]:
             yield Move(variable_substitution.RULE.name, path, {"target": position, "forward": forward, "backward": backward})
 
 
-def _are_digits(form: Affine, high: Index, low: Index, base: int) -> bool:
-    """Whether two indices stand in a form as `base·high + low`, some times, or not at all."""
-    inside = {i for atom, _ in form.terms if not isinstance(atom, Index) for i in atom.argument.indices}
-    return not inside & {high, low} and form.coefficient(high) == base * form.coefficient(low)
+def _are_digits(form: Affine, digits: tuple[Index, Index], whole: Index, base: int) -> bool:
+    """Whether two indices stand in a form as the digits of one number, whatever that number is then called."""
+    if form.indices.isdisjoint(digits):
+        return True
+    high, low = digits
+    joined = with_joined_quotients(form.substitute({high: floordiv(affine(whole), base), low: modulo(affine(whole), base)}))
+    return not _has_digits(joined, whole)
+
+
+def _has_digits(form: Affine, whole: Index) -> bool:
+    """Whether a quotient or a remainder of an index by itself occurs."""
+    parts = [atom.argument for atom, _ in form.terms if not isinstance(atom, Index)]
+    return any(part.indices == {whole} or _has_digits(part, whole) for part in parts)
 
 
 def _proposals(program: Program) -> Iterator[Move]:

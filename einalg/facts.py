@@ -97,12 +97,34 @@ def simplify(form: Affine, ranges: Ranges, where: tuple[Constraint, ...] = ()) -
     """
     if form.is_affine():
         return form
+    form = with_joined_quotients(form)
     total, changed = affine(form.const), False
     for atom, coefficient in form.terms:
         term = _simplify_term(atom, coefficient, ranges, where)
         changed = changed or term is not None
         total = total + (affine(atom).scaled(coefficient) if term is None else term)
     return simplify(total, ranges, where) if changed else form
+
+
+def with_joined_quotients(form: Affine) -> Affine:
+    """`k*m*(x//(d*m)) + (k*(x%(d*m)) + e)//d` is `(k*x + e)//d`, whatever the ranges; the same object where there is no such pair.
+
+    >>> x, e = Index("x"), Index("e")
+    >>> with_joined_quotients(x // 3 + (x % 3 + e) // 3)
+    (e + x)//3
+    """
+    for atom, coefficient in form.terms:
+        if not isinstance(atom, FloorDiv):
+            continue
+        for part, k in atom.argument.terms:
+            if not isinstance(part, Modulo) or part.divisor % atom.divisor:
+                continue
+            outer = floordiv(part.argument, part.divisor).as_atom()
+            if outer is not None and form.coefficient(outer) == coefficient * k * (part.divisor // atom.divisor):
+                whole = floordiv(atom.argument + (part.argument - part) * k, atom.divisor)
+                rest = tuple(term for term in form.terms if term[0] not in (atom, outer))
+                return with_joined_quotients(Affine._make(rest, form.const) + whole.scaled(coefficient))
+    return form
 
 
 def _simplify_term(atom: Any, coefficient: int, ranges: Ranges, where: tuple[Constraint, ...]) -> Affine | None:
@@ -159,7 +181,27 @@ def _simplify_body(body: Any, ranges: Ranges, where: tuple[Constraint, ...]) -> 
             return _simplify_reduce(node, ranges, where)
         return node
 
-    return rebuild(body, leaf)
+    simple = rebuild(body, leaf)
+    short = rebuild(simple, lambda node: _constant(node, ranges))
+    return short if short is simple or result_dtype(short) == result_dtype(simple) else simple
+
+
+def _constant(node: Any, ranges: Ranges) -> Any:
+    """The fill for a read of padding alone, the identity for a reduction of nothing; anything else as it is."""
+    if isinstance(node, Access) and isinstance(node.base, Padded) and not isinstance(node.base.base, Padded):
+        bounds = zip(node.subscripts, node.base.base.box)
+        if any(last < low or first >= high for s, (low, high) in bounds for first, last in (s.interval(ranges),)):
+            return node.base.fill
+    if isinstance(node, Reduce):
+        inner = {**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}
+        if any(_never(condition, inner) for condition in node.where) or (node.op == "Sum" and node.body == 0):
+            return node.identity
+    return node
+
+
+def _never(condition: Constraint, ranges: Ranges) -> bool:
+    low, high = condition.form.interval(ranges)
+    return high < 0 or (condition.relation == "==" and low > 0)
 
 
 def _simplify_reduce(node: Reduce, ranges: Ranges, where: tuple[Constraint, ...]) -> Any:

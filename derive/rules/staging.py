@@ -261,7 +261,7 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
 
 
 def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors or terms that read weights alone, and sums that stand as factors, where fewer indices occur than around them."""
+    """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
     for position in (None, *range(len(list(reductions(scope.body))))):
         body, iterators = _place(scope, position)
         if any(it.extent <= 0 for it in iterators):
@@ -269,11 +269,16 @@ def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
         what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))
         known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
         groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
-        groups += [(k,) for k, a in enumerate(operands) if isinstance(a, sympy.Add) and (k,) not in groups and len(operands) > 1]
+        groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
         for chosen in groups:
             order = _order([operands[k] for k in chosen])
             if len(order) < len(iterators):
                 yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
+
+
+def _computes(operand: Any) -> bool:
+    """Whether something is done, by no reduction, with what an operand of a product or a sum reads."""
+    return not isinstance(operand, (Access, Reduce)) and any(True for _ in accesses(operand))
 
 
 def _weights_only(factor: Any) -> bool:

@@ -12,10 +12,11 @@ from derive.moves import Rule
 from derive.rules.bodies import around, reduction_at, replace_reduction
 from einalg.access import Access
 from einalg.affine import Index, affine
-from einalg.errors import RuleError
+from einalg.errors import EinalgError, RuleError
 from einalg.facts import simplify_scope
 from einalg.scope import Reduce, Scope
 from einalg.traverse import accesses, reductions
+from einalg.wellformed import check_scope
 
 MOST_CHOICES = 10  # subsets of the indices of one reduction, before those that stand side by side move together
 
@@ -78,10 +79,22 @@ def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, bo
     outer, conditions_around = around(scope, node)
     reduced = Reduce(node.op, moved, inside, body)
     outer_where = (*conditions_around, *outside)
-    used = _closure(reduced.free_symbols, outer_where)
-    order = [*kept, *outer]
-    where = [c for c in outer_where if c.indices <= used]
-    return Scope([it for it in order if it.index in used], where, reduced)
+    used = {i for i in reduced.free_symbols if isinstance(i, Index)}
+    alone, tied = (_over(reduced, [*kept, *outer], outer_where, indices) for indices in (used, _closure(used, outer_where)))
+    return alone if alone.rank < tied.rank and _is_well_formed(alone) else tied
+
+
+def _over(body: Any, iterators: Any, where: Any, indices: set[Any]) -> Scope:
+    """A body over some of the iterators, under the conditions on these alone."""
+    return Scope([it for it in iterators if it.index in indices], [c for c in where if c.indices <= indices], body)
+
+
+def _is_well_formed(scope: Scope) -> bool:
+    try:
+        check_scope(scope)
+        return True
+    except EinalgError:
+        return False
 
 
 def _closure(used: set[Any], where: Any) -> set[Any]:
