@@ -21,7 +21,7 @@ from derive.moves import Rule
 from derive.rules import ALL
 from derive.search import Budget, operators, search
 
-BUDGET = Budget(states=12)
+BUDGET = Budget(states=12, seconds=600)
 CONV = CASES["Conv3x3 dilation 2"].small
 UPSCALED = CASES["ConvTranspose 1d stride 3"].small
 
@@ -69,10 +69,16 @@ def threads():
 
 
 @contextmanager
-def dask():
+def dask_client(**workers):
     distributed = pytest.importorskip("distributed")
-    local = dict(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    local = dict(protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0", **workers)
     with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@contextmanager
+def dask():
+    with dask_client(n_workers=1, threads_per_worker=2, processes=False) as client:
         yield client.get_executor()
 
 
@@ -106,6 +112,21 @@ def test_a_killed_process_loses_nothing(caplog):
 
         assert told(search(CONV().expression, BUDGET, executor=pool, progress=kill)) == expected
     assert "BrokenProcessPool" in caplog.text or "takes no more work" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_dask_worker_loses_nothing():
+    """Whatever it had under way is done by the other one, or here."""
+    expected, killed = here(CONV), []
+    with dask_client(n_workers=2, threads_per_worker=1, processes=True) as client:
+
+        def kill(stats):
+            if stats.states == 4:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        assert told(search(CONV().expression, BUDGET, executor=client.get_executor(), progress=kill)) == expected
+    assert killed
 
 
 class Scripted:
