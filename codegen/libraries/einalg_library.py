@@ -7,6 +7,7 @@ from collections.abc import Collection
 from codegen.contract import contract
 from codegen.contraction import Contraction, contraction_of
 from codegen.ir import Function
+from codegen.libraries.generated_bands import band_function
 from codegen.libraries.numpy_library import computed_in
 from codegen.tiling import Tiling, plan, products_per_cycle
 from codegen.tuning import tuned
@@ -27,6 +28,11 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Funct
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
     True
     """
+    dtype = computed_in(scope)
+    if dtype not in TYPES or scope.dtype == "bool":
+        return None
+    if band := band_function(kernel, scope, dtype):
+        return band
     found = contraction(kernel, scope, ahead)
     measured = tuned(found) if found else None
     best = measured or (plan(found) if found else None)
