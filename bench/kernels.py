@@ -1,6 +1,6 @@
 """How fast programs run beside the best of NumPy, torch, torch.compile, ONNX Runtime and OpenVINO, and how near the machine's limits.
 
-python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--json PATH]
+python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--without LIBRARY] [--json PATH]
 
 Weights are given ahead to everybody. Runs alternate between all ways, and medians are compared: of the time that the processor
 spends for one thread (other work on the machine counts as little as it can), of the clock for several. The peak is that of
@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -131,7 +131,7 @@ def inputs_of(case: Case, program: Program) -> Arrays:
     return {name: (array - 0.75) * 4 * case.scale.get(name, 1.0) for name, array in scaled.items()}
 
 
-def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float) -> bench.Row:
+def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float, without: Sequence[str] = ()) -> bench.Row:
     program = lifted(as_program(case.expression))
     arrays = inputs_of(case, program)
     arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
@@ -143,7 +143,7 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float)
         found["derived"], more = derived(case.expression, inputs, weights, search)
         told = {**told, **more}
     results: dict[str, Callable[[], Any]] = dict(found)
-    for name, call, result in rivals(case, arrays, threads):
+    for name, call, result in rivals(case, arrays, threads, without):
         found[name], results[name] = call, result
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())
@@ -182,7 +182,7 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     return {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}
 
 
-def rows(threads: int, only: str, search: float) -> Iterator[bench.Row]:
+def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iterator[bench.Row]:
     """The cases in this process, whose threads its environment says."""
     compiler = find_compiler()
     assert compiler is not None, "this benchmark needs a C compiler"
@@ -191,7 +191,7 @@ def rows(threads: int, only: str, search: float) -> Iterator[bench.Row]:
         case = make()
         if only.lower() not in case.name.lower():
             continue
-        found = measure(case, threads, limits, search)
+        found = measure(case, threads, limits, search, without)
         print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
         yield found
 
@@ -200,11 +200,11 @@ def _shown(found: bench.Row) -> bench.Row:
     return {name: value for name, value in found.items() if name != "more"}
 
 
-def in_own_process(threads: int, only: str, search: float) -> list[bench.Row]:
+def in_own_process(threads: int, only: str, search: float, without: Sequence[str]) -> list[bench.Row]:
     """The cases where libraries are loaded with so many threads; they read that when they are loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
-        options = ["--only", only, "--derive", str(search), "--worker", str(path), "--threads", str(threads)]
+        options = ["--only", only, "--derive", str(search), "--worker", str(path), "--threads", str(threads), "--without", ",".join(without)]
         environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
         subprocess.run([sys.executable, "-m", "bench.kernels", *options], check=True, env=environment)
         return json.loads(path.read_text())
@@ -226,21 +226,24 @@ def main() -> None:
     parser.add_argument("--threads", default="1", help="numbers of threads, separated by commas (default: 1)")
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word in their name")
     parser.add_argument("--derive", type=float, default=0.0, metavar="SECONDS", help="search too, where derivation may choose")
+    parser.add_argument("--without", default="", metavar="LIBRARY", help="leave these out, separated by commas, as 'torch.compile'")
     parser.add_argument("--worker", type=Path, help=bench.argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.target == "cuda":
         return on_device(chosen.json)
+    without = [name for name in chosen.without.split(",") if name]
     threads = [int(number) for number in chosen.threads.split(",")]
     if chosen.worker:
-        chosen.worker.write_text(json.dumps(list(rows(threads[0], chosen.only, chosen.derive))))
+        chosen.worker.write_text(json.dumps(list(rows(threads[0], chosen.only, chosen.derive, without))))
         return
     absent = missing()
-    found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive)]
+    found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive, without)]
     print("\n" + bench.table(_shown(row) for row in found))
     print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
-    path = chosen.json or (RESULTS if not chosen.only else None)
+    path = chosen.json or (None if chosen.only or without else RESULTS)
     if path:
-        path.write_text(json.dumps({"machine": bench.machine(), "not installed": absent, "kernels": found}, indent=2) + "\n")
+        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found}
+        path.write_text(json.dumps(told, indent=2) + "\n")
 
 
 if __name__ == "__main__":

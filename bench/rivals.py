@@ -24,8 +24,8 @@ def missing() -> list[str]:
     return [name for name, module in PACKAGES.items() if find_spec(module) is None]
 
 
-def rivals(case: Case, arrays: Arrays, threads: int) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
-    """Each library's name, its call, and the result of it in the expression's layout; what cannot run a case is left out."""
+def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
+    """Each library's name, its call, and the result of it in the expression's layout; what cannot run a case is left out, and `without`."""
     given = case.given(arrays)
     makers: list[tuple[str, Callable[[], tuple[Call, Callable[[Any], Array]]]]] = [("numpy", lambda: _numpy(case, arrays))]
     if find_spec("torch"):
@@ -34,6 +34,8 @@ def rivals(case: Case, arrays: Arrays, threads: int) -> Iterator[tuple[str, Call
     if find_spec("onnxruntime") and find_spec("onnx") and case.onnx:
         makers.append(("onnxruntime", lambda: _onnxruntime(case, given, threads)))
     for name, make in makers:
+        if name in without:
+            continue
         try:
             call, read = make()
             call()

@@ -60,7 +60,7 @@ def test_a_winner_is_used_and_gives_the_same_source() -> None:
 def test_a_slower_tiling_wins_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured decides, not what the model thinks."""
     turns = iter(range(100, 0, -1))
-    monkeypatch.setattr(tuning, "median", lambda times: float(next(turns)))
+    monkeypatch.setattr(tuning, "least", lambda times: float(next(turns)))
     winner = tune_scope(count=3)
     _, found = contraction_in(SCOPE)
     assert tuned(found) == winner.of(found)
