@@ -114,7 +114,7 @@ def _fitting(tensor: Tensor, array: Any) -> Array:
     array = np.asarray(array)
     if array.shape != tensor.shape:
         raise ShapeError(f"input {tensor.name} has shape {tensor.shape}, not {array.shape}")
-    return array
+    return array if array.dtype.kind in "biuf" else _as_declared(array, tensor.dtype)
 
 
 def _as_declared(value: Any, dtype: str) -> Array:
