@@ -10,7 +10,7 @@ from typing import Any
 from codegen.c_constants import literal
 from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_function, index_helper, vector_declarations
 from codegen.c_vectors import VECTOR_NAME, Vectors, is_tile, steps, unrolled
-from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Value, walk
+from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Turn, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
 from einalg.dtypes import numpy_dtype
@@ -154,6 +154,8 @@ class Printer:
             return self.line(self.put(statement))
         if isinstance(statement, Sync):
             return  # the threads are steps of a loop, one after the other
+        if isinstance(statement, Turn):
+            return self.vectors.turn(statement)
         if isinstance(statement, Prefetch):
             return self.line(f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});")
         self.declare(statement.buf)

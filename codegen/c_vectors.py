@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, Protocol
 
 from codegen.c_helpers import C_TYPES
-from codegen.ir import Apply, Buf, For, Number, Put, Ref, Statement, Value
+from codegen.ir import Apply, Buf, For, Number, Put, Ref, Statement, Turn, Value
 from codegen.scalar import computed
 from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
@@ -103,6 +103,35 @@ def declaration(dtype: str, width: int) -> str:
     )
 
 
+def turning(dtype: str, width: int) -> str:
+    """The C function that transposes a square of `width` x `width` elements: in each step, halves of blocks change places."""
+    kind, element = vector_type(dtype, width), C_TYPES[computed(dtype)]
+    mask = f"{'int32_t' if numpy_dtype(computed(dtype)).itemsize == 4 else 'int64_t'}"
+    lines = [
+        f"static inline __attribute__((always_inline)) void turn_{kind}(const {element} *from, int64_t step, int rows, {element} *to) {{",
+        f"  typedef {mask} places __attribute__((vector_size(sizeof({kind}))));",
+        f"  {kind} {', '.join(f'v{k} = {{0}}' for k in range(width))};",
+        *(f"  if (rows > {k}) v{k} = *({kind}u *)&from[{k} * step];" for k in range(width)),
+    ]
+    distance = 1
+    while distance < width:
+        low = ", ".join(str(k if not k & distance else width + k - distance) for k in range(width))
+        high = ", ".join(str(k + distance if not k & distance else width + k) for k in range(width))
+        for k in (k for k in range(width) if not k & distance):
+            one, two = f"v{k}", f"v{k + distance}"
+            lines.append(f"  {{ const {kind} a = {one}, b = {two}; {one} = shuffled(a, b, places, {low}); {two} = shuffled(a, b, places, {high}); }}")
+        distance *= 2
+    return "\n".join([*lines, *(f"  *({kind}u *)&to[{k * width}] = v{k};" for k in range(width)), "}"])
+
+
+SHUFFLED = """\
+#ifdef __clang__
+#define shuffled(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define shuffled(a, b, places, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
+#endif"""
+
+
 class Vectors:
     """Prints the statements of a `lanes` loop, each as one vector statement, with temporaries where memory is not in order."""
 
@@ -113,6 +142,13 @@ class Vectors:
         """Declare a register tile."""
         rows = [self.scalars.names("reg", "_".join(map(str, (buf.name, *place)))) for place in product(*map(range, buf.shape[:-1]))]
         self.scalars.line(f"{self._type(buf.dtype, buf.shape[-1])} {', '.join(rows)};")
+
+    def turn(self, turn: Turn) -> None:
+        """Transpose a square of elements."""
+        dtype = turn.source.dtype
+        kind = self._type(dtype, turn.size)
+        self.scalars.need(f"{declaration(dtype, turn.size)}\n{SHUFFLED}\n{turning(dtype, turn.size)}")
+        self.scalars.line(f"turn_{kind}(&{self.scalars.ref(turn.source)}, {turn.step}, {turn.rows}, &{self.scalars.ref(turn.target)});")
 
     def loop(self, loop: For) -> None:
         assert loop.extent is not None and isinstance(loop.low, Affine) and not loop.low.terms

@@ -13,12 +13,12 @@ known ahead are copied by functions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from codegen.contraction import Contraction, extent, merged, offset
-from codegen.ir import Alloc, Apply, Bound, Buf, Function, Holds, If, Number, Prefetch, Put, Ref
+from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn
 from codegen.nest import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
 from codegen.packing import BLOCK, STEP, K, Packing
 from codegen.tiling import FEW, Tiling
@@ -27,6 +27,7 @@ from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError
 from einalg.scope import Constraint
 
+COLUMN = Index("column")
 CYCLES, AHEAD = 200, 8192  # how long before its use a part of a panel is asked for, and bytes that are under way at most
 LINE_BYTES = 64  # of the cache
 DEEP = 64  # products from which on a tile asks for its results first
@@ -129,12 +130,39 @@ class _Nest(Packing):
         if self.most >= DEEP and self.columns[-1].target == 1:
             self.ask(panel, tile, target)
         self.sums(panel, tile, left, right, here)
-        first = each(panel, tile.rows, Put(target, "=", here))
+        if panel.lanes > 1 and self.columns[-1].target != 1:
+            return self.turned(panel, tile, here)
+        self.stored(target, lambda value: each(panel, tile.rows, value), here)
+
+    def stored(self, target: Ref, written: Callable[[Put], Sequence[Statement]], value: Ref) -> None:
+        """Results written, or added to those of earlier steps of depth."""
+        first = tuple(written(Put(target, "=", value)))
         if self.steps == 1:
             self.out += first
         else:
-            more = each(panel, tile.rows, Put(target, "=", Apply("add", (target, here), self.c.dtype)))
-            self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), tuple(first), tuple(more)))
+            more = tuple(written(Put(target, "=", Apply("add", (target, value), self.c.dtype))))
+            self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), first, more))
+
+    def turned(self, panel: Panel, tile: Tile, sums: Ref) -> None:
+        """The results of a tile whose columns are apart in memory: transposed in squares, and stored column by column."""
+        size, width = self.t.lanes, panel.elements
+        plain = Buf(self.named("plain"), (tile.rows * width,), self.c.dtype, "local")
+        turned = Buf(self.named("turned"), (width * size,), self.c.dtype, "local")
+        inside = Ref(plain, (affine(I) * width + (affine(LINE) * panel.vectors + affine(VECTOR)) * size + affine(LANE),))
+        self.out += [Alloc(plain), Alloc(turned), *each(panel, tile.rows, Put(inside, "=", sums), whole=True)]
+        for first in range(0, tile.rows, size):
+            rows = min(size, tile.rows - first)
+            with self.loop(VECTOR, width // size):
+                start = affine(VECTOR) * size
+                self.out.append(Turn(Ref(plain, (start + first * width,)), width, rows, size, Ref(turned, (start * size,))))
+
+            def lanes(put: Put, rows: int = rows) -> Sequence[Statement]:
+                return (For(LANE, affine(0), affine(rows), (0, rows), (put,), "lanes"),)
+
+            target = self.element(panel, tile, affine(LANE) + first, panel.column + affine(COLUMN))
+            column = affine(LINE) * (panel.vectors * size) + affine(COLUMN)
+            with self.loop(LINE, panel.lines), self.loop(COLUMN, panel.width):
+                self.stored(target, lanes, Ref(turned, (column * size + affine(LANE),)))
 
     def ask(self, panel: Panel, tile: Tile, target: Ref) -> None:
         """Have the cache ask for the results of a tile."""
@@ -190,7 +218,11 @@ class _Nest(Packing):
         return flat(self.outer_rows) * self.tiles + tile.number - first
 
     def target(self, panel: Panel, tile: Tile) -> Ref:
+        return self.element(panel, tile, affine(I), self.column(panel))
+
+    def element(self, panel: Panel, tile: Tile, row: Affine, column: Affine) -> Ref:
+        """A result: of a row of a tile, in the line `LINE` of a panel."""
         operand = self.c.target
         begin = offset((*self.c.batch, *self.outer_rows), "target") + operand.offset
-        row = along(self.rows, tile.first + affine(I), "target")
-        return Ref(operand.flat, (begin + row + self.line(panel, "target") + along(self.columns, self.column(panel), "target"),))
+        place = along(self.rows, tile.first + row, "target")
+        return Ref(operand.flat, (begin + place + self.line(panel, "target") + along(self.columns, column, "target"),))

@@ -158,7 +158,21 @@ class Prefetch:
     level: int = 1
 
 
-Statement = Alloc | Put | For | If | Sync | Prefetch
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Transpose a square of `size` x `size` elements, of which `rows` rows are read from `source` on, `step` elements apart.
+
+    At `target` its columns follow one another, filled up with zeros.
+    """
+
+    source: Ref
+    step: int
+    rows: int
+    size: int
+    target: Ref
+
+
+Statement = Alloc | Put | For | If | Sync | Prefetch | Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class _Plan:
         jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
         step = PAGE_MISS * min(1.0, jump) + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
         stride = self.contraction.columns[-1].target
-        stores = products * (3 if stride == 1 else 3 * self.tiling.lanes) * (2 * self._pieces(vectors) - 1)
+        stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
         return depth * step + stores + 20
 
     def _packed_right(self, vectors: int, depth: int) -> float:
