@@ -413,6 +413,27 @@ table("select_scatter", lambda d: (d.float(7, 3), d.float(7), 1, d.one_of(0, -1)
 table("copy", lambda d: (d.float(2, 3), d.float(*d.one_of((2, 3), (3,), (2, 1)))))
 
 
+# Recurrent networks.
+def register_recurrent(name: str, gates: int, states: int) -> None:
+    @case(name)
+    def network(d: Draw) -> Any:
+        layers, ways, batch, steps, inputs, size = *d.ints(2, 1, 2), *d.ints(4, 1, 4)
+        biased, batch_first = d.coin(), d.coin()
+        weights = []
+        for n in range(layers * ways):
+            rows, depth = gates * size, inputs if n < ways else size * ways
+            weights += [d.float(rows, depth), d.float(rows, size), *([d.float(rows), d.float(rows)] if biased else [])]
+        x = d.float(batch, steps, inputs) if batch_first else d.float(steps, batch, inputs)
+        begin = [d.float(layers * ways, batch, size) for _ in range(states)]
+        return x, begin if states > 1 else begin[0], weights, biased, layers, 0.0, False, ways > 1, batch_first
+
+
+register_recurrent("lstm.input", 4, 2)
+register_recurrent("gru.input", 3, 1)
+register_recurrent("rnn_tanh.input", 1, 1)
+register_recurrent("rnn_relu.input", 1, 1)
+
+
 # Resizing.
 def register_resizing(axes: int, name: str, linear: bool) -> None:
     def sizes(d: Draw) -> tuple[Any, list[int] | None, list[float] | None]:

@@ -46,7 +46,7 @@ def graph_of(name: str, arguments: Any, keywords: Any) -> tuple[Graph, list[Any]
 
 def expressible(name: str, position: int, value: Any) -> bool:
     """Operators of several parts give all of them; the others values first, then what is for gradients, or places."""
-    return position == 0 or name.startswith(("split", "chunk", "unbind", "var_mean"))
+    return position == 0 or name.startswith(("split", "chunk", "unbind", "var_mean", "lstm", "gru", "rnn"))
 
 
 def agree(name: str, arguments: Any, keywords: Any) -> Graph:

@@ -14,6 +14,7 @@ from einalg.frontends.torch import (  # noqa: F401 - each fills the table of ope
     movement,
     normalization,
     pooling,
+    recurrent,
     reductions,
     resizing,
 )

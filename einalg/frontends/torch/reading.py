@@ -16,9 +16,9 @@ from einalg.errors import EinalgError
 from einalg.frontends.torch.calls import Call, leaves, mapped, nodes_in
 from einalg.frontends.torch.registry import ATEN, NotExpressed, TrainingMode
 from einalg.frontends.torch.tensors import array_of, described
-from einalg.graph import Builder, unique
+from einalg.graph import Builder, needed, unique
 from einalg.ops.casting import cast
-from einalg.program import as_program
+from einalg.program import Program, as_program
 
 if TYPE_CHECKING:
     from torch import fx
@@ -115,6 +115,8 @@ class Reader:
 
     def _add(self, node: fx.Node, overload: str, results: Any) -> Any:
         """The statement of a node, or one for each of its results that is used."""
+        if isinstance(results, Program) and len(results.outputs) > 1:
+            return self._add_program(node, overload, results)
         if not isinstance(results, tuple):
             (value,) = self._added(overload, {node.name: (results, node.meta["val"])})
             return value
@@ -132,6 +134,18 @@ class Reader:
             inputs = tuple(dict.fromkeys(name for e in expressions for name in as_program(e).inputs))
             self.builder.express(overload, inputs, tuple(made.values()), lambda *_: expressions if len(expressions) > 1 else expressions[0])
         return [made.get(name) or result.name for name, result in fitted.items()]
+
+    def _add_program(self, node: fx.Node, overload: str, program: Program) -> list[str | None]:
+        """A program that gives several results, as far as they are used."""
+        used, examples = _used(node), node.meta["val"]
+        outputs = [program.outputs[k] for k in used]
+        for name, k in zip(outputs, used):
+            if (program[name].shape, program[name].dtype) != described(examples[k]):
+                raise NotExpressed(f"its result {k} would be {program[name].dtype} of shape {program[name].shape}")
+        part = Program(needed(program.statements, outputs), outputs)
+        names = {k: self._unique(f"{node.name}_{k}") for k in used}
+        self.builder.express(overload, tuple(part.inputs), tuple(names.values()), lambda *_: part)
+        return [names.get(k) for k in range(len(examples))]
 
     def _compute(self, node: fx.Node, base: str, reads: Iterable[fx.Node], constant: bool) -> None:
         """A node whose value is known ahead, as a weight."""

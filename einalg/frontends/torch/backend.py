@@ -1,0 +1,133 @@
+"""`torch.compile(model, backend="einalg")`: what Dynamo captures, specialised to the shapes of a call (design §11).
+
+Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backends`, once for every graph between two graph breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from einalg.frontends.torch.exporting import decompositions
+from einalg.frontends.torch.model import read_fx
+from einalg.frontends.torch.registry import TrainingMode
+from einalg.graph import Graph
+
+if TYPE_CHECKING:
+    from torch import fx
+
+Run = Callable[..., Sequence[Any]]
+MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
+
+
+def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """The backend: `graph_module` as a function that compiles itself for the shapes that it is called with.
+
+    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises `TrainingMode`, when it is called, where
+    gradients are wanted or a module is in training mode.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
+    >>> with torch.no_grad(): model(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
+    given = options.get("options") or {}
+    return Specialised(graph_module, lambda graph: runnable(graph, **given))
+
+
+def runnable(graph: Graph, **options: Any) -> Run:
+    """What runs a graph: the one place that knows the optimizer, which is `einalg.api.compile_graph` where there is one."""
+    from einalg import api
+
+    return getattr(api, "compile_graph", as_it_is)(graph, **options)
+
+
+def as_it_is(graph: Graph) -> Run:
+    """The programs of a graph compiled without a search, the weights bound to them."""
+    from einalg.api import derive
+
+    joined, programs = graph.joined(), {}
+    for node in joined.nodes:
+        program = getattr(node, "program", None)
+        if program is not None:
+            ready = {name: joined.weights[name] for name in program.inputs if name in joined.weights}
+            compiled = derive(program, states=0, measure=False).best.compile()
+            programs[id(program)] = compiled.bind(**ready), [name for name in program.inputs if name not in ready]
+
+    def compute(program: Any, values: Any) -> dict[str, Any]:
+        run, missing = programs[id(program)]
+        found = run(**{name: values[name] for name in missing})
+        return found if isinstance(found, dict) else {program.outputs[0]: found}
+
+    return lambda *arrays: joined.run(arrays, compute)
+
+
+class Specialised:
+    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets; weights are read when that happens.
+
+    A weight that is another tensor later, or has been written to, makes it compile again.
+    """
+
+    def __init__(self, module: fx.GraphModule, compile_graph: Callable[[Graph], Run]):
+        self._module, self._compile = module, compile_graph
+        self._versions: dict[Any, tuple[list[Any], Callable[..., Any]]] = {}
+
+    def __call__(self, *inputs: Any) -> Any:
+        key = tuple(map(_shape, inputs))
+        stamps, run = self._versions.get(key, (None, None))
+        found = [_stamp(x) for x in inputs if is_weight(x)]
+        if run is None or stamps != found:
+            _refuse_gradients(inputs)
+            run = _compiled(self._module, inputs, self._compile)
+            if len(self._versions) >= MOST_VERSIONS:
+                self._versions.pop(next(iter(self._versions)))
+            self._versions[key] = found, run
+        return run(*inputs)
+
+
+def is_weight(value: Any) -> bool:
+    """Whether Dynamo says that an input is a parameter or a buffer of a module."""
+    return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in ("Parameter", "Buffer")
+
+
+def _stamp(tensor: Any) -> tuple[int, int | None]:
+    """What changes when a tensor is another one, or is written to."""
+    return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+
+
+def _shape(value: Any) -> Any:
+    return (tuple(value.shape), value.dtype) if hasattr(value, "shape") else value
+
+
+def _refuse_gradients(inputs: Sequence[Any]) -> None:
+    import torch
+
+    if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
+        remedy = "call it under torch.no_grad() or torch.inference_mode(), or model.requires_grad_(False)"
+        raise TrainingMode(f"gradients are wanted, and einalg optimizes inference only\n  {remedy}")
+
+
+def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compile_graph: Callable[[Graph], Run]) -> Callable[..., Any]:
+    """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch."""
+    import torch
+    from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+
+    captured: list[tuple[fx.GraphModule, Sequence[Any]]] = []
+    ready: list[Callable[..., Any]] = []
+
+    def lower(traced: fx.GraphModule, examples: Sequence[Any]) -> Any:
+        captured.append((traced, examples))  # read later, for here torch has tensors without values only
+        return make_boxed_func(lambda *given: ready[0](*given))
+
+    with torch.no_grad():
+        called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
+    for traced, examples in captured:
+        ready.append(_read(traced, inputs if len(examples) == len(inputs) else examples, compile_graph))
+    return called
+
+
+def _read(traced: fx.GraphModule, inputs: Sequence[Any], compile_graph: Callable[[Graph], Run]) -> Callable[..., Any]:
+    """An ATen graph as a function of its inputs, in which those that are weights are bound."""
+    model = read_fx(traced, inputs, [k for k, value in enumerate(inputs) if is_weight(value)])
+    run = compile_graph(model.graph)
+    return lambda *given: model.results(run(*model.arrays(given, {})))
