@@ -25,10 +25,11 @@ KERNELS = Shelf("kernels", ".so", "compiled kernels")
 TIMEOUT = 300.0  # seconds for one source
 PROBE_TIMEOUT = 30.0
 NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
-# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math.
+# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math. Sums stay in the order in
+# which they are written all the same, for gcc would take products and sums apart to shorten chains; only its vectors may reorder them.
 WANTED = (
     "-march=native", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
-    "-mprefer-vector-width=512",
+    "-fno-tree-reassoc", "-mprefer-vector-width=512",
 )  # fmt: skip
 INSTEAD = {"-march=native": "-mcpu=native", "-fopenmp": "-fopenmp-simd"}
 VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))

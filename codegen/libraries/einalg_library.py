@@ -8,6 +8,7 @@ from codegen.contract import contract
 from codegen.contraction import Contraction, contraction_of
 from codegen.ir import Function
 from codegen.libraries.generated_bands import band_function
+from codegen.libraries.generated_stencils import stencil_function
 from codegen.libraries.numpy_library import computed_in
 from codegen.tiling import Tiling, plan, products_per_cycle
 from codegen.tuning import tuned
@@ -36,7 +37,10 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Funct
     found = contraction(kernel, scope, ahead)
     measured = tuned(found) if found else None
     best = measured or (plan(found) if found else None)
-    if best is None or (measured is None and products_per_cycle(*best) < SLOW):
+    rate = products_per_cycle(*best) if best else 0.0
+    if few := stencil_function(kernel, scope, dtype, max(rate, SLOW)):
+        return few
+    if best is None or (measured is None and rate < SLOW):
         return None
     return written(*best, scope)
 

@@ -1,0 +1,270 @@
+"""The loop nest of a stencil: tiles of lines by vectors of positions, in registers (design §10).
+
+for each batch, and block of tiles of lines
+  copy the lines of the data that the block meets, with zeros around, the phases of a stride apart
+  for each tile of lines, and panel of vectors of positions
+    for each channel, and tap along the line
+      for each line of data: load its vectors once, and multiply them into all filters and lines of the tile that meet them
+    store the sums
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+from codegen.band import WAITING
+from codegen.contraction import Axis, extent, offset
+from codegen.ir import Apply, Bound, Buf, Number, Put, Ref
+from codegen.machine import Machine
+from codegen.stencil import Phase, Run, Stencil, runs
+from codegen.tiling import LATENCY, PRODUCTS, shared
+from codegen.writer import LANE, Writer, least, most
+from einalg.affine import Affine, Index, affine
+from einalg.dtypes import numpy_dtype
+from einalg.scope import Constraint
+
+BLOCK, TILE, PANEL, LINE, PLACE, TAP, FILTER, NUMBER, I, VECTOR = (
+    Index(n) for n in ("block", "tile", "panel", "line", "x", "tap", "filter", "number", "i", "v")
+)
+SPARE = 5  # registers for what is read and for weights
+LARGEST = 256  # products of vectors that are written out in the innermost loop
+
+
+@dataclass(frozen=True)
+class Form:
+    """The numbers of a nest: elements of a vector, filters, lines and vectors of a tile, and tiles of a block."""
+
+    lanes: int
+    filters: int
+    lines: int
+    vectors: int
+    block: int = 1
+
+    def panels(self, positions: int) -> int:
+        return -(-positions // (self.lanes * self.vectors))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a register tile computes: so many lines, those of a tile of the block that begins at line `start`, and some filters, on a panel."""
+
+    phase: Phase
+    start: Affine
+    tile: Affine
+    lines: int
+    panel: Affine
+    filter: Affine
+    filters: int
+
+
+def form(stencil: Stencil, machine: Machine) -> tuple[Form, float]:
+    """The numbers that keep the machine's registers busiest, and what the nest costs, in cycles."""
+    lanes, filters = machine.vector // numpy_dtype(stencil.dtype).itemsize, stencil.filters.extent
+    width, room = -(-stencil.positions.extent // lanes), machine.registers - SPARE
+    ways = [
+        Form(lanes, some, lines, vectors)
+        for some in {-(-filters // n) for n in range(1, filters + 1)}
+        for vectors in range(1, width + 1)
+        for lines in range(1, stencil.lines.extent + 1)
+        if some * lines * vectors <= max(1, room) and some * lines * vectors * max((1, *(len(phase.lines) for phase in stencil.phases))) <= LARGEST
+    ] or [Form(lanes, 1, 1, 1)]
+    blocked = [_blocked(stencil, way, machine) for way in ways]
+    return min(((way, _cycles(stencil, way)) for way in blocked), key=lambda pair: pair[1])
+
+
+def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
+    """As many tiles of lines as have their data in a quarter of the second cache."""
+    lines, size = stencil.lines, numpy_dtype(stencil.dtype).itemsize
+    line = extent(stencil.channels) * way.panels(stencil.positions.extent) * way.vectors * way.lanes * size * stencil.positions.step
+    held = (machine.level2 // 4 // max(1, line) - lines.reach) // (way.lines * lines.step)
+    tiles = -(-lines.extent // way.lines)
+    shares = max(1, tiles * extent(stencil.batch) // (4 * machine.cores))
+    return Form(way.lanes, way.filters, way.lines, way.vectors, max(1, min(held, tiles, shares)))
+
+
+def _cycles(stencil: Stencil, way: Form) -> float:
+    """What the sums and the copies cost."""
+    lines, panels = stencil.lines, way.panels(stencil.positions.extent)
+    filters = -(-stencil.filters.extent // way.filters)
+    total = 0.0
+    for size, count in shared(lines.extent, way.lines):
+        for phase in stencil.phases:
+            reads = len({lines.step * line + shift for line in range(size) for shift, _ in phase.lines}) * way.vectors
+            products = way.filters * size * way.vectors * len(phase.lines)
+            step = max(products / PRODUCTS, LATENCY * len(phase.lines)) + WAITING * (2 * reads + products)
+            stored = way.filters * size * way.vectors * (3 if stencil.positions.target == 1 else 2 * way.lanes)
+            total += count * panels * filters * extent(phase.axes) * (step * extent(stencil.channels) * len(phase.positions) + stored)
+        rows = -(-count // way.block) * max(0, (way.block * size - 1) * lines.step + lines.reach)
+        copied = rows * extent(stencil.channels) * stencil.positions.data
+        total += copied * (0.2 if stencil.positions.left == 1 and stencil.positions.step == 1 else 1.0)
+    return total * extent(stencil.batch)
+
+
+def stencil_nest(w: Writer, stencil: Stencil, numbers: Form, parallel: bool) -> None:
+    """Write the nest; threads share batches and blocks where `parallel`."""
+    _Nest(w, stencil, numbers, parallel).write()
+
+
+class _Nest:
+    def __init__(self, w: Writer, stencil: Stencil, numbers: Form, parallel: bool):
+        self.w, self.s, self.f, self.kind = w, stencil, numbers, "par" if parallel else "seq"
+        self.begin = {side: offset(stencil.batch, side) + getattr(stencil, side).offset for side in ("left", "right", "target")}
+        found = [run for phase in stencil.phases for run in runs(stencil.positions, phase.positions)]
+        self.phases = sorted({run.phase for run in found})
+        ends = [run.first + max(0, run.step * (run.count - 1)) for run in found]
+        self.panels = numbers.panels(stencil.positions.extent)
+        self.width = self.panels * numbers.vectors * numbers.lanes + max(ends, default=0)  # of a line in the copy, for one phase
+        self.line = self.width * len(self.phases)
+
+    def write(self) -> None:
+        first = 0
+        for lines, count in shared(self.s.lines.extent, self.f.lines):
+            tiles = min(self.f.block, count)
+            blocks = -(-count // tiles)
+            with self.w.loops(self.s.batch, self.kind), self.w.loop(BLOCK, blocks, kind=self.kind) as block:
+                number = least(tiles, *((affine(count) - block * tiles,) if count % tiles else ()))
+                self.block(block * (tiles * lines) + first, lines, tiles, number)
+            first += lines * count
+
+    def block(self, start: Affine, lines: int, tiles: int, number: Bound) -> None:
+        """Some tiles of so many lines each, from line `start` on."""
+        span = self.s.lines
+        rows = max(0, (tiles * lines - 1) * span.step + span.reach)
+        copy = self.w.local("lines", (max(1, extent(self.s.channels) * rows * self.line),), self.s.dtype)
+        if self.phases:
+            self.copy(copy, start * span.step + span.low, rows)
+        for phase in self.s.phases:
+            with self.w.loop(TILE, number, known=(0, tiles)) as tile, self.w.loops(phase.axes):
+                self.filters(copy, rows, Part(phase, start, tile, lines, affine(PANEL), affine(FILTER), 1))
+
+    def filters(self, copy: Buf, rows: int, part: Part) -> None:
+        """All filters and positions of a tile of lines."""
+        before = 0
+        for some, count in shared(self.s.filters.extent, self.f.filters):
+            with self.w.loop(FILTER, count) as group, self.w.loop(PANEL, self.panels):
+                self.tile(copy, rows, replace(part, filter=group * some + before, filters=some))
+            before += some * count
+
+    # The copy.
+
+    def copy(self, copy: Buf, first: Affine, rows: int) -> None:
+        """The lines of data from line `first` on, each channel's together; 0 where there are none."""
+        span = self.s.lines
+        low, high = most(0, -first), least(rows, -first + span.data)
+        for start, end, inside in ((affine(0), least(rows, low), False), (low, high, True), (most(0, high), affine(rows), False)):
+            order = sorted((*self.s.channels, Axis(LINE, rows, span.left)), key=lambda axis: -abs(axis.left))
+            self.rows(copy, order, start, end, first, rows, inside)
+
+    def rows(self, copy: Buf, axes: list[Axis], low: Bound, high: Bound, first: Affine, rows: int, inside: bool) -> None:
+        """Loops over channels and some lines."""
+        if not axes:
+            return self.row(copy, (self.channel() * rows + affine(LINE)) * self.line, first + affine(LINE), inside)
+        axis, *others = axes
+        if axis.index == LINE:
+            with self.w.loop(LINE, high, low, known=(0, rows)):
+                self.rows(copy, others, low, high, first, rows, inside)
+        else:
+            with self.w.loop(axis.index, axis.extent):
+                self.rows(copy, others, low, high, first, rows, inside)
+
+    def row(self, copy: Buf, at: Affine, line: Affine, inside: bool) -> None:
+        """One line, each phase of its elements by itself."""
+        s = self.s
+        if not inside:
+            return self.zeros(copy, at, 0, self.line)
+        for number, phase in enumerate(self.phases):
+            base, begin = at + number * self.width, s.positions.low + phase
+            low = min(self.width, max(0, -(begin // s.positions.step)))
+            high = max(low, min(self.width, -(-(s.positions.data - begin) // s.positions.step)))
+            self.zeros(copy, base, 0, low)
+            if low < high:
+                with self.w.loop(PLACE, high, low, "vec") as place:
+                    element = (place * s.positions.step + begin) * s.positions.left + line * s.lines.left
+                    self.w.put(Ref(copy, (base + place,)), "=", Ref(s.left.flat, (self.begin["left"] + element + offset(s.channels, "left"),)))
+            self.zeros(copy, base, high, self.width)
+
+    def zeros(self, copy: Buf, at: Affine, low: int, high: int) -> None:
+        if low < high:
+            with self.w.loop(PLACE, high, low, "vec") as place:
+                self.w.put(Ref(copy, (at + place,)), "=", Number(0, self.s.dtype))
+
+    # One register tile.
+
+    def tile(self, copy: Buf, rows: int, part: Part) -> None:
+        w, f, dtype = self.w, self.f, self.s.dtype
+        sums = w.local("sum", (part.filters * part.lines, f.vectors, f.lanes), dtype, "vector")
+        here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
+        w.lanes(Put(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.filters * part.lines))
+        if part.phase.taps:
+            read = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
+            with w.loops(self.s.channels):
+                for run in runs(self.s.positions, part.phase.positions):
+                    with w.loop(TAP, run.count) as tap:
+                        self.step(copy, rows, part, run, tap, Ref(read, (affine(0), affine(VECTOR), affine(LANE))), sums)
+        self.store(sums, part)
+
+    def step(self, copy: Buf, rows: int, part: Part, run: Run, tap: Affine, read: Ref, sums: Buf) -> None:
+        """The products of one channel and one tap along the line."""
+        w, s, f = self.w, self.s, self.f
+        first = (self.channel() * rows + part.tile * (part.lines * s.lines.step)) * self.line + self.phases.index(run.phase) * self.width
+        column = part.panel * (f.vectors * f.lanes) + run.first + tap * run.step + affine(VECTOR) * f.lanes + affine(LANE)
+        weights = self.begin["right"] + offset((*s.channels, *part.phase.axes), "right") + run.offset + tap * run.weight
+        for row, uses in self.met(part):
+            w.lanes(Put(read, "=", Ref(copy, (first + row * self.line + column,))), f.lanes, (VECTOR, 0, f.vectors))
+            for (line, at), number in product(uses, range(part.filters)):
+                weight = Ref(s.right.flat, (weights + at + (part.filter + number) * s.filters.right,))
+                here = Ref(sums, (affine(number * part.lines + line), affine(VECTOR), affine(LANE)))
+                w.lanes(Put(here, "+=", Apply("mul", (weight, read), s.dtype)), f.lanes, (VECTOR, 0, f.vectors))
+
+    def met(self, part: Part) -> list[tuple[int, list[tuple[int, int]]]]:
+        """The lines of data that a tile meets, and what for: a line of the tile, and where its weight lies."""
+        span, found = self.s.lines, dict[int, list[tuple[int, int]]]()
+        for line, (shift, at) in product(range(part.lines), part.phase.lines):
+            found.setdefault(span.step * line + shift - span.low, []).append((line, at))
+        return sorted(found.items())
+
+    def channel(self) -> Affine:
+        place = affine(0)
+        for axis in self.s.channels:
+            place = place * axis.extent + affine(axis.index)
+        return place
+
+    def store(self, sums: Buf, part: Part) -> None:
+        """The sums as they lie in the result; of the last panel, what counts."""
+        width, positions = self.f.vectors * self.f.lanes, self.s.positions
+        if positions.target == 1 and positions.extent % width == 0:
+            return self.stored(sums, part)
+        if positions.target != 1 or self.panels == 1:
+            return self.spread(sums, part)
+        with self.w.where(Constraint(-part.panel + (self.panels - 2), ">=")):
+            self.stored(sums, part)
+        with self.w.otherwise():
+            self.spread(sums, part)
+
+    def stored(self, sums: Buf, part: Part) -> None:
+        """Vectors of the result."""
+        here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
+        for number in range(part.filters):
+            low = number * part.lines
+            to = self.target(part, affine(number), affine(I) - low, affine(VECTOR) * self.f.lanes + affine(LANE))
+            self.w.lanes(Put(to, "=", here), self.f.lanes, (VECTOR, 0, self.f.vectors), (I, low, low + part.lines))
+
+    def spread(self, sums: Buf, part: Part) -> None:
+        """Elements of the result, by way of memory."""
+        w, f, width = self.w, self.f, self.f.vectors * self.f.lanes
+        spilled = w.local("edge", (part.filters * part.lines * width,), self.s.dtype)
+        at = affine(I) * width + affine(VECTOR) * f.lanes + affine(LANE)
+        here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
+        w.lanes(Put(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.filters * part.lines))
+        count = least(width, -part.panel * width + self.s.positions.extent) if self.s.positions.extent % width else affine(width)
+        with w.loop(NUMBER, part.filters) as number, w.loop(LINE, part.lines) as line, w.loop(PLACE, count, kind="vec", known=(0, width)) as place:
+            read = Ref(spilled, ((number * part.lines + line) * width + place,))
+            w.put(self.target(part, number, line, place), "=", read)
+
+    def target(self, part: Part, number: Affine, line: Affine, place: Affine) -> Ref:
+        """A filter, line and position of a part, in the result."""
+        s, width = self.s, self.f.vectors * self.f.lanes
+        at = self.begin["target"] + part.phase.begin + offset(part.phase.axes, "target") + (part.filter + number) * s.filters.target
+        at = at + (part.start + part.tile * part.lines + line) * s.lines.target + (part.panel * width + place) * s.positions.target
+        return Ref(s.target.flat, (at,))

@@ -1,0 +1,181 @@
+"""Generated convolutions with few filters: every layout, stride, dilation, padding and phase, against NumPy in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.c_printer import c_source
+from codegen.compiled import compile_program
+from codegen.ir import For, Function, Put, walk
+from codegen.libraries import einalg_library
+from codegen.libraries.generated_stencils import stencil_function
+from codegen.machine import Machine
+from codegen.stencil import Span, runs
+from derive.matching import match, templates
+from einalg import ops
+from einalg.dtypes import numpy_dtype
+from einalg.execute import execute
+from einalg.program import as_program
+from einalg.scope import Scope
+from tests.codegen.harness import run_functions
+from tests.codegen.test_contraction import UNSHRUNK, mutants
+
+CONVOLUTIONS = tuple(t for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d") for t in templates(name))
+SMALL = Machine(vector=16, registers=12, level1=512, level2=4096, cores=2)
+WIDE = Machine(64, 32, cores=2)
+
+
+@dataclass(frozen=True)
+class Case:
+    scope: Scope
+    dtype: str = "f32"
+    parallel: bool = False
+    machine: Machine = SMALL
+
+    def function(self) -> Function | None:
+        kernel = match(self.scope, "O", CONVOLUTIONS)
+        return None if kernel is None else stencil_function(kernel, self.scope, self.dtype, target=self.machine, parallel=self.parallel)
+
+    def arrays(self) -> dict[str, Any]:
+        rng = np.random.default_rng(7)
+        return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
+
+
+def check(cases: Sequence[Case]) -> None:
+    """The sums of small integers are exact, so all that is right is equal."""
+    functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
+    assert all(functions)
+    for case, given_arrays, found in zip(cases, arrays, run_functions(functions, arrays)):
+        expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()})["O"]
+        assert np.array_equal(found.astype(np.float64), expected), f"{case}\n{c_source([case.function()])}"
+
+
+@st.composite
+def convolutions(draw: Any) -> Case:
+    rank, transposed = draw(st.sampled_from((1, 2, 2))), draw(st.booleans())
+    letters = "HW"[2 - rank :]
+    few = st.integers(1, 3)
+    groups, taps = draw(st.sampled_from((1, 1, 2))), [draw(st.integers(1, 4)) for _ in letters]
+    stride, dilation = [draw(few) for _ in letters], [draw(st.integers(1, 2)) for _ in letters]
+    padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in letters]
+    space = [draw(st.sampled_from((1, 2, 3, 5, 7, 9, 16, 19) if transposed else (8, 9, 11, 16, 21))) for _ in letters]
+    sizes = {"N": draw(few), "C": groups * draw(st.sampled_from((1, 2, 5))), "O": groups * draw(few), **dict(zip(letters, space))}
+    first = draw(st.booleans())
+    layout = f"NC{letters}" if first else f"N{letters}C"
+    orders = ("IO", letters) if transposed else ("OI", letters)
+    weights = "".join(orders) if first else "".join(reversed(orders))
+    A = ea.tensor("A", [sizes[x] for x in layout])
+    inside = {"I": sizes["C"], "O": sizes["O"] // groups} if transposed else {"I": sizes["C"] // groups, "O": sizes["O"]}
+    K = ea.tensor("K", [{**inside, **dict(zip(letters, taps))}[x] for x in weights])
+    options = {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups, "layout": layout, "weight_layout": weights}
+    try:
+        scope = getattr(ops, f"conv_transpose{rank}d" if transposed else f"conv{rank}d")(A, K, **options)
+    except ea.EinalgError:  # an axis would be empty
+        scope = ops.conv1d(ea.tensor("A", (2, 3, 9)), ea.tensor("K", (1, 3, 3)), padding=1)
+    return Case(scope, parallel=draw(st.booleans()), machine=draw(st.sampled_from((SMALL, WIDE))))
+
+
+@settings(max_examples=6, phases=UNSHRUNK)
+@given(st.lists(convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6))
+def test_convolutions(cases: list[Case]) -> None:
+    check(cases)
+
+
+def transposed(taps: int, stride: int, padding: int, more: int = 0, size: int = 7) -> Scope:
+    A, K = ea.tensor("A", (1, 5, size, size + 1)), ea.tensor("K", (5, 2, taps, taps))
+    return ops.conv_transpose2d(A, K, stride=stride, padding=padding, output_padding=more)
+
+
+@pytest.mark.parametrize("scope", [transposed(4, 2, 1), transposed(9, 4, 4, 3), transposed(2, 3, 0), transposed(5, 3, 2, size=17)], ids=range(4))
+def test_phases(scope: Scope) -> None:
+    """Phases with as many taps as others, with fewer and with none; positions that fill vectors, and that do not."""
+    check([Case(scope), Case(scope, machine=WIDE, parallel=True)])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "f64"])
+def test_types(dtype: str) -> None:
+    kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
+    scope = ops.conv2d(ea.tensor("A", (1, 3, 9, 10), dtype), ea.tensor("K", (2, 3, 3, 3), dtype), padding=1)
+    check([Case(scope, kinds.get(dtype, dtype))])
+
+
+def test_tiles_of_this_machine() -> None:
+    """One more and one less than a register tile's lines and vectors."""
+    sizes = [(25, 17), (26, 16), (27, 15), (28, 65)]
+    check([Case(ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2), machine=WIDE) for size in sizes])
+
+
+@given(st.lists(st.tuples(st.integers(-5, 9), st.integers(0, 99)), min_size=1, max_size=6), st.integers(1, 4))
+def test_runs_are_all_taps_once(taps: list[tuple[int, int]], step: int) -> None:
+    low = min(shift for shift, _ in taps)
+    span = Span(4, step, 1, 9, 1, low=low)
+    found = [((r.first + k * r.step) * step + r.phase + low, r.offset + k * r.weight) for r in runs(span, tuple(taps)) for k in range(r.count)]
+    assert sorted(found) == sorted(taps)
+
+
+# What is wrong is noticed.
+
+
+def counts(node: Any) -> bool:
+    return isinstance(node, For) and any(isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node))
+
+
+def shorter(node: Any) -> Any:
+    if not counts(node) or node.kind in ("lanes", "unroll") or not hasattr(node.high, "terms"):
+        return None
+    return replace(node, high=node.high - 1) if node.extent != 0 else None
+
+
+def later(node: Any) -> Any:
+    if not counts(node) or node.kind in ("lanes", "unroll") or not hasattr(node.low, "terms"):
+        return None
+    return replace(node, low=node.low + 1) if node.extent != 0 else None
+
+
+@pytest.mark.parametrize("change", [shorter, later])
+@pytest.mark.parametrize(
+    "scope", [transposed(4, 2, 1), ops.conv2d(ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (2, 3, 3, 3)), padding=1)], ids=range(2)
+)
+def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
+    case = Case(scope)
+    function = case.function()
+    assert function is not None
+    found = list(mutants(function, change))[:10]
+    assert found
+    arrays = case.arrays()
+    expected = execute(as_program(scope), {name: a.astype(np.float64) for name, a in arrays.items()})["O"]
+    for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
+        assert not np.array_equal(out, expected), c_source([mutant])
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [transposed(4, 2, 1, size=17), ops.conv2d(ea.tensor("A", (1, 20, 20, 8)), ea.tensor("K", (3, 3, 8, 1)), layout="NHWC", weight_layout="HWIO")],
+    ids=range(2),
+)
+def test_compiled_programs_have_them(scope: Scope) -> None:
+    kernel = match(scope, "O", CONVOLUTIONS)
+    assert kernel is not None
+    assert einalg_library.function(kernel, scope) == stencil_function(kernel, scope, "f32")
+    run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
+    assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
+
+
+def test_other_operators_are_refused() -> None:
+    scope = ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))
+    kernel = match(scope, "O", templates("matmul"))
+    assert kernel is not None and stencil_function(kernel, scope, "f32") is None
+
+
+def test_what_is_slower_is_refused() -> None:
+    case = Case(transposed(4, 2, 1))
+    kernel = match(case.scope, "O", CONVOLUTIONS)
+    assert kernel is not None and stencil_function(kernel, case.scope, "f32", rate=1e3) is None
