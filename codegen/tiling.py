@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
 from codegen.contraction import Contraction, extent, merged
 from codegen.machine import Machine, machine
@@ -220,8 +220,9 @@ class _Plan:
         """Elements that move where so many parts of depth are summed one after the other."""
         c = self.contraction
         rows, width = extent((*c.batch, *c.rows)), extent(c.columns)
+        again = 2 if c.columns[-1].target == 1 else self.tiling.lanes  # transposed each time
         left = min(rows * extent(c.depth), prod(c.left.buf.shape))
-        return left * -(-width * depth * self.size // (self.target.level2 // 2)) + 2 * rows * width * (pieces - 1)
+        return left * -(-width * depth * self.size // (self.target.level2 // 2)) + again * rows * width * (pieces - 1)
 
     def blocked(self) -> Tiling:
         """The tiling with a group of panels for some steps of depth in one half of the second cache, and a block of rows in the other."""
@@ -237,7 +238,17 @@ class _Plan:
         block = self.target.level2 // 2 // (t.rows * depth * inner * self.size) if t.pack_left and not c.left.ahead else tiles
         if outer_columns * panels < self.target.cores and extent(c.batch) == 1:
             block = min(block, -(-tiles // self.target.cores))
-        return replace(t, depth=depth, block=max(1, min(block, tiles)), group=max(1, min(group, -(-panels // self.target.cores))))
+        return replace(t, depth=depth, block=max(1, min(block, tiles)), group=balanced(outer_columns * panels, group, self.target.cores))
+
+
+def balanced(panels: int, most: int, cores: int) -> int:
+    """Panels of a group, at most so many, with which all cores are done soonest: the largest of these.
+
+    >>> balanced(16, 12, 2), balanced(10, 2, 2), balanced(3, 8, 1)
+    (8, 1, 3)
+    """
+    groups = range(1, max(1, min(most, panels)) + 1)
+    return min(groups, key=lambda group: (ceil(ceil(panels / group) / cores) * group, -group))
 
 
 def shared(size: int, most: int) -> list[tuple[int, int]]:

@@ -17,12 +17,13 @@ from codegen.c_printer import c_source
 from codegen.compiled import compile_program
 from codegen.contract import contract
 from codegen.contraction import contraction_of
-from codegen.ir import For, Function, Put, walk
+from codegen.ir import Buf, For, Function, Put, Ref, Turn, walk
 from codegen.libraries.einalg_library import SLOW
 from codegen.machine import Machine
-from codegen.tiling import ordered, plan, products_per_cycle, shared, tilings
+from codegen.tiling import balanced, ordered, plan, products_per_cycle, shared, tilings
 from derive.matching import match
 from einalg import ops
+from einalg.affine import affine
 from einalg.dtypes import numpy_dtype
 from einalg.execute import execute
 from einalg.program import as_program
@@ -153,6 +154,32 @@ def test_shared_covers_everything_once(size: int, most: int) -> None:
     parts = shared(size, most)
     assert sum(rows * count for rows, count in parts) == size
     assert max(rows for rows, _ in parts) <= most and len({rows for rows, _ in parts}) == len(parts) <= 2
+
+
+@given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 8))
+def test_groups_keep_all_cores_busy(panels: int, most: int, cores: int) -> None:
+    """No other size of a group has its last core done earlier."""
+
+    def last(size: int) -> int:
+        groups = -(-panels // size)
+        return -(-groups // cores) * size
+
+    found = balanced(panels, most, cores)
+    assert 1 <= found <= most and last(found) == min(last(size) for size in range(1, most + 1))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 16])
+def test_transposed_squares(width: int) -> None:
+    """Every number of rows, inside a wider matrix."""
+    source, target = Buf("A", (width, width + 3), "f64"), Buf("O", (width * width,), "f64")
+    flat = Buf("A", (width * (width + 3),), "f64")
+    turns = [Turn(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),))) for rows in range(1, width + 1)]
+    functions = [Function("O", (source,), target, (turn,)) for turn in turns]
+    matrix = np.arange(width * (width + 3), dtype=np.float64).reshape(width, width + 3)
+    for rows, found in enumerate(run_functions(functions, [{"A": matrix}] * width), 1):
+        expected = np.zeros((width, width))
+        expected[:, :rows] = matrix[:rows, 3:].T
+        assert np.array_equal(found.reshape(width, width), expected)
 
 
 def test_rounding_is_that_of_single_precision() -> None:
