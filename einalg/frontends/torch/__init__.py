@@ -34,7 +34,7 @@ def load(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[s
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> graph = load(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()), (torch.ones(2, 3),))
     >>> [node.operator for node in graph.nodes], sorted(graph.weights), graph.opaque
-    (['linear.default', 'relu.default'], ['0_bias', '0_weight'], [])
+    (['linear.default', 'relu.default'], ['v_0_bias', 'v_0_weight'], [])
     """
     return load_model(module, example_inputs, example_keywords).graph
 

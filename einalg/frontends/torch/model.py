@@ -95,7 +95,7 @@ def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
 
 def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]) -> tuple[Graph, list[str | None]]:
     """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
-    graph.eliminate_dead_code()
+    _without_checks(graph)
     names: list[str | None] = []
     for node in graph.nodes:
         if node.op == "placeholder":
@@ -107,6 +107,14 @@ def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx
         elif node.users:
             reader.call(node)
     return reader.builder.graph([name for name in names if name is not None]), names
+
+
+def _without_checks(graph: fx.Graph) -> None:
+    """Leave out what torch checks of shapes that depend on data, and what is computed for that alone."""
+    for node in list(graph.nodes):
+        if str(node.target).removeprefix("aten.").startswith(("_assert", "sym_constrain_range")):
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
 
 
 def _attribute(owner: Any, path: Any) -> Any:

@@ -1,0 +1,106 @@
+"""`torch.compile` with einalg: graph breaks, changed shapes, changed weights, writes to inputs, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from einalg.frontends.torch import backend, load_fx  # noqa: E402
+from einalg.frontends.torch.registry import TrainingMode  # noqa: E402
+from einalg.graph import Graph  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")  # of torch about itself
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+    """The graphs that are compiled, each run by the reference executor."""
+    torch._dynamo.reset()
+    found: list[Graph] = []
+
+    def runnable(graph: Graph, **_: Any) -> Graph:
+        found.append(graph)
+        return graph
+
+    monkeypatch.setattr(backend, "runnable", runnable)
+    return found
+
+
+def compiled(function: Any) -> Callable[..., Any]:
+    return torch.compile(function, backend=backend.einalg)
+
+
+def model() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 4)).eval()
+
+
+def test_a_module_with_changing_batches_and_weights(graphs: list[Graph]) -> None:
+    module = model()
+    fast = compiled(module)
+    with torch.no_grad():
+        for batch, count in ((2, 1), (2, 1), (3, 2), (5, 3), (3, 3)):
+            x = torch.randn(batch, 2, 5, 5)
+            torch.testing.assert_close(fast(x), module(x))
+            assert len(graphs) == count
+        module[0].weight.mul_(2)
+        torch.testing.assert_close(fast(x), module(x))
+    assert len(graphs) == 4
+    assert all(not g.opaque and len(g.inputs) == 1 and len(g.weights) == 8 for g in graphs)
+    assert graphs[0].weights[next(iter(graphs[0].weights))].base is not None  # memory that is torch's
+
+
+def test_a_graph_break_makes_two_graphs(graphs: list[Graph]) -> None:
+    def function(x: Any) -> Any:
+        y = torch.relu(x) * 2
+        return y + 1 if y.sum() > 0 else y - 1
+
+    fast = compiled(function)
+    for x in (torch.ones(4), -torch.ones(4)):
+        torch.testing.assert_close(fast(x), function(x))
+    assert [[n.operator for n in g.nodes][-1] for g in graphs] == ["gt.Scalar", "add.Tensor", "sub.Tensor"]
+
+
+def test_writes_and_views_of_inputs(graphs: list[Graph]) -> None:
+    def function(x: Any) -> Any:
+        x.add_(1)
+        return x[0] * 2, x.t()
+
+    x = torch.zeros(2, 3)
+    row, turned = compiled(function)(x)
+    assert x.eq(1).all() and row.eq(2).all() and turned.data_ptr() == x.data_ptr()
+    assert len(graphs) == 1
+
+
+def test_gradients_are_refused(graphs: list[Graph]) -> None:
+    with pytest.raises(TrainingMode, match=r"gradients(.|\n)*torch\.no_grad"):
+        compiled(model())(torch.randn(2, 2, 5, 5))
+    module = model().requires_grad_(False)
+    torch.testing.assert_close(compiled(module)(torch.ones(1, 2, 5, 5)), module(torch.ones(1, 2, 5, 5)))
+
+
+@pytest.mark.parametrize("module", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3)])
+def test_training_mode_is_refused(module: Any, graphs: list[Graph]) -> None:
+    with torch.no_grad(), pytest.raises(TrainingMode, match=r"model\.eval\(\)"):
+        compiled(module.train())(torch.ones(2, 3))
+    assert not graphs
+
+
+def test_programs_are_compiled_with_their_weights() -> None:
+    torch._dynamo.reset()
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+    x = torch.randn(2, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(module)(x), module(x))
+
+
+def test_a_graph_of_functions_is_traced() -> None:
+    module = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Conv1d(2, 3, 3), torch.nn.GELU()))
+    x = torch.randn(1, 2, 7)
+    graph = load_fx(module, (x,))
+    assert [n.operator for n in graph.nodes] == ["convolution.default", "gelu.default"] and len(graph.weights) == 2
+    torch.testing.assert_close(torch.from_numpy(graph(x)[0]), module(x).detach())

@@ -1,0 +1,162 @@
+"""Whole models through the torch front end: everything expressed, one program each, and torch's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from bench.models import MODELS, SMALL, TILED  # noqa: E402
+from einalg.frontends.torch import Model, load_model  # noqa: E402
+from tests.frontends.torch_graphs import same  # noqa: E402
+
+PUBLISHED = {  # shapes of weights, and of what they are applied to, that the figures in the literature name
+    "infogan": [((448, 256, 4, 4), (1, 448, 2, 2))],
+    "dcgan": [((512, 256, 4, 4), (1, 512, 4, 4)), ((256, 128, 4, 4), (1, 256, 8, 8)), ((64, 3, 4, 4), (1, 64, 32, 32))],
+    "fsrcnn": [((56, 1, 9, 9), (1, 56, 32, 32)), ((12, 12, 3, 3), (1, 12, 32, 32))],
+    "srcnn": [((1, 32, 5, 5), (1, 32, 224, 224))],
+    "csrnet": [((512, 512, 3, 3), (1, 512, 14, 14))],
+    "gcn": [((21, 2048, 11, 1), (1, 2048, 7, 7))],
+    "resnet18": [((64, 3, 7, 7), (1, 3, 224, 224)), ((512, 512, 3, 3), (1, 512, 7, 7)), ((512, 256, 3, 3), (1, 256, 14, 14))],
+}
+
+
+def flat(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_small_model(name: str) -> None:
+    module, inputs = SMALL[name](2)
+    model = load_model(module, inputs)
+    assert not model.graph.opaque, model.graph.opaque
+    joined = model.graph.joined()
+    assert len(joined.nodes) == 1
+    wanted = module(*inputs)
+    for run in (model.graph, joined):
+        for found, expected in zip(flat(model.function(run)(*inputs)), flat(wanted), strict=True):
+            same(found.numpy(), expected, name)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_published_shapes_occur(name: str) -> None:
+    module, inputs = MODELS[name](1)
+    seen: set[Any] = set()
+    for part in module.modules():
+        if hasattr(part, "weight") and part.weight is not None:
+            part.register_forward_hook(lambda layer, given, _: seen.add((tuple(layer.weight.shape), tuple(given[0].shape))))
+    with torch.device("meta"):
+        module.to("meta")(*(x.to("meta") for x in inputs))
+    assert set(PUBLISHED[name]) <= seen, seen
+
+
+def test_same_seed_same_model() -> None:
+    (one, x), (two, y) = SMALL["dcgan"](1), SMALL["dcgan"](1)
+    assert torch.equal(x[0], y[0]) and torch.equal(one(*x), two(*y))
+
+
+@pytest.mark.parametrize("rows, width, dilation", [(23, 3, 1), (29, 3, 4), (7, 5, 3), (8, 2, 2)])
+def test_tiled_attention_is_banded_attention(rows: int, width: int, dilation: int) -> None:
+    sizes = dict(dilation=dilation, rows=rows, heads=2, depth=5, width=width)
+    module, inputs = SMALL["longformer_d1"].func(2, **sizes)  # type: ignore[attr-defined]
+    tiled, _ = SMALL["longformer_d1"].func(2, **sizes, tiled=True)  # type: ignore[attr-defined]
+    same(module(*inputs).numpy(), tiled(*inputs))
+    assert set(TILED) <= set(MODELS)
+
+
+def test_every_model_is_small_too() -> None:
+    assert set(MODELS) == set(SMALL)
+
+
+def loaded(module: Any, *inputs: Any) -> Model:
+    return load_model(module.eval(), inputs)
+
+
+def test_weights_share_memory_with_the_module() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    module[1].weight = module[0].weight  # tied: one weight
+    model = loaded(module, torch.ones(2, 3))
+    assert sorted(model.graph.weights) == ["v_0_bias", "v_0_weight", "v_1_bias"]
+    with torch.no_grad():
+        module[0].weight.fill_(0.5)
+    np.testing.assert_array_equal(model.graph.weights["v_0_weight"], np.full((3, 3), 0.5, np.float32))
+    assert all(tensor.role == "weight" for node in model.graph.nodes for tensor in node.program.inputs.values() if tensor.name.startswith("v_"))
+
+
+class Nested(torch.nn.Module):
+    """Arguments and results that are nested, named, absent, given unchanged, or no tensors."""
+
+    def forward(self, pair: Any, scale: Any = None, *, named: Any) -> Any:
+        a, b = pair["a"], pair["b"]
+        return {"sum": a + named, "rest": (b, None, 3, (a if scale is None else a * scale, b))}
+
+
+def test_nested_arguments_and_results() -> None:
+    a, b, n = torch.randn(2, 3), torch.randn(4), torch.randn(3)
+    module = Nested()
+    for scale in (None, torch.randn(3)):
+        model = load_model(module, ({"a": a, "b": b}, scale), {"named": n})
+        found, wanted = model.function()({"a": a, "b": b}, scale, named=n), module({"a": a, "b": b}, scale, named=n)
+        assert found.keys() == wanted.keys() and found["rest"][1:3] == (None, 3)
+        same(found["sum"].numpy(), wanted["sum"])
+        same(found["rest"][3][0].numpy(), wanted["rest"][3][0])
+        assert found["rest"][0].data_ptr() != found["rest"][3][1].data_ptr() != b.data_ptr()
+
+
+class Mixed(torch.nn.Module):
+    """Operators without an expression, places, sizes that depend on data, constants, and what only weights decide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(7, 4)
+
+    def forward(self, x: Any, places: Any) -> Any:
+        rows = self.table(places) + self.table(torch.arange(3))
+        values, where = torch.max(x, 1)
+        mask = torch.ones(4, 4, dtype=torch.bool).tril()
+        seen = torch.where(mask, rows @ rows.transpose(0, 1) if rows.shape[0] == 4 else x, torch.full_like(x, -1.0))
+        return rows, values, where, torch.sort(seen, 1)[0] * 2, torch.nonzero(places)
+
+
+def test_what_is_not_expressed_is_called() -> None:
+    x, places = torch.randn(4, 4), torch.tensor([5, 0, 6])
+    model = loaded(Mixed(), x, places)
+    assert {o.operator for o in model.graph.opaque} == {"embedding.default", "max.dim", "sort.default", "nonzero.default"}
+    assert all(o.why for o in model.graph.opaque)
+    module = Mixed()
+    module.load_state_dict({"table.weight": torch.from_numpy(model.graph.weights["table_weight"])})
+    for run in (model.graph, model.graph.joined()):
+        for found, wanted in zip(model.function(run)(x, places), module(x, places), strict=True):
+            same(found.numpy(), wanted.detach())
+
+
+def test_element_types() -> None:
+    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+        module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Sigmoid()).to(dtype)
+        x = torch.randn(2, 3, dtype=dtype)
+        found = loaded(module, x).function()(x)
+        assert found.dtype is dtype
+        torch.testing.assert_close(found, module(x).detach())
+
+
+@pytest.mark.parametrize("module", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3), torch.nn.LSTM(3, 3, 2, dropout=0.5)])
+def test_training_mode_is_refused(module: Any) -> None:
+    from einalg.errors import NotationError
+
+    with pytest.raises(NotationError, match=r"training mode|writes to its buffer"):
+        load_model(module.train(), (torch.ones(2, 3) if module._get_name() != "LSTM" else torch.ones(2, 1, 3),))
+
+
+class Branching(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+
+def test_what_torch_cannot_export() -> None:
+    from einalg.errors import NotationError
+
+    with pytest.raises(NotationError, match=r"torch.export has no graph of Branching(.|\n)*backend='einalg'"):
+        load_model(Branching(), (torch.ones(3),))
