@@ -11,11 +11,10 @@ from derive import derivation as _derivation
 from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
-from derive.matching import Distance, distance_to
+from derive.matching import Distance, distance_to, spellings
 from derive.moves import Move, Rule
 from derive.progress import shown
 from derive.proof import Proof, prove
-from derive.rules.spelling import lifted
 from derive.search import Budget
 from einalg.errors import DeviceError, NotationError
 from einalg.kernel import Kernel
@@ -160,7 +159,7 @@ def derive(
 def distance(expr: Any, operator: str) -> Distance:
     """The expression distance from an operator (design §7): a number, 0 exactly when `expr` is one, with its `reasons`.
 
-    Of a program, the statement that is nearest counts. Raises `MatchError` for an operator that has no template.
+    Of a program, what is nearest counts: a statement, or one with those that only it reads. Raises `MatchError` for an operator that has no template.
 
     >>> import einalg as ea
     >>> conv = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r]", A=(1, 8, 16), K=(4, 8, 3))
@@ -170,7 +169,7 @@ def distance(expr: Any, operator: str) -> Distance:
     6 from a matmul:
       - the subscript h + r - 1 of A is not a bare index
     """
-    return min(distance_to(scope, operator) for _, scope in lifted(as_program(expr)).statements)
+    return min(distance_to(scope, operator) for scope in spellings(as_program(expr)))
 
 
 __all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "distance", "prove", "rule"]

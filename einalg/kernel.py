@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,8 @@ class Kernel:
     """A statement `output = scope` and the operator `op` that computes it: a template's name, or `"eop"` for generated code.
 
     `sizes` are the operator's extents and parameters by name (elements; a parameter that has its least value is left out), `inputs`
-    the tensors that are read, in the operator's order, `views` how the operator sees each of these and the output.
+    the tensors that are read, in the operator's order, `views` how the operator sees each of these and the output. A `plain` operator
+    needs no library; its definition takes `parameters`, beside the operands as they are seen.
     """
 
     op: str
@@ -41,11 +43,32 @@ class Kernel:
     source: str | None = None
     scope: Scope | None = field(default=None, repr=False, compare=False)
     views: tuple[View, ...] = field(default=(), repr=False, compare=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    plain: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def is_eop(self) -> bool:
+        """Whether it is an eOperator, be it one with a name: generated code runs it as fast as memory allows.
+
+        >>> Kernel("transpose", {}, ("A",), "O", plain=True).is_eop, Kernel("matmul", {}, ("A", "B"), "O").is_eop
+        (True, False)
+        """
+        return self.op == EOP or self.plain
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
+        sizes = ", ".join(f"{k}={v}" for k, v in {**self.sizes, **self.parameters}.items())
         return f"{self.output} = {self.op}({', '.join(self.inputs)})" + (f"  [{sizes}]" if sizes else "")
 
     def as_record(self) -> dict[str, Any]:
         """The kernel as JSON values."""
-        return {"op": self.op, "sizes": dict(self.sizes), "inputs": list(self.inputs), "output": self.output}
+        record = {"op": self.op, "sizes": dict(self.sizes), "inputs": list(self.inputs), "output": self.output}
+        return {**record, "parameters": {k: _plain(v) for k, v in self.parameters.items()}} if self.parameters else record
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as a JSON value."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    if value is not None and not isinstance(value, str) and math.isfinite(number := float(value)):
+        return int(number) if number.is_integer() else number
+    return None if value is None else str(value)

@@ -1,7 +1,25 @@
 """Matching of scopes with library operators, and expression distance (design §7)."""
 
 from derive.matching.distance import Distance, distance, distance_to, nearest
-from derive.matching.match import match, matches, plausible, profile_of, reasons, templates
+from derive.matching.groups import Group, groups, named, spellings
+from derive.matching.match import match, matches, plausible, reasons, templates
+from derive.matching.profile import profile_of
 from derive.matching.unify import Reason
 
-__all__ = ["Distance", "Reason", "distance", "distance_to", "match", "matches", "nearest", "plausible", "profile_of", "reasons", "templates"]
+__all__ = [
+    "Distance",
+    "Group",
+    "Reason",
+    "distance",
+    "distance_to",
+    "groups",
+    "match",
+    "matches",
+    "named",
+    "nearest",
+    "plausible",
+    "profile_of",
+    "reasons",
+    "spellings",
+    "templates",
+]

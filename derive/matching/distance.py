@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from derive.matching.match import plausible, profile_of, reasons, templates
+from derive.matching.match import plausible, reasons, templates
+from derive.matching.profile import profile_of
 from derive.matching.unify import Reason
 from einalg.access import Access
 from einalg.ops.templates import TEMPLATES, Template

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+import sympy
+
 from derive.matching.profile import OUTPUT, Profile, Row
 from einalg.access import Padded, unpadded
 from einalg.affine import Affine, FloorDiv, Index
@@ -21,6 +23,8 @@ from einalg.scope import Scope
 from einalg.traverse import accesses, reductions
 
 SIZES = (53, 59, 61, 67, 71, 73), (3, 5, 7, 9)  # of axes of the first operand, and of the others
+NUMBERS = sympy.Rational(3, 7), sympy.Rational(13, 11)  # parameters that are any number, in an instance
+UNIT = "1"
 APART = 4  # how much larger one parameter is than the others in an instance: the stride of a transposed convolution than its dilation
 Label = tuple[Any, ...]
 
@@ -60,20 +64,26 @@ class Pattern:
     def _shapes(self, shift: int) -> dict[str, tuple[int, ...]]:
         sizes: dict[str, int] = {}
         first, *_ = self.template.operands.values()
-        for letter in first:
+        for letter in first.replace(UNIT, ""):
             sizes[letter] = SIZES[0][len(sizes) + shift]
+        sizes[UNIT] = 1
         others = [x for letters in self.template.operands.values() for x in letters if x not in sizes]
         for number, letter in enumerate(dict.fromkeys(others)):
             sizes[letter] = SIZES[1][(number + shift) % len(SIZES[1])]
         return {name: tuple(sizes[letter] for letter in letters) for name, letters in self.template.operands.items()}
 
     def _instance(self, settings: Mapping[Setting, int], shapes: Any = None) -> Scope:
-        return self.template.build(shapes or self.shapes, settings)
+        return self.template.build(shapes or self.shapes, settings, dict(zip(self.template.numbers, NUMBERS)))
 
     @cached_property
     def names(self) -> list[str]:
         """The operand that each read of the example reads."""
         return [read.name for read in self.example.reads]
+
+    @cached_property
+    def named_skeleton(self) -> Any:
+        """The operations of the body, with the names of operands."""
+        return self.example.named_skeleton(self.names)
 
     @cached_property
     def roles(self) -> dict[str, Row]:
@@ -99,6 +109,11 @@ class Pattern:
     def quotients(self) -> bool:
         """Whether a subscript divides."""
         return any(not axis.form.is_affine() for read in self.example.reads for axis in read.axes)
+
+    @cached_property
+    def sums(self) -> bool:
+        """Whether an index is summed."""
+        return any(OUTPUT not in row for row in self.roles.values())
 
     @cached_property
     def output(self) -> tuple[str, ...]:

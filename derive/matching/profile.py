@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,13 +65,13 @@ class Read:
 
 
 class Profile:
-    """A scope in normal form, with its reads and its iterator mapping table."""
+    """A scope in normal form, with its reads, each once, and its iterator mapping table."""
 
     def __init__(self, scope: Scope):
         self.scope = normal(scope)
         self.extents = {it.index: it.extent for it in _all_iterators(self.scope)}
         self.ranges = {it.index: (it.low, it.high) for it in _all_iterators(self.scope)}
-        self.reads = tuple(self._read(access) for access in accesses(self.scope.body))
+        self.reads = tuple(self._read(access) for access in dict.fromkeys(accesses(self.scope.body)))
         self.solved: dict[Any, Any] = {}  # by templates: see `matching.match`
 
     @cached_property
@@ -91,6 +91,10 @@ class Profile:
     @property
     def conditions(self) -> list[Any]:
         return [*self.scope.where, *(c for node in reductions(self.scope.body) for c in node.where)]
+
+    def named_skeleton(self, names: Sequence[str]) -> Any:
+        """The operations of the body on reads that have these names."""
+        return skeleton(self.scope.body, {read.access: name for read, name in zip(self.reads, names)})
 
     def separable(self, axis: Axis) -> bool:
         """Whether an axis is a mixed-radix number of its indices that stays inside the box, so that each walks an axis of its own."""
@@ -114,15 +118,29 @@ class Profile:
         return Read(access, tuple(axes))
 
 
-def skeleton(body: Any) -> Any:
-    """The operations of a body: reads are anonymous, numbers and the order of commutative operands are left out."""
+_PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity: comparing expressions costs more than looking at one again
+_MOST_PROFILES = 4096
+
+
+def profile_of(scope: Scope) -> Profile:
+    """The profile of a scope, kept for those who ask again."""
+    found = _PROFILES.get(id(scope))
+    if found is None:
+        if len(_PROFILES) >= _MOST_PROFILES:
+            _PROFILES.clear()
+        found = _PROFILES[id(scope)] = (scope, Profile(scope))
+    return found[1]
+
+
+def skeleton(body: Any, names: Mapping[Access, str] | None = None) -> Any:
+    """The operations of a body: reads are anonymous without `names`, numbers and the order of commutative operands are left out."""
     if isinstance(body, Access):
-        return "read"
+        return names[body] if names else "read"
     if isinstance(body, Reduce):
-        return body.op, skeleton(body.body)
+        return body.op, skeleton(body.body, names)
     if not body.args:
         return "number" if body.is_number else "index"
-    parts = [skeleton(a) for a in body.args]
+    parts = [skeleton(a, names) for a in body.args]
     if isinstance(body, sympy.Pow) and body.exp == 2:
         return "Mul", (parts[0], parts[0])
     return type(body).__name__, tuple(sorted(parts, key=str))

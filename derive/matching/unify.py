@@ -12,6 +12,8 @@ from einalg.affine import Index
 
 BODY, STRAY, MIXED, SUM_MIXED, TWICE, CONDITION, PADDED, MISSING = 20.0, 4.0, 3.0, 6.0, 3.0, 0.25, 0.25, 4.0
 
+PAIR = 2
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -49,6 +51,8 @@ def assignments(profile: Profile, pattern: Pattern) -> Iterator[Assignment]:
         return
     for order in permutations(pattern.names):
         names = list(order)
+        if len(names) > PAIR and profile.named_skeleton(names) != pattern.named_skeleton:
+            continue  # of two operands both orders are few
         for mixed in _mixed(profile, pattern, names):
             found = Assignment({name: k for k, name in enumerate(names)}, axes={key: axis for key, (_, axis) in mixed.items()})
             if _axes_agree(profile, pattern, names, mixed, found):
@@ -124,7 +128,7 @@ def _rest(profile: Profile, pattern: Pattern, names: list[str], found: Assignmen
             found.batch = tuple(members)
         else:
             found.reasons += [_stray(profile, names, index, pattern) for index in members]
-    if not any(found.roles.get(role) for role, row in pattern.roles.items() if OUTPUT not in row):
+    if pattern.sums and not any(found.roles.get(role) for role, row in pattern.roles.items() if OUTPUT not in row):
         found.reasons.append(Reason(f"no index is summed as in {pattern.template.name}", MISSING, "sum"))
     found.reasons += _axis_reasons(profile, pattern, found)
     extra = len(profile.conditions) - len(pattern.example.conditions)
