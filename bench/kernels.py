@@ -2,7 +2,7 @@
 
 python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--without LIBRARY] [--json PATH]
 
-Weights are given ahead to everybody. Runs alternate between all ways, and medians are compared: of the time that the processor
+Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, and medians are compared: of the time that the processor
 spends for one thread (other work on the machine counts as little as it can), of the clock for several. The peak is that of
 independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times
 faster the program is; `error` is the largest deviation from double precision, relative to the largest element.
@@ -47,6 +47,7 @@ Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 5, 50  # of a case
+LEAST_SECONDS, MOST_REPEATS = 2e-4, 100  # of one measured time, and calls in it
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
 OURS = ("generated", "derived")
@@ -148,20 +149,29 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())
     errors = {name: float(np.abs(np.asarray(result()) - expected).max()) / largest for name, result in results.items()}
-    times = alternately({**found, **limits}, process_time if threads == 1 else perf_counter)
+    clock = process_time if threads == 1 else perf_counter
+    times = {**alternately(limits, clock, 0.0), **alternately(found, clock)}  # apart: a copy leaves nothing in the caches
     return row(case, program, threads, times, errors, told)
 
 
-def alternately(calls: Mapping[str, Call], clock: Callable[[], float]) -> dict[str, float]:
-    """Medians of calls in turns, each after a first one."""
+def alternately(calls: Mapping[str, Call], clock: Callable[[], float], seconds: float = SECONDS) -> dict[str, float]:
+    """Medians of calls in turns, each after a first one; another one begins each round, and short ones are called several times in a row."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    began = perf_counter()
-    while len(times["generated"]) <= LEAST_ROUNDS or (len(times["generated"]) <= MOST_ROUNDS and perf_counter() - began < SECONDS):
-        for name, call in calls.items():
-            start = clock()
-            call()
-            times[name].append(clock() - start)
-    return {name: median(seconds[1:]) for name, seconds in times.items()}
+    repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, clock), 1e-9)))) for name, call in calls.items()}
+    names, began = list(calls), perf_counter()
+    for number in range(MOST_ROUNDS):
+        if number >= LEAST_ROUNDS and perf_counter() - began > seconds:
+            break
+        for name in (*names[number % len(names) :], *names[: number % len(names)]):
+            times[name].append(_spent(calls[name], repeats[name], clock))
+    return {name: median(spent) for name, spent in times.items()}
+
+
+def _spent(call: Call, repeats: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(repeats):
+        call()
+    return (clock() - start) / repeats
 
 
 def row(case: Case, program: Program, threads: int, times: Mapping[str, float], errors: Mapping[str, float], told: bench.Row) -> bench.Row:
@@ -226,7 +236,7 @@ def main() -> None:
     parser.add_argument("--threads", default="1", help="numbers of threads, separated by commas (default: 1)")
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word in their name")
     parser.add_argument("--derive", type=float, default=0.0, metavar="SECONDS", help="search too, where derivation may choose")
-    parser.add_argument("--without", default="", metavar="LIBRARY", help="leave these out, separated by commas, as 'torch.compile'")
+    parser.add_argument("--without", default="", metavar="LIBRARY", help="leave these out: names of libraries, separated by commas")
     parser.add_argument("--worker", type=Path, help=bench.argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.target == "cuda":

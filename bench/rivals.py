@@ -34,7 +34,7 @@ def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
     if find_spec("onnxruntime") and find_spec("onnx") and case.onnx:
         makers.append(("onnxruntime", lambda: _onnxruntime(case, given, threads)))
     for name, make in makers:
-        if name in without:
+        if name in without or name.split(",")[0] in without:
             continue
         try:
             call, read = make()
