@@ -133,7 +133,7 @@ def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
     known: dict[str, Any] = {}
     for node in nodes:
         for name, scope in node.program.statements:
-            placed = substitute_tensors(scope, {k: t for k, t in known.items() if k in scope.tensors})
+            placed = substitute_tensors(scope, {k: known[k] for k in scope.tensors if k in known})
             statements.append((name, placed))
             known[name] = statement_tensor(name, placed)
     outputs = tuple(name for node in nodes for name in node.outputs if name in read)
@@ -167,7 +167,7 @@ def _named(expression: Any, outputs: Sequence[str], taken: Iterable[str]) -> Pro
     statements: list[tuple[str, Any]] = []
     known: dict[str, Any] = {}
     for name, scope in program.statements:
-        placed = substitute_tensors(scope, {k: t for k, t in known.items() if k in scope.tensors})
+        placed = substitute_tensors(scope, {k: known[k] for k in scope.tensors if k in known})
         statements.append((names[name], placed))
         known[name] = statement_tensor(names[name], placed)
     return Program(statements, outputs)

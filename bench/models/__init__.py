@@ -44,6 +44,9 @@ SMALL: dict[str, Callable[[int], Model]] = {
     "mmoe": partial(mmoe, features=13),
 }
 # At full size torch itself computes a Longformer layer by tiles.
-TILED = {name: partial(MODELS[name], tiled=True) for name in ("longformer_d1", "longformer_d4")}
+TILED: dict[str, Callable[[int], Model]] = {
+    "longformer_d1": partial(longformer, tiled=True),
+    "longformer_d4": partial(longformer, dilation=4, tiled=True),
+}
 
 __all__ = ["MODELS", "SMALL", "TILED", "Model"]

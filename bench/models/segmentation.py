@@ -65,7 +65,7 @@ class GCN(nn.Module):
         self.stages = nn.ModuleList(stages(blocks, bottleneck=True))
         self.globals = nn.ModuleList(GlobalConvolution(256 * 2**k, classes, kernel) for k in range(len(blocks)))
         self.refined = nn.ModuleList(BoundaryRefinement(classes) for _ in blocks)
-        self.joined = nn.ModuleList(BoundaryRefinement(classes) for _ in blocks)
+        self.joined = nn.ModuleList(BoundaryRefinement(classes) for _ in blocks[1:])
         self.last = BoundaryRefinement(classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -73,10 +73,10 @@ class GCN(nn.Module):
         for stage in self.stages:
             x = stage(x)
             features.append(x)
-        score = None
-        for feature, convolution, refine, join in reversed(list(zip(features, self.globals, self.refined, self.joined))):
-            own = refine(convolution(feature))
-            score = _doubled(own if score is None else join(score + own))
+        coarse, *finer = reversed([refine(convolution(f)) for f, convolution, refine in zip(features, self.globals, self.refined)])
+        score = _doubled(coarse)
+        for own, join in zip(finer, self.joined):
+            score = _doubled(join(score + own))
         return self.last(_doubled(score))
 
 

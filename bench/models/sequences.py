@@ -24,6 +24,8 @@ class BandedAttention(nn.Module):
     Torch gathers the windows in memory; `TiledAttention` is what computes the same in torch at full size.
     """
 
+    hidden: torch.Tensor  # added to the scores: -inf where a position does not exist
+
     def __init__(self, rows: int, width: int, dilation: int):
         super().__init__()
         self.width, self.dilation = width, dilation

@@ -31,11 +31,16 @@ def _function(function: Callable[..., Any], dtype: str = "number") -> Handler:
     return _binary(lambda a, b: broadcast(function, dtype, a=a, b=b))
 
 
+def _is_truth(value: Any) -> bool:
+    """Whether an operand holds truth values."""
+    return getattr(value, "dtype", None) == "bool"
+
+
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
     """A comparison, for which false is 0 and true is 1."""
 
     def counted(v: Any) -> Any:
-        return ops.cast(v, "i64") if isinstance(v, Indexable) and v.dtype == "bool" else v
+        return ops.cast(v, "i64") if _is_truth(v) else v
 
     return _binary(lambda a, b: operator(counted(a), counted(b)))
 
@@ -98,7 +103,7 @@ def _power(x: Any, exponent: Any) -> Any:
 
 
 def _floats_only(a: Any, b: Any) -> None:
-    if not any(isinstance(v, Indexable) and is_float(v.dtype) or isinstance(v, float) for v in (a, b)):
+    if not any(isinstance(v, float) or is_float(getattr(v, "dtype", "i64")) for v in (a, b)):
         raise NotExpressed("a quotient of integers is a float")
 
 
@@ -133,7 +138,7 @@ def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
     """Bitwise operators, which are logic for truth values."""
 
     def handler(a: Any, b: Any) -> Any:
-        if any(isinstance(v, Indexable) and v.dtype != "bool" or not isinstance(v, (Indexable, bool)) for v in (a, b)):
+        if not all(_is_truth(v) or isinstance(v, bool) for v in (a, b)):
             raise NotExpressed("bits of integers are no arithmetic")
         return operator(*_pair(a, b))
 

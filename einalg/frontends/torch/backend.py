@@ -110,13 +110,14 @@ def _refuse_gradients(inputs: Sequence[Any]) -> None:
 def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compile_graph: Callable[[Graph], Run]) -> Callable[..., Any]:
     """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch."""
     import torch
-    from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+    from torch._functorch._aot_autograd.utils import make_boxed_func
+    from torch._functorch.aot_autograd import aot_module_simplified
 
     captured: list[tuple[fx.GraphModule, Sequence[Any]]] = []
     ready: list[Callable[..., Any]] = []
 
-    def lower(traced: fx.GraphModule, examples: Sequence[Any]) -> Any:
-        captured.append((traced, examples))  # read later, for here torch has tensors without values only
+    def lower(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        captured.append((gm, example_inputs))  # read later, for here torch has tensors without values only
         return make_boxed_func(lambda *given: ready[0](*given))
 
     with torch.no_grad():

@@ -91,7 +91,8 @@ def _triangle(x: Any, k: int, side: int) -> Any:
     def element(found: Any, at: Any) -> Any:
         inside = at[-2] + k >= at[-1] if side > 0 else at[-1] >= at[-2] + k
         if x.dtype == "bool":
-            return sympy.And(sympy.Ne(found[at], 0), inside)
+            present: Any = sympy.Ne(found[at], 0)
+            return sympy.And(present, inside)
         return sympy.Piecewise((found[at], inside), (0, True))
 
     return everywhere(x, element)

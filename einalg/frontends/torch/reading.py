@@ -19,6 +19,7 @@ from einalg.frontends.torch.tensors import array_of, described
 from einalg.graph import Builder, needed, unique
 from einalg.ops.casting import cast
 from einalg.program import Program, as_program
+from einalg.scope import Scope
 
 if TYPE_CHECKING:
     from torch import fx
@@ -130,18 +131,19 @@ class Reader:
         fitted = {name: _fitted(result, example) for name, (result, example) in named.items()}
         made = {name: self._unique(name) for name, result in fitted.items() if not isinstance(result, Tensor)}
         if made:
-            expressions = tuple(fitted[name] for name in made)
+            expressions = [fitted[name] for name in made]
             inputs = tuple(dict.fromkeys(name for e in expressions for name in as_program(e).inputs))
-            self.builder.express(overload, inputs, tuple(made.values()), lambda *_: expressions if len(expressions) > 1 else expressions[0])
+            self.builder.express(overload, inputs, tuple(made.values()), lambda *_: tuple(expressions) if len(expressions) > 1 else expressions[0])
         return [made.get(name) or result.name for name, result in fitted.items()]
 
     def _add_program(self, node: fx.Node, overload: str, program: Program) -> list[str | None]:
         """A program that gives several results, as far as they are used."""
         used, examples = _used(node), node.meta["val"]
         outputs = [program.outputs[k] for k in used]
-        for name, k in zip(outputs, used):
-            if (program[name].shape, program[name].dtype) != described(examples[k]):
-                raise NotExpressed(f"its result {k} would be {program[name].dtype} of shape {program[name].shape}")
+        for name, place in zip(outputs, used):
+            scope = program[name]
+            if (scope.shape, scope.dtype) != described(examples[place]):
+                raise NotExpressed(f"a result would be {scope.dtype} of shape {scope.shape}")
         part = Program(needed(program.statements, outputs), outputs)
         names = {k: self._unique(f"{node.name}_{k}") for k in used}
         self.builder.express(overload, tuple(part.inputs), tuple(names.values()), lambda *_: part)
@@ -212,8 +214,6 @@ def _fitted(result: Any, example: Any) -> Any:
     whole = result if isinstance(result, Tensor) else as_program(result).result
     if tuple(whole.shape) != shape:
         raise NotExpressed(f"it would have the shape {tuple(whole.shape)}, and torch gives {shape}")
-    if isinstance(result, Tensor):
-        return result if result.dtype == dtype else cast(result, dtype)
-    if not prod(shape) or not all(prod(t.shape) for t in whole.tensors.values()):
+    if isinstance(whole, Scope) and not all(map(prod, (shape, *(t.shape for t in whole.tensors.values())))):
         raise NotExpressed("a tensor without elements")
     return result if whole.dtype == dtype else cast(whole, dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from einalg.access import Tensor
-from einalg.affine import affine
+from einalg.affine import Index, affine
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, training
 from einalg.notation import L, Sum, indices
 from einalg.ops.recurrent import sigmoid
@@ -58,9 +58,18 @@ class _Layer:
 Cell = Callable[[_Statements, _Layer, Tensor, int, Sequence[Element]], list[Tensor]]
 
 
+def _scope(body: Any, **ranges: tuple[int, int]) -> Scope:
+    """A scope whose accesses are known to fit: thousands of them, of which no range is inferred and no access checked."""
+    return Scope([(Index(name), *ends) for name, ends in ranges.items()], None, body)
+
+
 def _placed(layer: _Layer, step: int, body: Any) -> Scope:
     """The units after a step, as a scope that lies at that step of all."""
-    return L[t : step : step + 1, b : layer.batch, j : layer.size](body)
+    return _scope(body, t=(step, step + 1), b=(0, layer.batch), j=(0, layer.size))
+
+
+def _gates(layer: _Layer, count: int, body: Any) -> Scope:
+    return _scope(body, b=(0, layer.batch), g=(0, count * layer.size))
 
 
 def _reader(tensor: Tensor, step: int) -> Element:
@@ -68,15 +77,14 @@ def _reader(tensor: Tensor, step: int) -> Element:
 
 
 def _lstm_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
-    rows = L[b : layer.batch, g : 4 * layer.size]
-    gates = made.add("gates", rows(inputs[step, b, g] + layer.recurrent(states[0])))
+    gates = made.add("gates", _gates(layer, 4, inputs[step, b, g] + layer.recurrent(states[0])))
     entry, forget, new, out = (gates[b, j + part * layer.size] for part in range(4))
     memory = made.add("memory", _placed(layer, step, sigmoid(forget) * states[1](b, j) + sigmoid(entry) * sympy.tanh(new)))
     return [made.add("state", _placed(layer, step, sigmoid(out) * sympy.tanh(memory[step, b, j]))), memory]
 
 
 def _gru_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
-    own = made.add("gates", L[b : layer.batch, g : 3 * layer.size](layer.recurrent(states[0])))
+    own = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
     of_x, of_h = ([v[(*at, j + part * layer.size)] for part in range(3)] for v, at in ((inputs, (step, b)), (own, (b,))))
     reset, update = (sigmoid(of_x[part] + of_h[part]) for part in range(2))
     new = sympy.tanh(of_x[2] + reset * of_h[2])
@@ -85,7 +93,7 @@ def _gru_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, state
 
 def _plain_step(function: Callable[[Any], Any]) -> Cell:
     def step(made: _Statements, layer: _Layer, inputs: Tensor, at: int, states: Sequence[Element]) -> list[Tensor]:
-        gates = made.add("gates", L[b : layer.batch, g : layer.size](inputs[at, b, g] + layer.recurrent(states[0])))
+        gates = made.add("gates", _gates(layer, 1, inputs[at, b, g] + layer.recurrent(states[0])))
         return [made.add("state", _placed(layer, at, function(gates[b, j])))]
 
     return step
@@ -101,7 +109,7 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
         if len(weights) != layers * ways * each:
             raise NotExpressed("projections of the states")
         batch, steps, depth = x.shape if batch_first else (x.shape[1], x.shape[0], x.shape[2])
-        size, made, last = begin[0].shape[-1], _Statements(), []
+        size, made, last, outputs = begin[0].shape[-1], _Statements(), [], []
         read: Element = (lambda step, row, unit: x[row, step, unit]) if batch_first else (lambda step, row, unit: x[step, row, unit])
         for layer in range(layers):
             found = []
@@ -112,9 +120,9 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
                 found.append(_run(cell, made, one, one.inputs(made, read, steps, depth), list(range(steps))[:: -1 if way else 1]))
             last += [states_at[-1] for states_at in found]
             joined = _joined(made, [[s[0] for s in run] for run in found], steps, batch_first and layer == layers - 1)
-            depth, read = size * ways, lambda step, row, unit, y=joined: y[step, row, unit]
+            outputs, depth, read = [joined.name], size * ways, lambda step, row, unit, y=joined: y[step, row, unit]
         finals = [_final(made, [run[which] for run in last]) for which in range(len(begin))]
-        return Program(made.pairs, [joined.name, *(v.name for v in finals)])
+        return Program(made.pairs, [*outputs, *(v.name for v in finals)])
 
     return handler
 
