@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from codegen.c_constants import literal
-from codegen.c_helpers import C_TYPES, HALF, MATH, RESERVED, helper, index_function, index_helper, vector_declarations
-from codegen.c_vectors import VECTOR_NAME, Vectors, is_tile, steps, unrolled
+from codegen.c_helpers import C_TYPES, HALF, MATH, helper, index_function, index_helper, vector_declarations
+from codegen.c_names import Names
+from codegen.c_vectors import Vectors, is_tile, steps, unrolled
 from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Turn, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
@@ -30,15 +31,25 @@ def c_source(functions: Sequence[Function]) -> str:
 
     The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own.
     """
-    numbered = [(function, str(position)) for position, function in enumerate(functions)]
-    packs = [(pack, f"{position}_{n}") for function, position in numbered for n, pack in enumerate(function.packs)]
-    printers = [Printer(*each) for each in (*packs, *numbered)]
-    texts = [printer.function() for printer in printers]
-    helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
-    uses_half = any(b.dtype == "f16" for f in functions for b in (*f.inputs, f.output))
-    called = [(node.op, node.dtype) for f in functions for node in walk(f) if isinstance(node, Apply)]
-    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>", *vector_declarations(called)]
-    arena = max((printer.arena for printer in printers), default=0)
+    return c_sources(functions)[0]
+
+
+def c_sources(functions: Sequence[Function]) -> tuple[str, list[str]]:
+    """The C file of some kernels, and that of each by itself; `c_source` says what is in one."""
+    printed = [(Printer(function), [Printer(pack) for pack in function.packs]) for function in functions]
+    return _file(printed), [_file([group]) for group in printed]
+
+
+def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:
+    """A C file with kernels and what they pack ahead."""
+    packs = [(pack, f"{position}_{n}") for position, (_, packs) in enumerate(groups) for n, pack in enumerate(packs)]
+    numbered = [*packs, *((printer, str(position)) for position, (printer, _) in enumerate(groups))]
+    texts = [printer.function(position) for printer, position in numbered]
+    helpers = dict.fromkeys(h for printer, _ in numbered for h in sorted(printer.helpers))
+    uses_half = any(b.dtype == "f16" for printer, _ in groups for b in (*printer.source.inputs, printer.source.output))
+    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
+    head += vector_declarations({call for printer, _ in numbered for call in printer.called})
+    arena = max((printer.arena for printer, _ in numbered), default=0)
     held = [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"] if arena else []
     head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]
     return "\n".join(head) + "\n\n" + "\n".join(texts)
@@ -53,12 +64,13 @@ def entry_name(position: int, pack: int | None = None) -> str:
     return f"kernel_{position}" if pack is None else f"kernel_{position}_{pack}"
 
 
-def index_type(function: Function) -> str:
-    """`int` where every offset and index value fits, else `int64_t`."""
+def index_type(function: Function, nodes: Sequence[Any] = ()) -> str:
+    """`int` where every offset and index value fits, else `int64_t`; `nodes` are those of the function, where they are known."""
+    nodes = nodes or list(walk(function))
     largest = max((prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1)
-    bounds = [abs(v) for node in walk(function) if isinstance(node, For) for v in node.range]
-    nodes = [node.form if isinstance(node, Constraint) else node for node in walk(function)]
-    numbers = [abs(v) for form in nodes if isinstance(form, Affine) for v in _numbers(form)]
+    bounds = [abs(v) for node in nodes if isinstance(node, For) for v in node.range]
+    forms = {node.form if isinstance(node, Constraint) else node for node in nodes if isinstance(node, (Affine, Constraint))}
+    numbers = [abs(v) for form in forms for v in _numbers(form)]
     return "int" if max([largest, *bounds]) * max([1, *numbers]) < 2**30 else "int64_t"
 
 
@@ -70,40 +82,21 @@ def _numbers(form: Affine) -> Iterator[int]:
             yield from _numbers(atom.argument)
 
 
-@dataclass
-class Names:
-    """C identifiers for names of tensors and indices: the same wherever C allows it."""
-
-    given: dict[tuple[str, str], str] = field(default_factory=dict)
-    reserved: frozenset[str] = RESERVED
-
-    def __call__(self, kind: str, name: str) -> str:
-        if (kind, name) not in self.given:
-            plain = "".join(ch if ch.isascii() else f"u{ord(ch):x}" for ch in name)
-            while plain in self.reserved or plain in self.given.values() or _is_taken(plain):
-                plain += "_"
-            self.given[kind, name] = plain
-        return self.given[kind, name]
-
-
-def _is_taken(name: str) -> bool:
-    return name.startswith("kernel_") or name.endswith(tuple(C_TYPES)) or VECTOR_NAME.fullmatch(name) is not None
-
-
 class Printer:
     """One kernel as C."""
 
     types = C_TYPES
     loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
 
-    def __init__(self, function: Function, position: int | str):
-        function = replace(function, packs=())
-        self.source, self.position = function, position
+    def __init__(self, function: Function):
+        self.source = function = replace(function, packs=())
+        every = list(walk(function))
         self.names = Names()
         self.helpers: set[str] = set()
-        self.index = index_type(function)
+        self.index = index_type(function, every)
+        self.called = {(node.op, node.dtype) for node in every if isinstance(node, Apply)}
         self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
-        nodes = [node for node in walk(function) if isinstance(node, Ref) and node.buf.space == "global"]
+        nodes = [node for node in every if isinstance(node, Ref) and node.buf.space == "global"]
         self.flat = {r.buf.name for r in nodes} - {r.buf.name for r in nodes if r.buf.shape == self.shapes[r.buf.name]}
         self.ranges: dict[Index, tuple[int, int]] = {}
         self.lines: list[str] = []
@@ -111,15 +104,17 @@ class Printer:
         self.arena, self.held = 0, dict[Buf, int]()
         self.vectors = Vectors(self)
 
-    def function(self) -> str:
+    def function(self, position: str) -> str:
+        """The kernel, with its position in a file."""
         function = self.source
         buffers = (*function.inputs, function.output)
         arguments = ", ".join(self.argument(b, b is not function.output) for b in buffers)
-        self.statements(function.body)
-        name = f"{self.names('buf', function.output.name)}_{self.position}"
+        if not self.lines:
+            self.statements(function.body)
+        name = f"{self.names('buf', function.output.name)}_{position}"
         passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
         comment = f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/") if function.comment else ""
-        entry = f"void kernel_{self.position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
+        entry = f"void kernel_{position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
         return f"{comment}static void {name}({arguments}) {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n" + entry
 
     def argument(self, buf: Buf, read: bool) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import load, loaded, sample
-from codegen.c_printer import c_source
+from codegen.c_printer import c_sources
 from codegen.choosing import GENERATED, library_for
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import entry
@@ -197,14 +197,14 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
         for kernel, (_, function) in zip(kernels, generated)
     ]
     functions = [function for (_, function), way in zip(generated, found) if way is None]
-    text = c_source(functions)
+    text, sources = c_sources(functions)
     library = _flagged(compiler, functions).load(text, timeout) if functions else None
     steps, position = [], 0
     for kernel, way, (name, function) in zip(kernels, found, generated):
         if way is not None:
             steps.append(Step(kernel, *way))
             continue
-        steps.append(Step(replace(kernel, source=c_source([function])), name, entry(library, function, position)))
+        steps.append(Step(replace(kernel, source=sources[position]), name, entry(library, function, position)))
         position += 1
     return steps, text
 

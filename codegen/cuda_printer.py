@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from math import prod
 
 from codegen.c_helpers import C_TYPES, RESERVED
-from codegen.c_printer import Names, Printer, entry_name
+from codegen.c_names import Names
+from codegen.c_printer import Printer, entry_name
 from codegen.cuda_barriers import nest_extents, with_barriers
 from codegen.cuda_vectors import Row, element_size, vector_rows
 from codegen.ir import Alloc, Buf, For, Function, Put, Ref, Statement, Sync, walk
@@ -143,7 +144,7 @@ class CudaPrinter(Printer):
         loops = _block_loops(function.body)
         axes = dict(zip((loop.index.name for loop in reversed(loops)), zip("xyz", max_grid)))
         self.axes = {loop.index.name: (axes[loop.index.name][0], (loop.extent or 0) > axes[loop.index.name][1]) for loop in loops}
-        super().__init__(with_barriers(function, frozenset(name for name, (_, repeated) in self.axes.items() if repeated)), position)
+        super().__init__(with_barriers(function, frozenset(name for name, (_, repeated) in self.axes.items() if repeated)))
         self.index = index_type(function)
         self.names = Names(reserved=CUDA_RESERVED)
         self.threaded = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -192,21 +193,30 @@ class Function:
 
 def children(node: Any) -> Iterator[Any]:
     """The IR nodes and index expressions directly below a node."""
-    for field in fields(node):
-        value = getattr(node, field.name)
-        yield from (v for v in (value if isinstance(value, tuple) else (value,)) if _is_part(v))
+    for name in _names(type(node)):
+        value = getattr(node, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if _is_part(type(part)):
+                yield part
 
 
-def _is_part(value: Any) -> bool:
-    return isinstance(value, (Affine, Constraint, Index)) or (is_dataclass(value) and not isinstance(value, type))
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+
+
+@cache
+def _is_part(kind: type) -> bool:
+    return issubclass(kind, (Affine, Constraint, Index)) or is_dataclass(kind)
 
 
 def walk(node: Any) -> Iterator[Any]:
     """A node and everything below it, outer before inner."""
-    yield node
-    if is_dataclass(node):
-        for child in children(node):
-            yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [*children(node)][::-1]
 
 
 def text(node: Any) -> str:
