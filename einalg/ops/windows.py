@@ -54,8 +54,11 @@ class Window:
 
     def counts(self, low: int, high: int) -> set[int]:
         """How many taps of a window lie in `[low, high)`: the numbers that occur."""
-        elements = np.arange(self.out)[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
-        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist())
+        begin = min(max(-(-(low + self.before) // self.stride), 0), self.out)
+        end = max(min((high - self.extent + self.before) // self.stride + 1, self.out), begin)  # windows [begin, end) lie inside
+        points = np.concatenate([np.arange(begin), np.arange(end, self.out)])
+        elements = points[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
+        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist()) | ({self.kernel} if begin < end else set())
 
 
 Windows = dict[str, Window]

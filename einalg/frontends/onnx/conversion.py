@@ -43,6 +43,7 @@ class Converter:
             raise RecordError(f"the functions of the model call each other more than {DEEPEST} deep\n  a function must not call itself")
         origin: dict[str, int] = {name: position for position, node in enumerate(graph.node) for name in node.output}
         given: set[str] = set()
+        read = _read(graph)
         for position, node in enumerate(graph.node):
             for name in filter(None, node.input):
                 if name not in environment:
@@ -51,6 +52,7 @@ class Converter:
             if twice is not None:
                 raise RecordError(f"{twice} is given twice, also by {_place(node)}\n  every value of a graph has one origin")
             given.update(node.output)
+            node = _without_unread(node, read)
             self._node(node, environment, self._opsets if opsets is None else opsets, depth)
 
     def _node(self, node: Any, environment: Environment, opsets: Opsets, depth: int) -> None:
@@ -220,10 +222,10 @@ class Converter:
         self.builder = before.copy()
         try:
             self._function(function, node, inner, depth)
+            done = len(self.builder.opaque) == len(before.opaque) and all(name in inner for name in node.output if name)
         except EinalgError:
-            self.builder = before
-            return False
-        if len(self.builder.opaque) > len(before.opaque):
+            done = False
+        if not done:
             self.builder = before
             return False
         environment.update((name, inner[name]) for name in node.output if name)
@@ -235,6 +237,22 @@ def given(environment: Environment, name: str, reader: str) -> Value:
     if name not in environment:
         raise RecordError(f"{name}, an output of {reader}, is given by no node\n  the file is damaged, or an initializer is missing")
     return environment[name]
+
+
+def _read(graph: Any) -> set[str]:
+    """The values that some node reads, or that are outputs."""
+    inside = (name for node in graph.node for name in (*node.input, *captured(node)))
+    return {*inside, *(output if isinstance(output, str) else output.name for output in graph.output)}
+
+
+def _without_unread(node: Any, read: set[str]) -> Any:
+    """A node whose outputs that nobody reads have no name; ONNX allows that for outputs after the first."""
+    if all(name in read for name in node.output[1:]):
+        return node
+    other = type(node)()
+    other.CopyFrom(node)
+    other.output[1:] = [name if name in read else "" for name in node.output[1:]]
+    return other
 
 
 def _opsets(model: Any) -> dict[str, int]:

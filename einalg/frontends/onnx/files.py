@@ -26,6 +26,8 @@ def read_model(source: Any) -> Any:
         folder = None if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).resolve().parent
         model = _parsed(_content(source))
     check_versions(model)
+    for graph in (model.graph, *model.functions):
+        _check_names(graph)
     for tensor in _tensors(model.graph):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _read_beside(tensor, folder)
@@ -62,6 +64,19 @@ def check_versions(model: Any) -> None:
             raise RecordError(
                 f"the model uses operator set {entry.version}, and the installed onnx package knows 1 to {newest}\n  pip install --upgrade onnx"
             )
+
+
+def _check_names(graph: Any) -> None:
+    """Refuse names that are no text, which is what protobuf makes of damaged ones."""
+    values = [graph.input, graph.output, getattr(graph, "initializer", ())]
+    names = [v if isinstance(v, (str, bytes)) else v.name for v in (*values[0], *values[1], *values[2])]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output, *(a.name for a in node.attribute)]
+        for inner in (g for a in node.attribute for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)):
+            _check_names(inner)
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise RecordError(f"{wrong!r} is no name\n  {DAMAGED}")
 
 
 def _tensors(graph: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from einalg.frontends.onnx.registry import NotExpressible, Operator, onnx_operat
 
 CONVOLUTIONS = (ops.conv1d, ops.conv2d, ops.conv3d)
 TRANSPOSED = (ops.conv_transpose1d, ops.conv_transpose2d, ops.conv_transpose3d)
-LARGEST_WINDOW = 2**16
+LARGEST_WINDOW = 2**12
 Pairs = tuple[tuple[int, int], ...]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import sympy
 
 from einalg import ops
@@ -54,7 +55,8 @@ def same(node: Operator) -> Any:
     """Dropout at inference; its mask would be true everywhere."""
     if node.type == "Dropout" and node.scalar(2, "training_mode", False):
         raise NotExpressible("a dropout in training mode is random")
-    return node.tensor(0)
+    x = node.tensor(0)
+    return (x, np.ones(x.shape, np.bool_)) if node.wants(1) else x
 
 
 @onnx_operator("Cast", "CastLike", ignoring="to saturate round_mode")

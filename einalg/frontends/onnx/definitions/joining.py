@@ -20,7 +20,7 @@ def concat(node: Operator) -> Any:
     return ops.concat(full, axis) if len(full) > 1 else full[0]
 
 
-@onnx_operator("Split")
+@onnx_operator("Split", ignoring="num_outputs")
 def split(node: Operator) -> Any:
     """Sizes are an input or an attribute, or follow from the number of outputs: the last one may be smaller."""
     x, count = node.tensor(0), len(node.outputs)

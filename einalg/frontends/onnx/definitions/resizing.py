@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import floor, lcm
 from typing import Any
 
 import sympy
@@ -39,7 +39,7 @@ class Line:
 
     def whole(self) -> tuple[Affine, int]:
         """The positions times their common divisor, and that."""
-        divisor = self.slope.denominator * self.start.denominator
+        divisor = lcm(self.slope.denominator, self.start.denominator)
         if divisor > LARGEST_DIVISOR:
             raise NotExpressible(f"a scale of {float(1 / self.slope) if self.slope else 0:g}, which no small fraction is")
         scale = Fraction(divisor)
