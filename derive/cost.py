@@ -20,7 +20,7 @@ from einalg.cache import Shelf, hashed
 from einalg.canonical import key
 from einalg.dtypes import numpy_dtype
 from einalg.errors import EinalgError
-from einalg.kernel import EOP, Kernel
+from einalg.kernel import Kernel
 from einalg.program import substitute_tensors
 from einalg.scope import Reduce, Scope
 from einalg.settled import settled
@@ -51,7 +51,7 @@ class Roofline:
 
     def seconds(self, kernel: Kernel) -> float:
         assert kernel.scope is not None
-        return self.time(operations(kernel.scope), traffic(kernel.scope), library=kernel.op != EOP)
+        return self.time(operations(kernel.scope), traffic(kernel.scope), library=not kernel.is_eop)
 
     def time(self, operations: float, traffic: float, library: bool) -> float:
         """Seconds for so many operations and bytes, by a library or by generated code."""
