@@ -104,9 +104,13 @@ def declaration(dtype: str, width: int) -> str:
 
 
 def turning(dtype: str, width: int) -> str:
-    """The C function that transposes a square of `width` x `width` elements: in each step, halves of blocks change places."""
+    """The C function that transposes a square of `width` x `width` elements: in each step, halves of blocks change places.
+
+    >>> [line for line in turning("f32", 2).splitlines() if "shuffled" in line]
+    ['  { const f32x2 a = v0, b = v1; v0 = shuffled(a, b, places, 0, 2); v1 = shuffled(a, b, places, 1, 3); }']
+    """
     kind, element = vector_type(dtype, width), C_TYPES[computed(dtype)]
-    mask = f"{'int32_t' if numpy_dtype(computed(dtype)).itemsize == 4 else 'int64_t'}"
+    mask = f"int{8 * numpy_dtype(computed(dtype)).itemsize}_t"
     lines = [
         f"static inline __attribute__((always_inline)) void turn_{kind}(const {element} *from, int64_t step, int rows, {element} *to) {{",
         f"  typedef {mask} places __attribute__((vector_size(sizeof({kind}))));",

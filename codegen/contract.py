@@ -20,7 +20,7 @@ from dataclasses import replace
 from codegen.contraction import Contraction, extent, merged, offset
 from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn
 from codegen.nest import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
-from codegen.packing import BLOCK, STEP, K, Packing
+from codegen.packing import BLOCK, GROUP, STEP, K, Packing
 from codegen.tiling import FEW, Tiling
 from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
@@ -67,7 +67,7 @@ class _Nest(Packing):
         split = 1 if c.left.borders or c.right.borders else self.blocks
         across = extent(self.outer_columns) * -(-self.whole // self.t.group)
         shared = self.parallel and extent(c.batch) * split > 1 and extent(c.batch) * split >= min(across, 2)
-        inner = self.parallel and not shared
+        self.within = inner = self.parallel and not shared
         self.lined, self.grouped = ("par" if inner and self.outer_columns else "seq"), ("par" if inner and not self.outer_columns else "seq")
         with self.loops(c.batch, "par" if shared else "seq"):
             copied = "par" if inner else "seq"
@@ -98,12 +98,13 @@ class _Nest(Packing):
             self.out.append(Alloc(right))
             with self.panel(first, stop) as panel:
                 self.pack_right(panel, right, panel.place * (self.most * panel.elements))
+        kind = "par" if self.within and not self.outer_columns and GROUP not in first.indices else "seq"  # where threads share no groups
         outer, *others = self.outer_rows or (None,)
         if outer is None:
-            return self.row_tiles(first, stop, left, right)
+            return self.row_tiles(first, stop, left, right, kind)
         low, high = self.part(outer.extent)
-        with self.loop(outer.index, high, low, most=outer.extent), self.loops(others):
-            self.row_tiles(first, stop, left, right)
+        with self.loop(outer.index, high, low, kind, outer.extent), self.loops(others):
+            self.row_tiles(first, stop, left, right, "seq")
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -113,8 +114,8 @@ class _Nest(Packing):
         yield
         self.out = before
 
-    def row_tiles(self, first: Affine, stop: Bound, left: tuple[Buf, Affine], right: Buf | None) -> None:
-        for tile in self.tiles_of_rows():
+    def row_tiles(self, first: Affine, stop: Bound, left: tuple[Buf, Affine], right: Buf | None, kind: str) -> None:
+        for tile in self.tiles_of_rows(kind):
             with self.panel(first, stop) as panel:
                 begin = self.kept_panel(panel) if self.ahead("right") else panel.place * (self.most * panel.elements)
                 self.tile(panel, tile, left, (right, begin))

@@ -141,7 +141,7 @@ class Packing(Nest):
         low = affine(BLOCK) * self.t.block
         return low, least(low + self.t.block, affine(size))
 
-    def tiles_of_rows(self) -> Iterator[Tile]:
+    def tiles_of_rows(self, kind: str = "seq") -> Iterator[Tile]:
         """The tiles of a block, each written inside the loop over those of its size: with all rows, then with one fewer."""
         low, high = (affine(0), affine(self.tiles)) if self.outer_rows else self.part(self.tiles)
         for first, last, rows in ((0, self.high, self.t.rows), (self.high, self.tiles, self.t.rows - 1)):
@@ -151,7 +151,7 @@ class Packing(Nest):
             if first < last and not number.terms:
                 yield tile
             elif first < last:
-                with self.loop(ROW_TILE, stop, start, most=last):
+                with self.loop(ROW_TILE, stop, start, kind, last):
                     yield tile
 
     @contextmanager

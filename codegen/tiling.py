@@ -236,8 +236,6 @@ class _Plan:
         share = 4 if c.right.ahead and outer_rows * -(-height // t.rows) < FEW else 2  # where the next group is on its way
         group = self.target.level2 // share // (t.vectors * t.lines * t.lanes * depth * inner * self.size)
         block = self.target.level2 // 2 // (t.rows * depth * inner * self.size) if t.pack_left and not c.left.ahead else tiles
-        if outer_columns * panels < self.target.cores and extent(c.batch) == 1:
-            block = min(block, -(-tiles // self.target.cores))
         return replace(t, depth=depth, block=max(1, min(block, tiles)), group=balanced(outer_columns * panels, group, self.target.cores))
 
 
