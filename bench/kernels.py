@@ -39,6 +39,7 @@ from codegen.machine import machine
 from derive.cost import done_once, traffic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
+from einalg.errors import EinalgError
 from einalg.execute import execute
 from einalg.program import Program, as_program, in_double
 from einalg.traverse import reductions
@@ -141,7 +142,10 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
     found: dict[str, Call] = {}
     found["generated"], told = generated(program, inputs, weights)
     if search and case.derives:
-        found["derived"], more = derived(case.expression, inputs, weights, search)
+        try:
+            found["derived"], more = derived(case.expression, inputs, weights, search)
+        except EinalgError as error:  # one case less, not the whole table
+            more = {"derivation": f"failed: {error}"}
         told = {**told, **more}
     results: dict[str, Callable[[], Any]] = dict(found)
     for name, call, result in rivals(case, arrays, threads, without):
