@@ -153,29 +153,30 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())
     errors = {name: float(np.abs(np.asarray(result()) - expected).max()) / largest for name, result in results.items()}
-    clock = process_time if threads == 1 else perf_counter
-    times = {**alternately(limits, clock, 0.0), **alternately(found, clock)}  # apart: a copy leaves nothing in the caches
+    times = {**alternately(limits, threads, 0.0), **alternately(found, threads)}  # apart: a copy leaves nothing in the caches
     return row(case, program, threads, times, errors, told)
 
 
-def alternately(calls: Mapping[str, Call], clock: Callable[[], float], seconds: float = SECONDS) -> dict[str, float]:
+def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, float]:
     """Medians of calls in turns, each after a first one; another one begins each round, and short ones are called several times in a row."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, clock), 1e-9)))) for name, call in calls.items()}
+    repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9)))) for name, call in calls.items()}
     names, began = list(calls), perf_counter()
     for number in range(MOST_ROUNDS):
         if number >= LEAST_ROUNDS and perf_counter() - began > seconds:
             break
         for name in (*names[number % len(names) :], *names[: number % len(names)]):
-            times[name].append(_spent(calls[name], repeats[name], clock))
+            times[name].append(_spent(calls[name], repeats[name], threads))
     return {name: median(spent) for name, spent in times.items()}
 
 
-def _spent(call: Call, repeats: int, clock: Callable[[], float]) -> float:
-    start = clock()
+def _spent(call: Call, repeats: int, threads: int) -> float:
+    """Seconds of a call: of the processor for one thread, but no more than the clock says, for some libraries have threads that wait."""
+    start, began = perf_counter(), process_time()
     for _ in range(repeats):
         call()
-    return (clock() - start) / repeats
+    worked, passed = process_time() - began, perf_counter() - start
+    return (min(worked, passed) if threads == 1 else passed) / repeats
 
 
 def row(case: Case, program: Program, threads: int, times: Mapping[str, float], errors: Mapping[str, float], told: bench.Row) -> bench.Row:
@@ -183,7 +184,8 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     own = {name: times[name] for name in OURS if name in times}
     others = {name: times[name] for name in times if name not in (*OURS, "peak", "copy")}
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
-    work = sum(2 * points(scope) for _, scope in program.statements if any(reductions(scope.body)))
+    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
+    work = sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))  # of conditions nothing is known
     highest = 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads
     moved = sum(traffic(scope) for _, scope in program.statements)
     shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}

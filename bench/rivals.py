@@ -156,7 +156,7 @@ def _onnxruntime(case: Case, given: Arrays, threads: int) -> tuple[Call, Callabl
     operator, attributes = case.onnx
     inputs = {name: array for name, array in given.items() if name not in case.weights}
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in inputs.items()]
-    out = helper.make_tensor_value_info("result", TensorProto.FLOAT, None)
+    out = helper.make_tensor_value_info("result", TensorProto.FLOAT, [None] * len(case.expression.shape))
     stored = [numpy_helper.from_array(given[name], name) for name in case.weights]
     node = helper.make_node(operator, list(given), ["result"], **attributes)
     model = helper.make_model(helper.make_graph([node], "case", values, [out], stored), opset_imports=[helper.make_opsetid("", 17)])
