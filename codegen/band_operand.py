@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from codegen.band import Band, step_cycles
 from codegen.contraction import extent, offset
-from codegen.ir import Apply, Buf, Number, Put, Ref
+from codegen.ir import Apply, Buf, Number, Prefetch, Put, Ref
 from codegen.machine import Machine
 from codegen.tiling import shared
 from codegen.writer import LANE, Writer, least, most
@@ -117,6 +117,7 @@ class _Nest:
         with w.loop(b.across.index, least(b.across.extent, begin + (b.taps.extent + rows - 1)), most(0, begin), known=(0, b.across.extent)) as n:
             left = Ref(band, (affine(I) * line + n - begin,))
             w.lanes(Put(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
+            w.out.append(Prefetch(self.ahead(start + rows, rows, n - begin), level=2))
         self.store(here, start, rows, vector, vectors, last)
 
     def skewed(self, start: Affine, rows: int) -> tuple[Buf, int]:
@@ -133,6 +134,16 @@ class _Nest:
                 read = Ref(b.left.flat, (self.begin["left"] + (start + row) * b.rows.left + lane * b.taps.left,))
                 w.put(Ref(band, (row * line + row + lane,)), "=", read)
         return band, line
+
+    def ahead(self, start: Affine, rows: int, step: Affine) -> Ref:
+        """An element of the band's rows of the next tile; all of their cache lines in as many steps as a tile has."""
+        b = self.b
+        if b.rows.left == b.taps.extent * b.taps.left:
+            place = step * (rows * b.taps.left)
+        else:
+            steps = -(-b.taps.extent // rows)
+            place = affine(step // steps) * b.rows.left + affine(step % steps) * (rows * b.taps.left)
+        return Ref(b.left.flat, (self.begin["left"] + start * b.rows.left + place,))
 
     def store(self, here: Ref, start: Affine, rows: int, vector: Affine, vectors: int, last: bool) -> None:
         """The sums as they lie in the result; of the last vector, what counts."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 
 from codegen.band import Band, step_cycles
 from codegen.contraction import extent, offset
-from codegen.ir import Apply, Bound, Buf, Extreme, Number, Put, Ref
+from codegen.ir import Apply, Bound, Buf, Extreme, Number, Prefetch, Put, Ref, Turn
 from codegen.machine import Machine
 from codegen.tiling import shared
 from codegen.writer import LANE, Writer, least, most
@@ -25,7 +26,8 @@ from einalg.affine import Affine, Index, affine, floordiv
 from einalg.dtypes import numpy_dtype
 from einalg.scope import Constraint
 
-BLOCK, GROUP, CHUNK, ROW, I, VECTOR, PANEL, TAP, TILE = (Index(name) for name in ("block", "group", "chunk", "row", "i", "v", "panel", "tap", "tile"))
+BLOCK, GROUP, CHUNK, TILE, ROW, TAP = (Index(name) for name in ("block", "group", "chunk", "tile", "row", "tap"))
+PANEL, PART, I, VECTOR = (Index(name) for name in ("panel", "part", "i", "v"))
 SHARES = 4  # blocks for each core, so that threads end together
 
 
@@ -119,11 +121,22 @@ class _Nest:
         with self.w.loop(PANEL, number, known=(0, largest)) as panel:
             first, begin = start + panel * lanes + b.low, panel * (self.depth * lanes)
             after = -first + b.across.extent  # rows from the first one on
-            for outside in (Constraint(-first - 1, ">="), Constraint(-after + (lanes - 1), ">=")):
-                with self.w.where(outside), self.w.loop(LANE, self.depth * lanes, kind="vec") as lane:
-                    self.w.put(Ref(panels, (begin + lane,)), "=", Number(0, b.dtype))
-            with self.w.loop(LANE, least(lanes, after), most(0, -first), known=(0, lanes)) as lane, self.w.loops(b.inner):
-                self.w.put(Ref(panels, (begin + self.place() * lanes + lane,)), "=", self.right(first + lane))
+            if len(b.inner) != 1 or b.inner[0].right != 1 or self.depth % lanes or b.right.buf.dtype != b.dtype or lanes < 2:
+                return self.part_copied(panels, begin, first, after)
+            with self.w.where(Constraint(first, ">="), Constraint(after - lanes, ">=")), self.w.loop(PART, self.depth // lanes) as part:
+                source = Ref(b.right.flat, (self.begin["right"] + first * b.across.right + part * lanes,))
+                self.w.out.append(Turn(source, b.across.right, lanes, lanes, Ref(panels, (begin + part * (lanes * lanes),))))
+            with self.w.otherwise():
+                self.part_copied(panels, begin, first, after)
+
+    def part_copied(self, panels: Buf, begin: Affine, first: Affine, after: Affine) -> None:
+        """One panel whose first row is row `first`, element by element; 0 where there are no rows."""
+        b, lanes = self.b, self.f.lanes
+        for outside in (Constraint(-first - 1, ">="), Constraint(-after + (lanes - 1), ">=")):
+            with self.w.where(outside), self.w.loop(LANE, self.depth * lanes, kind="vec") as lane:
+                self.w.put(Ref(panels, (begin + lane,)), "=", Number(0, b.dtype))
+        with self.w.loop(LANE, least(lanes, after), most(0, -first), known=(0, lanes)) as lane, self.w.loops(b.inner):
+            self.w.put(Ref(panels, (begin + self.place() * lanes + lane,)), "=", self.right(first + lane))
 
     def right(self, row: Affine) -> Ref:
         b = self.b
@@ -160,6 +173,9 @@ class _Nest:
         every = (VECTOR, 0, f.vectors), (I, 0, rows)
         w.lanes(Put(here, "=", Number(0, b.dtype)), f.lanes, *every)
         row = first + affine(I)
+        for i, vector in product(range(rows), range(f.vectors) if b.taps.target == 1 else ()):
+            tap = chunk * (f.vectors * f.lanes) + vector * f.lanes - first - i
+            w.out.append(Prefetch(self.target(start + first + i, tap), write=True))
         with w.loops(b.inner):
             left = Ref(b.left.flat, (self.begin["left"] + (start + row) * b.rows.left + offset(b.inner, "left"),))
             number = panel + chunk * f.vectors + affine(VECTOR)
