@@ -51,6 +51,7 @@ SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 5, 50  # of a case
 LEAST_SECONDS, MOST_REPEATS = 2e-4, 100  # of one measured time, and calls in it
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
+WRONG = 1e-2  # error from which on a way has other values, and does not count
 OURS = ("generated", "derived")
 PEAK = """\
 typedef float vec __attribute__((vector_size({bytes})));
@@ -182,7 +183,7 @@ def _spent(call: Call, repeats: int, threads: int) -> float:
 def row(case: Case, program: Program, threads: int, times: Mapping[str, float], errors: Mapping[str, float], told: bench.Row) -> bench.Row:
     """A case as the benchmark's table shows it; the names of all ways with their milliseconds follow."""
     own = {name: times[name] for name in OURS if name in times}
-    others = {name: times[name] for name in times if name not in (*OURS, "peak", "copy")}
+    others = {name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG}  # not of NaN either
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
     sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
     work = sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))  # of conditions nothing is known
@@ -207,7 +208,11 @@ def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iter
         case = make()
         if only.lower() not in case.name.lower():
             continue
-        found = measure(case, threads, limits, search, without)
+        try:
+            found = measure(case, threads, limits, search, without)
+        except Exception as error:  # one case less, not the whole table
+            print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
+            continue
         print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
         yield found
 

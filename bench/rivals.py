@@ -194,6 +194,6 @@ def _openvino(case: Case, given: Arrays, threads: int) -> tuple[Call, Callable[[
 
     def call() -> Any:
         request.infer()
-        return request
+        return request, inputs  # whose memory the request reads
 
-    return call, lambda made: made.get_output_tensor(0).data.copy()
+    return call, lambda made: made[0].get_output_tensor(0).data.copy()
