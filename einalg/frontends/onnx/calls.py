@@ -40,7 +40,8 @@ class OnnxCall:
         try:
             if self._run is None:
                 self._run = self._prepared(given)
-            return [_plain(value) for value in self._run(given)]
+            with np.errstate(all="ignore"):
+                return [_plain(value) for value in self._run(given)]
         except Exception as error:  # whatever the framework raises
             raise EinalgError(f"{self._operator} could not be computed: {error}") from error
 
