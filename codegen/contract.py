@@ -13,8 +13,7 @@ known ahead are copied by functions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from codegen.contraction import Contraction, extent, merged, offset
@@ -77,9 +76,10 @@ class _Nest(Packing):
 
     def step(self) -> None:
         """Some steps of depth of a block of rows."""
-        left, at = (
-            (self.kept("left"), self.kept_tiles()) if self.ahead("left") else (Buf("tiles", (self.block_elements,), self.c.dtype, "local"), affine(0))
-        )
+        if self.ahead("left"):
+            left, at = self.kept("left"), self.kept_tiles()
+        else:
+            left, at = Buf("tiles", (self.block_elements,), self.c.dtype, "local"), affine(0)
         if self.t.pack_left and not self.ahead("left"):
             left = replace(left, name=self.named("tiles"))
             self.out.append(Alloc(left))
@@ -90,8 +90,7 @@ class _Nest(Packing):
 
     def group(self, first: Affine, stop: Bound, number: int, left: tuple[Buf, Affine]) -> None:
         """All rows of a block with some panels."""
-        with self.muted(), self.panel(first, stop) as panel:
-            pass
+        panel = self.numbered(first, first)
         right = self.kept("right") if self.ahead("right") else None
         if right is None and (self.t.pack_right or panel.width % self.t.lanes):
             right = Buf(self.named("panels"), (number * self.most * panel.elements,), self.c.dtype, "local")
@@ -105,14 +104,6 @@ class _Nest(Packing):
         low, high = self.part(outer.extent)
         with self.loop(outer.index, high, low, kind, outer.extent), self.loops(others):
             self.row_tiles(first, stop, left, right, "seq")
-
-    @contextmanager
-    def muted(self) -> Iterator[None]:
-        """What is written inside is dropped."""
-        before = self.out
-        self.out = []
-        yield
-        self.out = before
 
     def row_tiles(self, first: Affine, stop: Bound, left: tuple[Buf, Affine], right: Buf | None, kind: str) -> None:
         for tile in self.tiles_of_rows(kind):

@@ -122,17 +122,18 @@ class Packing(Nest):
     @contextmanager
     def panel(self, first: Affine, stop: Bound) -> Iterator[Panel]:
         """One of some panels of equal form, inside the loop over them."""
-        single = isinstance(stop, Affine) and stop == first + 1
-        number, t = (first if single else affine(PANEL)), self.t
-        size = self.rest if first == affine(self.whole) else t.lines if self.lines else t.vectors * t.lanes
-        step = t.lines if self.lines else t.vectors * t.lanes
-        found = (number * step, size, affine(0), self.width) if self.lines else (affine(0), 1, number * step, size)
-        panel = Panel(*found, t.lanes, number, number - first)
-        if single:
-            yield panel
+        if isinstance(stop, Affine) and stop == first + 1:
+            yield self.numbered(first, first)
         else:
             with self.loop(PANEL, stop, first, most=self.whole):
-                yield panel
+                yield self.numbered(affine(PANEL), first)
+
+    def numbered(self, number: Affine, first: Affine) -> Panel:
+        """The panel of a number, kept together with those from `first` on."""
+        step = self.t.lines if self.lines else self.t.vectors * self.t.lanes
+        size = self.rest if first == affine(self.whole) else step
+        part = (number * step, size, affine(0), self.width) if self.lines else (affine(0), 1, number * step, size)
+        return Panel(*part, self.t.lanes, number, number - first)
 
     def part(self, size: int) -> tuple[Affine, Bound]:
         """The part of a block of an axis that is blocked."""
