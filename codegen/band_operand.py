@@ -25,6 +25,7 @@ from einalg.dtypes import numpy_dtype
 
 TILE, COLUMNS, I, VECTOR, ROW = (Index(name) for name in ("tile", "columns", "i", "v", "row"))
 GAP = 16
+AHEAD = 6  # rows of the right operand for which the first cache is asked early
 BATCHES = 4  # for each core, from which on threads share these alone
 
 
@@ -118,6 +119,10 @@ class _Nest:
             left = Ref(band, (affine(I) * line + n - begin,))
             w.lanes(Put(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
             w.out.append(Prefetch(self.ahead(start + rows, rows, n - begin), level=2))
+            for number in range(vectors):
+                ref = self.right(right, n + AHEAD, vector)
+                place = {VECTOR: affine(number), LANE: affine(0)}
+                w.out.append(Prefetch(Ref(ref.buf, tuple(subscript.substitute(place) for subscript in ref.subscripts))))
         self.store(here, start, rows, vector, vectors, last)
 
     def skewed(self, start: Affine, rows: int) -> tuple[Buf, int]:
