@@ -26,6 +26,9 @@ def load(source: Any, shapes: Mapping[str, Any] | None = None, known: Mapping[st
     language cannot say stay calls (`Graph.opaque`), run by onnxruntime where it is installed, else by the onnx package.
     Raises `RecordError` for a file that is broken or too new, `ShapeError` where a size stays open or does not fit,
     `NotationError` for a name that is no input, and `EinalgError` where the package onnx is not installed.
+
+    >>> graph = load("model.onnx", {"images": (1, 3, 224, 224)})  # doctest: +SKIP
+    >>> graph.opaque, graph(images)  # doctest: +SKIP
     """
     model = read_model(source)
     converter = Converter(model)
