@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from derive import derivation as _derivation
+from derive import optimizer as _optimizer
 from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
@@ -18,6 +19,7 @@ from derive.proof import Proof, prove
 from derive.search import Budget
 from einalg.errors import DeviceError, NotationError
 from einalg.kernel import Kernel
+from einalg.model import network
 from einalg.program import Program, as_program, in_double
 
 TARGETS = ("cpu", "cuda")
@@ -156,6 +158,50 @@ def derive(
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
 
 
+class Optimized(_optimizer.Optimized):
+    """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it."""
+
+    def __init__(self, made: _optimizer.Optimized, around: Callable[..., Any]):
+        super().__init__(made.graph, made.parts, made.seconds)
+        self._call = around(super().__call__)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The model's result: tensors for a torch module, arrays for anything else; `ShapeError` for inputs of another number or shape."""
+        return self._call(*inputs)
+
+
+def optimize(
+    model: Any,
+    example_inputs: Any,
+    target: str = "cpu",
+    seconds: float = 300.0,
+    accuracy: float | None = None,
+    progress: Callable[..., None] | None = None,
+) -> Optimized:
+    """A model made faster, and verified: every layer derived, measured and proven equal, the whole compared with the reference.
+
+    `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
+    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module). What the language cannot say
+    stays a call of the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
+    interrupt keeps what was found until then. `progress(layer, number, of)` is called before each layer. The result deviates from the
+    reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster.
+
+    Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
+
+    >>> import numpy as np
+    >>> import einalg as ea
+    >>> p = ea.parse("T[i,j] += A[i,k]*W[k,j]\\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=ea.tensor("W", (8, 3), role="weight"))
+    >>> o = ea.optimize(p, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
+    >>> o(np.ones((4, 8)))[0]
+    array([8., 8., 8.], dtype=float32)
+    """
+    _target(target)
+    _require_device(target)
+    found = network(model, example_inputs)
+    made = _optimizer.optimized(found.graph, found.arrays, _Machine(target), seconds, progress=progress, accuracy=accuracy)
+    return Optimized(made, found.around)
+
+
 def distance(expr: Any, operator: str) -> Distance:
     """The expression distance from an operator (design §7): a number, 0 exactly when `expr` is one, with its `reasons`.
 
@@ -172,4 +218,19 @@ def distance(expr: Any, operator: str) -> Distance:
     return min(distance_to(scope, operator) for scope in spellings(as_program(expr)))
 
 
-__all__ = ["Derivation", "History", "Move", "Proof", "Rule", "RuleReport", "Session", "check_rule", "derive", "distance", "prove", "rule"]
+__all__ = [
+    "Derivation",
+    "History",
+    "Move",
+    "Optimized",
+    "Proof",
+    "Rule",
+    "RuleReport",
+    "Session",
+    "check_rule",
+    "derive",
+    "distance",
+    "optimize",
+    "prove",
+    "rule",
+]

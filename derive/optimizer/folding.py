@@ -1,0 +1,147 @@
+"""Factors that are known ahead move from behind a layer into its weights, as those of a batch norm do (design §11).
+
+There is no special case for any normalisation: what follows a product of data and weights is taken apart as far as it is linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from derive.optimizer.shaping import is_elementwise, readers
+from derive.proof import prove
+from derive.rules import staging
+from derive.rules.spelling import lifted
+from einalg.access import Access, Constant, Tensor
+from einalg.affine import Index, affine
+from einalg.errors import EinalgError
+from einalg.program import Program, statement_tensor, substitute_tensors
+from einalg.scope import Reduce, Scope
+from einalg.settled import is_weight, settled
+from einalg.traverse import accesses, substitute
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`factor·x + known + rest` with x a read: `factor` and `known` depend on what is known ahead alone."""
+
+    factor: Any
+    known: Any
+    rest: Any
+
+
+def folded(program: Program) -> Program:
+    """The program with every such factor in the weights of its layer, as far as that is proven equal."""
+    for name in program.names:
+        if name in program.names:
+            program = _folded_at(program, name)
+    return program
+
+
+def _folded_at(program: Program, name: str) -> Program:
+    found = readers(program, name)
+    if name in program.outputs or len(found) != 1 or not _is_product_with_weights(program, name):
+        return program
+    (reader,) = found
+    after = program[reader]
+    reads = [a for a in accesses(after.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name]
+    if len(set(reads)) != 1 or not is_elementwise(after) or not _is_bare(reads[0]):
+        return program
+    ahead = _known(program)
+    split = _linear(after.body, reads[0], ahead)
+    if split is None or (split[1].factor == 1):
+        return program
+    place, linear = split
+    inward = dict(zip((s.as_index() for s in reads[0].subscripts), (affine(i) for i in program[name].indices)))
+    if not {i for i in linear.factor.free_symbols if isinstance(i, Index)} <= set(inward):
+        return program
+    try:
+        return _rewritten(program, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward))
+    except EinalgError:
+        return program
+
+
+def _known(program: Program) -> set[str]:
+    """The names of what is known ahead."""
+    given = {n for n, t in program.tensors.items() if is_weight(t) or isinstance(t, Constant)}
+    return given | settled(program.statements)
+
+
+def _is_product_with_weights(program: Program, name: str) -> bool:
+    body = program[name].body
+    ahead = _known(program)
+    if not isinstance(body, Reduce) or body.op != "Sum":
+        return False
+    names = [{a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)} for f in sympy.Mul.make_args(body.body)]
+    return any(n and n <= ahead for n in names) and any(n - ahead for n in names)
+
+
+def _is_bare(access: Access) -> bool:
+    bare = [s.as_index() for s in access.subscripts]
+    return access.base is access.tensor and None not in bare and len(set(bare)) == len(bare)
+
+
+def _linear(body: Any, read: Access, ahead: set[str]) -> tuple[Any, Linear] | None:
+    """The largest part of a body that is linear in the read with a known factor, and how."""
+    if body == read:
+        return body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero)
+    holding = [a for a in body.args if read in set(accesses(a))] if not isinstance(body, Access) else []
+    if len(holding) != 1:
+        return None
+    below = _linear(holding[0], read, ahead)
+    if below is None or below[0] != holding[0]:
+        return below
+    linear = below[1]
+    others: list[Any] = [a for a in body.args if a is not holding[0]]
+    if isinstance(body, sympy.Add):
+        known = [a for a in others if _is_known(a, ahead)]
+        rest = [a for a in others if not _is_known(a, ahead)]
+        return body, Linear(linear.factor, sympy.Add(linear.known, *known), sympy.Add(linear.rest, *rest))
+    if isinstance(body, sympy.Mul) and all(_is_known(a, ahead) for a in others):
+        factor = sympy.Mul(*others)
+        return body, Linear(linear.factor * factor, linear.known * factor, linear.rest * factor)
+    return below
+
+
+def _is_known(part: Any, ahead: set[str]) -> bool:
+    return all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part)) and not part.atoms(Index) - part.free_symbols
+
+
+def _rewritten(program: Program, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any) -> Program:
+    name, reader = names
+    place, linear = split
+    body: Any = program[name].body
+    scaled = Scope(program[name].iterators, program[name].where, Reduce(body.op, body.iterators, body.where, body.body * factor))
+    roles = {n: Tensor(n, t.axes, t.dtype, "weight") for n, t in scaled.tensors.items() if n in _known(program) and t.role == "intermediate"}
+    for args in staging.find(substitute_tensors(scaled, roles)):
+        if args.get("factors") is not None and args["reduction"] == 0:
+            scaled = staging.stage(substitute_tensors(scaled, roles), **args)
+            break
+    else:
+        return program
+    after = program[reader]
+    new_body = after.body.xreplace({place: read + _apart(linear.known, after) + linear.rest})
+    changed = [(n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s)) for n, s in program.statements]
+    if prove(_alone(program.statements, names), _alone(changed, names)).verdict == "different":
+        return program
+    known = {n: statement_tensor(n, s) for n, s in program.statements}
+    back = {n: known[n] for n in roles}
+    return lifted(Program([(n, substitute_tensors(s, back) if n == name else s) for n, s in changed], program.outputs))
+
+
+def _apart(known: Any, scope: Scope) -> Any:
+    """What is known ahead as an inner scope over the indices that it needs, where anything is to be computed for it."""
+    if known.is_number or isinstance(known, Access):
+        return known
+    iterators = [it for it in scope.iterators if it.index in known.free_symbols]
+    return Access.of(Scope(iterators, (), known), tuple(affine(it.index) for it in iterators))
+
+
+def _alone(statements: Any, names: tuple[str, str]) -> Program:
+    """Two statements, of which the second reads the first, as a program of their own."""
+    name, reader = names
+    chosen = {n: s for n, s in statements if n in names}
+    given = {n: Tensor(n, t.axes, t.dtype) for s in chosen.values() for n, t in s.tensors.items() if t.role == "intermediate" and n != name}
+    return Program([(n, substitute_tensors(chosen[n], {k: v for k, v in given.items() if k in chosen[n].tensors})) for n in names], [reader])

@@ -1,0 +1,79 @@
+"""The report of an optimization: each program and each layer before and after, as text and as HTML (design §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from derive.derivation import told
+
+if TYPE_CHECKING:
+    from derive.optimizer.layers import Layer
+    from derive.optimizer.network import Optimized, Part
+
+BAR = 24  # characters of the longest bar
+
+
+class Report:
+    """What was done with a network: `str` gives text, Jupyter shows tables."""
+
+    def __init__(self, optimized: Optimized):
+        self._optimized = optimized
+
+    def __str__(self) -> str:
+        found = self._optimized
+        lines = [f"{len(found.parts)} programs, {len(found.opaque)} opaque calls; optimized in {found.seconds:.1f} s"]
+        for number, part in enumerate(found.parts.values(), 1):
+            lines += ["", *_part(number, part)]
+        if found.opaque:
+            lines += ["", "opaque:", *(f"  {node.operator}: {node.why}" for node in found.opaque)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        found = self._optimized
+        tables = "".join(_table(number, part) for number, part in enumerate(found.parts.values(), 1))
+        opaque = "".join(f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in found.opaque)
+        return tables + (f"<p>opaque:</p><ul>{opaque}</ul>" if opaque else "")
+
+
+def _part(number: int, part: Part) -> Iterator[str]:
+    before, after = (s * 1e3 for s in part.seconds)
+    yield f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x), {part.verdict}, error {part.error:.1e}"
+    longest = max((layer.original or 0.0 for layer in part.layers), default=0.0)
+    for layer in part.layers:
+        yield from (f"  {line}" for line in _layer(layer, longest))
+
+
+def _layer(layer: Layer, longest: float) -> Iterator[str]:
+    times = f"{len(layer.names)} times" if len(layer.names) > 1 else "once"
+    yield f"{layer.names[0]} ({times}): {layer.text}"
+    if layer.candidate is None or layer.original is None:
+        yield "  stays as it is: it was not searched"
+        return
+    for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
+        yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"
+    moves = f"{len(layer.candidate.moves)} moves, {layer.candidate.verdict}{', from the cache' if layer.stored else f', {layer.states} states'}"
+    yield f"  {moves}"
+    yield from told(layer.candidate.kernels)
+
+
+def _table(number: int, part: Part) -> str:
+    before, after = (s * 1e3 for s in part.seconds)
+    rows = "".join(_row(layer) for layer in part.layers)
+    heads = "".join(f"<th>{h}</th>" for h in ("layer", "times", "before, ms", "after, ms", "kernels", "verdict"))
+    title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {part.verdict}, error {part.error:.1e}"
+    return f"<p>{title}</p><table><tr>{heads}</tr>{rows}</table>"
+
+
+def _row(layer: Layer) -> str:
+    found = layer.candidate
+    cells: list[Any] = [f"<code>{escape(layer.text)}</code>", len(layer.names)]
+    if found is None or layer.original is None:
+        cells += ["", "", "", "not searched"]
+    else:
+        kernels = "<br>".join(escape(line.strip()) for line in told(found.kernels))
+        cells += [f"{layer.original * 1e3:.3f}", f"{found.cost * 1e3:.3f}", kernels, found.verdict]
+    return "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"

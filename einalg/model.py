@@ -1,0 +1,115 @@
+"""Networks from wherever they come, as graphs: torch modules, ONNX files, programs (design §11)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from einalg.errors import NotationError, ShapeError
+from einalg.graph import Builder, Graph
+from einalg.program import Program, as_program
+from einalg.scope import Scope
+from einalg.settled import is_weight
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph, the arrays of its example inputs, and how it is called: `around(run)` is a function like the model was."""
+
+    graph: Graph
+    arrays: list[Array] = field(repr=False)
+    around: Callable[[Callable[..., Sequence[Array]]], Callable[..., Any]] = field(repr=False)
+
+
+def network(model: Any, example_inputs: Any) -> Network:
+    """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a program, a scope or a graph.
+
+    `example_inputs` are the positional arguments of a module; arrays in order, or by name in a dict, of anything else. Of a program, the
+    arrays of its weights are among them. Raises `NotationError` for anything that is no model.
+    """
+    if isinstance(model, (Program, Scope)):
+        return _of_program(as_program(model), example_inputs)
+    if isinstance(model, Graph):
+        return Network(model, _in_order(model, example_inputs), _plain)
+    if isinstance(model, (str, bytes, os.PathLike)) or type(model).__name__ == "ModelProto":
+        return _of_onnx(model, example_inputs)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return _of_module(model, example_inputs)
+    raise NotationError(f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program")
+
+
+def _plain(run: Callable[..., Sequence[Array]]) -> Callable[..., Any]:
+    """Arrays in order, or by name; a single array for a single output."""
+
+    def call(*arrays: Any) -> Any:
+        results = run(*arrays)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
+
+
+def _in_order(graph: Graph, given: Any) -> list[Array]:
+    names = [t.name for t in graph.inputs]
+    if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
+        return [np.asarray(given[name]) for name in names]
+    arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
+    if len(arrays) != len(names):
+        raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
+    return [np.asarray(array) for array in arrays]
+
+
+def _of_program(program: Program, given: Any) -> Network:
+    names = list(program.inputs)
+    if not isinstance(given, Mapping):
+        given = dict(zip(names, [given] if isinstance(given, np.ndarray) else list(given or ()), strict=False))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ShapeError(f"no example is given for {missing[0]}\n  the program reads {', '.join(names)}")
+    builder = Builder()
+    for name, tensor in program.inputs.items():
+        if is_weight(tensor):
+            builder.weight(name, np.asarray(given[name]))
+        else:
+            builder.input(name, tensor.shape, tensor.dtype)
+    builder.express("program", names, program.outputs, lambda *_: program)
+    graph = builder.graph(program.outputs)
+    return Network(graph, [np.asarray(given[t.name]) for t in graph.inputs], _plain)
+
+
+def _of_onnx(source: Any, given: Any) -> Network:
+    from einalg.frontends.onnx import load
+    from einalg.frontends.onnx.files import read_model
+
+    model = read_model(source)
+    stored = {t.name for t in model.graph.initializer}
+    names = [i.name for i in model.graph.input if i.name not in stored]
+    if not isinstance(given, Mapping):
+        arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
+        if len(arrays) != len(names):
+            raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
+        given = dict(zip(names, arrays))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
+    examples = {name: np.asarray(given[name]) for name in names}
+    return Network(load(model, examples), list(examples.values()), _plain)
+
+
+def _of_module(module: Any, given: Any) -> Network:
+    from einalg.frontends.torch import load_model
+
+    torch = sys.modules["torch"]
+    arguments = (given,) if isinstance(given, torch.Tensor) else tuple(given or ())
+    model = load_model(module, arguments)
+    return Network(model.graph, list(model.arrays(arguments, {})), model.function)

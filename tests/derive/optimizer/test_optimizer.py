@@ -1,0 +1,236 @@
+"""Whole programs: every step keeps the values, equal layers are searched once, and what is not better is not taken."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.derivation import Candidate, derivation
+from derive.optimizer.folding import folded
+from derive.optimizer.layers import layers_of, with_layers
+from derive.optimizer.shaping import shaped
+from derive.search import Budget
+from einalg import ops
+from einalg.errors import NotationError, ShapeError
+from einalg.graph import Builder
+from einalg.program import Program, as_program, statement_tensor
+from einalg.settled import settled
+
+
+def weight(name, *shape):
+    return ea.tensor(name, shape, role="weight")
+
+
+def network(channels=3, space=5, layers=2):
+    """Convolutions of one shape, each with a batch norm and an activation, the last one added to the first."""
+    statements, read = [], ea.tensor("A", (1, channels, space, space))
+
+    def add(name, scope):
+        statements.append((name, scope))
+        return statement_tensor(name, scope)
+
+    for k in range(layers):
+        conv = add(f"C{k}", ops.conv2d(read, weight(f"K{k}", channels, channels, 3, 3), padding=1))
+        normal = add(f"N{k}", ops.batch_norm(conv, *(weight(f"{x}{k}", channels) for x in ("mean", "variance", "gamma", "beta"))))
+        read = add(f"R{k}", ops.relu(normal))
+    add("O", ops.add(read, statement_tensor("R0", dict(statements)["R0"])))
+    return Program(statements, ["O"])
+
+
+def sample(program, seed=0):
+    rng = np.random.default_rng(seed)
+    return {n: np.abs(rng.standard_normal(t.shape)) + 0.1 if "variance" in n else rng.standard_normal(t.shape) for n, t in program.inputs.items()}
+
+
+def assert_same_values(one, two):
+    given = sample(one)
+    read = {name: array for name, array in given.items() if name in two.inputs}
+    np.testing.assert_allclose(ea.evaluate(two, **read), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12)
+
+
+def test_shaping_fuses_what_is_elementwise():
+    program = network()
+    flat, moves = shaped(program)
+    assert_same_values(program, flat)
+    assert len(flat.statements) == 4 and len(moves) > 2  # two convolutions with all that follows, of which the first is read twice
+
+
+def test_shaping_takes_reductions_out_of_their_bodies():
+    program = as_program(ea.parse("O[i] = Max(Sum[j:4](A[i,j]*B[j]) + c[i], 0)", A=(3, 4), B=(4,), c=(3,)))
+    flat, _ = shaped(program)
+    assert_same_values(program, flat)
+    assert type(flat.statements[0][1].body).__name__ == "Reduce" and len(flat.statements) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["T[i] = A[i] + 1\nO[i] = T[i]*T[4-i]", "T[i] = A[i]\nO[i] = T.pad(1)[i+1] + T[i]", "T[i] = A[i]*2\nO[i] = Max[j:5](T[j]) + T[i]"]
+)
+def test_shaping_keeps_what_is_read_at_several_points(text):
+    program = ea.parse(text, A=(5,))
+    assert_same_values(program, shaped(program)[0])
+
+
+def test_factors_of_a_batch_norm_are_in_the_weights():
+    program, _ = shaped(network())
+    flat = folded(program)
+    assert_same_values(program, flat)
+    known = settled(flat.statements)
+    running = [s for name, s in flat.statements if name not in known]
+    assert len(running) == 4 and len(known) == 4  # for each of the two, scaled weights and what is added
+    assert not any(x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta"))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "O[i,j] = T[i,j]*s[i]",  # of a row, which the weights do not have
+        "O[i,j] = T[i,j]*g[j]*T[i,j]",
+        "O[i,j] = Max(T[i,j], 0)*x[j]",  # x is no weight
+    ],
+)
+def test_what_is_no_factor_of_the_weights_stays(after):
+    text = f"T[i,j] += A[i,k]*W[k,j]\n{after}"
+    tensors = dict(A=(3, 4), W=weight("W", 4, 5), s=weight("s", 3), g=weight("g", 5), x=(5,))
+    program = ea.parse(text, **{n: t for n, t in tensors.items() if f"{n}[" in text})
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert flat["O"].body == program["O"].body
+
+
+def test_a_factor_goes_through_sums_and_products():
+    program = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(g[j]*(T[i,j] - m[j])/2 + b[j] + A[i,j], 0)",
+        A=(3, 4), W=weight("W", 4, 4), g=weight("g", 4), m=weight("m", 4), b=weight("b", 4),
+    )  # fmt: skip
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert ea.prove(program, flat).verdict == "proved"
+    assert not any(name == "g" and "W" not in dict(flat.statements)["T"].tensors for name in flat["T"].tensors) and "W" not in flat["T"].tensors
+
+
+def searched(program):
+    layers = layers_of(program)
+    for layer in layers:
+        found = derivation(layer.program, Budget(states=8), None, None, measure=False)
+        layer.candidate = max(found.candidates, key=lambda c: len(c.moves))
+        layer.original = found.original.cost
+    return layers
+
+
+def test_equal_layers_are_one_and_are_put_back():
+    program = folded(shaped(network(channels=8, space=7, layers=3))[0])
+    layers = searched(program)
+    assert [len(layer.names) for layer in layers] == [3] and layers[0].candidate.moves
+    whole = with_layers(program, layers, lambda layer: True)
+    assert_same_values(program, whole)
+    assert len(whole.statements) >= len(program.statements) + 3
+    assert with_layers(program, layers, lambda layer: False) == program
+
+
+def test_layers_that_differ_in_a_constant_or_a_role_are_two():
+    text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] += T[i,k]*V[k,j]\nO[i,j] += U[i,k]*W[k,j]*2"
+    tensors = dict(A=(40, 40), W=weight("W", 40, 40), V=(40, 40))
+    assert len(layers_of(ea.parse(text, **tensors))) == 3
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+
+
+def given_for(program):
+    return {n: a.astype(np.float32) for n, a in sample(program).items()}
+
+
+def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    o = ea.optimize(program, given, seconds=6)
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    (part,) = o.parts.values()
+    assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].candidate is not None
+    assert "C0 (2 times)" in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
+    again = ea.optimize(program, given, seconds=6)
+    (part,) = again.parts.values()
+    assert all(layer.stored for layer in part.layers) and "from the cache" in str(again.report)
+    np.testing.assert_allclose(again(given["A"]), o(given["A"]), rtol=1e-5, atol=1e-5)
+
+
+def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, given, seconds=0)
+    assert "the time is spent" in caplog.text and "it was not searched" in str(o.report)
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
+    def interrupt(layer, number, of):
+        raise KeyboardInterrupt
+
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, given, progress=interrupt)
+    assert "interrupted" in caplog.text
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
+    """As if a proof and the checks of a layer had failed to see it."""
+
+    def wrong(layer, budget, backend):
+        scope = layer.program.result
+        changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
+        layer.candidate = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
+        layer.original = 1.0
+
+    monkeypatch.setattr("derive.optimizer.network.search_layer", wrong)
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, given)
+    assert "deviates" in caplog.text
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def test_opaque_calls_stand_between_programs(own_cache):
+    builder = Builder()
+    builder.input("x", (4, 6), "f32")
+    builder.weight("w", np.arange(18, dtype=np.float32).reshape(6, 3))
+    builder.express("MatMul", ("x", "w"), ("y",), ops.matmul)
+    builder.call("Sort", ("y",), {"z": ((4, 3), "f32")}, lambda y: (np.sort(y, axis=0),), "sorting is no expression")
+    builder.express("Relu", ("z",), ("o",), ops.relu)
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    o = ea.optimize(builder.graph(["o", "y"]), [x], seconds=1)
+    first, second = o(x)
+    product = x @ np.arange(18, dtype=np.float32).reshape(6, 3)
+    np.testing.assert_allclose(second, product, rtol=1e-5)
+    np.testing.assert_allclose(first, np.maximum(np.sort(product, axis=0), 0), rtol=1e-5)
+    assert len(o.parts) == 2 and "Sort: sorting is no expression" in str(o.report)
+
+
+def test_a_module_takes_and_gives_tensors(own_cache):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 25, 4)
+    )
+    module.eval()
+    x = torch.randn(2, 3, 5, 5)
+    o = ea.optimize(module, (x,), seconds=4)
+    with torch.no_grad():
+        torch.testing.assert_close(o(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_no_model():
+    with pytest.raises(NotationError, match="is no model"):
+        ea.optimize(3, [])
+    with pytest.raises(ShapeError, match="no example is given for B"):
+        ea.optimize(ea.parse("O[i] = A[i]*B[i]", A=(3,), B=(3,)), {"A": np.ones(3)})
+    with pytest.raises(ShapeError, match="A has shape"):
+        ea.optimize(ea.parse("O[i] = A[i]", A=(3,)), [np.ones(4)])
