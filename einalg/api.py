@@ -7,6 +7,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from derive import derivation as _derivation
 from derive import optimizer as _optimizer
 from derive import session as _session
@@ -17,7 +19,9 @@ from derive.moves import Move, Rule
 from derive.progress import shown
 from derive.proof import Proof, prove
 from derive.search import Budget
+from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError
+from einalg.graph import Graph
 from einalg.kernel import Kernel
 from einalg.model import network
 from einalg.program import Program, as_program, in_double
@@ -200,6 +204,16 @@ def optimize(
     found = network(model, example_inputs)
     made = _optimizer.optimized(found.graph, found.arrays, _Machine(target), seconds, progress=progress, accuracy=accuracy)
     return Optimized(made, found.around)
+
+
+def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, accuracy: float | None = None) -> Callable[..., Sequence[Any]]:
+    """A graph of a front end as a function of arrays, optimized for arrays that are drawn: what `torch.compile(…, backend="einalg")` runs."""
+    _target(target)
+    _require_device(target)
+    rng = np.random.default_rng(0)
+    drawn = [rng.standard_normal(t.shape) if is_float(t.dtype) else rng.integers(0, 2, t.shape) for t in graph.inputs]
+    arrays = [array.astype(numpy_dtype(t.dtype)) for array, t in zip(drawn, graph.inputs)]
+    return _optimizer.optimized(graph, arrays, _Machine(target), seconds, accuracy=accuracy)
 
 
 def distance(expr: Any, operator: str) -> Distance:
