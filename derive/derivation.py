@@ -17,7 +17,7 @@ from derive.backend import Backend, Runnable
 from derive.cost import CostModel, Measured, Roofline, calibrated, done_once, total
 from derive.exploration import Explored, Plot
 from derive.history import indented, replay
-from derive.matching import distance_to
+from derive.matching import distance_to, grown, named
 from derive.moves import Move, Rule
 from derive.parallel import ordered_map
 from derive.proof import prove
@@ -134,8 +134,9 @@ class Derivation:
     def why_not(self, operator: str) -> str:
         """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""
         lines = []
-        for name, scope in lifted(self.expression).statements:
-            found = distance_to(scope, operator)
+        flat = lifted(self.expression)
+        for name in flat.names:
+            found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
             lines.append(f"{name} is a {operator}" if not found.reasons else f"{name} is not a {operator}:")
             lines += [f"  - {r.text}" for r in found.reasons]
         return "\n".join(lines)
@@ -185,7 +186,7 @@ def _loaded(expression: Program, row: Any, rules: Mapping[str, Rule], backend: B
     programs = replay(expression, moves, rules)
     flat = lifted(programs[-1] if programs else expression)
     error = None if row["error"] is None else float(row["error"])
-    return Candidate(flat, kernels_of(flat), moves, float(row["cost"]), str(row["verdict"]), bool(row["measured"]), error, backend)
+    return Candidate(flat, named(kernels_of(flat)), moves, float(row["cost"]), str(row["verdict"]), bool(row["measured"]), error, backend)
 
 
 def derivation(
@@ -235,7 +236,7 @@ def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:
     turns = []
     for position, candidate in enumerate(ordered):
         made = {k.output for k in candidate.kernels}
-        operators = frozenset((k.op, k.op == EOP or made.isdisjoint(k.inputs)) for k in candidate.kernels)
+        operators = frozenset((EOP if k.is_eop else k.op, k.is_eop or made.isdisjoint(k.inputs)) for k in candidate.kernels)
         turns.append((seen[operators], position, candidate))
         seen[operators] += 1
     return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
@@ -259,7 +260,7 @@ def _proven(start: Program, found: Sequence[Found], backend: Backend | None, sta
         if verdict == "different":
             stats.rejected["not equal to the original"] += 1
         else:
-            kept.append(Candidate(f.program, f.kernels, f.moves, f.estimate, verdict, backend=backend))
+            kept.append(Candidate(f.program, named(f.kernels), f.moves, f.estimate, verdict, backend=backend))
     return kept
 
 

@@ -1,7 +1,7 @@
 """Matching of scopes with library operators, and expression distance (design §7)."""
 
 from derive.matching.distance import Distance, distance, distance_to, nearest
-from derive.matching.groups import Group, groups, named, spellings
+from derive.matching.groups import Group, groups, grown, named, spellings
 from derive.matching.match import match, matches, plausible, reasons, templates
 from derive.matching.profile import profile_of
 from derive.matching.unify import Reason
@@ -13,6 +13,7 @@ __all__ = [
     "distance",
     "distance_to",
     "groups",
+    "grown",
     "match",
     "matches",
     "named",

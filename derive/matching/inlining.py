@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from string import digits
 from typing import Any
 
 import sympy
 
 from derive.rules.traversal_merging import inline
 from einalg.access import Access, Padded
-from einalg.affine import Index, IndexArithmetic, affine
+from einalg.affine import IndexArithmetic
 from einalg.facts import simplify_scope
 from einalg.scope import Reduce, Scope
-from einalg.traverse import accesses, all_scopes, inner_scopes, reductions, substitute
+from einalg.traverse import accesses, all_scopes, inner_scopes
 
 MOST = 64  # inner scopes
 
@@ -29,19 +28,8 @@ def inlined(scope: Scope) -> Scope:
         target = next((inner for inner in inner_scopes(scope) if _is_plain(scope, inner)), None)
         if target is None:
             break
-        scope = Scope(scope.iterators, scope.where, inline(scope, _apart(target)))
+        scope = Scope(scope.iterators, scope.where, inline(scope, target))
     return simplify_scope(scope)
-
-
-def _apart(scope: Scope) -> Scope:
-    """The scope with names for its own indices that none of its reductions has, nor one renamed after these."""
-    stems = {index.name.rstrip(digits) for node in reductions(scope.body) for index in node.indices}
-    stem = "o"
-    while stem in stems:
-        stem += stem
-    names = {it.index: affine(Index(f"{stem}{k}")) for k, it in enumerate(scope.iterators)}
-    iterators = [it._replace(index=names[it.index].as_index()) for it in scope.iterators]
-    return Scope(iterators, tuple(c.substitute(names) for c in scope.where), substitute(scope.body, names))
 
 
 def _is_plain(scope: Scope, inner: Scope) -> bool:

@@ -36,7 +36,7 @@ def merge(scope: Scope, inner: int) -> Scope:
 
 def inline(scope: Scope, target: Scope) -> Any:
     """The body of `scope` with every read of `target` replaced by its body there; reads outside its domain give nothing."""
-    taken = {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}
+    taken = {*scope.indices, *target.indices, *(i for node in reductions(scope.body) for i in node.indices)}
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access) and isinstance(node.tensor, Scope) and node.tensor == target:

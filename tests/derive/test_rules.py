@@ -422,3 +422,11 @@ def test_a_right_rule_of_a_user_passes_and_can_be_applied():
 
     report = check_rule(doubling, examples=30)
     assert report.moves >= 30 and "doubling" in doubling.card()
+
+
+def test_a_sum_that_is_inlined_does_not_take_the_name_of_what_is_outside_it():
+    inner = "(L[u:3, z1:4](Sum[z2:2:4](x[z2-2, u, z1])))"
+    scope = ea.parse(f"O = L[z2:4, y:3](B[z2]*{inner}[y, z2])", B=(4,), x=(2, 3, 4))
+    program = as_program(scope)
+    (move,) = moves(program, [ALL["traversal merging"]])
+    assert ea.prove(program, apply(program, move, ALL)).verdict == "proved"
