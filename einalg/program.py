@@ -172,6 +172,7 @@ def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
 def _check_order(program: Program) -> None:
     known: dict[str, Tensor] = {}
     inputs: dict[str, Tensor] = {}
+    names = set(program.names)
     for name, scope in program.statements:
         for used, tensor in scope.tensors.items():
             if tensor.role != "intermediate":
@@ -179,7 +180,7 @@ def _check_order(program: Program) -> None:
             if tensor.role == "intermediate" and known.get(used) != tensor:
                 why = "before it is assigned" if used not in known else "with another shape or dtype than it has"
                 raise NotationError(f"statement {name} reads {used} {why}")
-            if tensor.role != "intermediate" and used in program.names:
+            if tensor.role != "intermediate" and used in names:
                 raise NotationError(f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them")
         known[name] = statement_tensor(name, scope)
 

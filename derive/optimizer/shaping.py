@@ -25,9 +25,14 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
     """A flat program with a statement for every reduction, and as few as can be for what is computed element by element; and the moves."""
     program, done = parted(program, ALL)
     program = lifted(program)
-    while (move := next(_fusions(program), None)) is not None:
-        program = _fused(program, move)
-        done.append(move)
+    refused: set[Move] = set()
+    while (move := next((m for m in _fusions(program) if m not in refused), None)) is not None:
+        fused = _fused(program, move)
+        if fused is None:
+            refused.add(move)
+        else:
+            program = fused
+            done.append(move)
     return Program(needed(program.statements, program.outputs), program.outputs), done
 
 
@@ -42,36 +47,42 @@ def readers(program: Program, name: str) -> list[str]:
 
 
 def _fusions(program: Program) -> Iterator[Move]:
-    """An element-wise statement whose elements are each read at one point of one other element-wise statement becomes a part of that one.
+    """Statements that become a part of what reads them.
 
-    So does a copy of what is no result of a reduction, wherever it is read.
+    An element-wise statement does, where each of its elements is read at one point of one other element-wise statement; a copy does
+    wherever it is read, so that views and layouts are read where they lie.
     """
     for name, scope in program.statements:
         if name in program.outputs or not is_elementwise(scope):
             continue
         found = readers(program, name)
-        if len(found) == 1 and is_elementwise(program[found[0]]) and _fits(program, name, found[0]):
+        if isinstance(scope.body, Access):
+            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in found)
+        elif len(found) == 1 and is_elementwise(program[found[0]]) and _fits(program, name, found[0]):
             yield Move(NESTING.name, (found[0],), {"producer": name})
 
 
 def _fits(program: Program, name: str, reader: str) -> bool:
+    """Whether each element is read once, and not too many tensors are read then."""
     reads = {a for a in accesses(program[reader].body) if isinstance(a.tensor, Tensor) and a.tensor.name == name}
     if len(reads) != 1 or len({*program[name].tensors, *program[reader].tensors}) > MOST_READS:
         return False
     (read,) = reads
-    if isinstance(program[name].body, Access) and not isinstance(read.base, Padded):
-        return True
     bare = [s.as_index() for s in read.subscripts if s.terms]
     return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare)
 
 
-def _fused(program: Program, move: Move) -> Program:
-    """The producer's body in the place of its reads; the program with the statement as an inner scope where it does not merge."""
+def _fused(program: Program, move: Move) -> Program | None:
+    """The producer's body in the place of its reads; None where that takes conditions or an inner scope."""
     (reader,) = move.path
     nested = apply(program, move, ALL)
     try:
         while inner_scopes(nested[reader]):
             nested = apply(nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), ALL)
     except EinalgError:
-        return lifted(nested)
-    return nested
+        return None
+    return nested if _conditions(nested[reader]) <= _conditions(program[reader]) else None
+
+
+def _conditions(scope: Scope) -> int:
+    return len(scope.where) + sum(len(node.where) for node in reductions(scope.body))
