@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
+from codegen.arguments import loaded
 from codegen.c_printer import c_source, entry_name
 from codegen.compiler import Compiler, find_compiler
 from codegen.ir import Function
@@ -78,8 +79,8 @@ def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]
     library = compiler().with_flags("-fwrapv").load(c_source([kernel for group in kernels for kernel in group]))
     results: list[dict[str, Array]] = []
     position = 0
-    for group, given in zip(kernels, arrays):
-        values: dict[str, Any] = dict(given)
+    for program, group, given in zip(programs, kernels, arrays):
+        values: dict[str, Any] = {**loaded(program.constants, {}), **given}
         for kernel in group:
             values[kernel.output.name] = call(getattr(library, entry_name(position)), kernel, values)
             position += 1
