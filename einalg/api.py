@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -23,12 +25,14 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError
 from einalg.graph import Graph
 from einalg.kernel import Kernel
-from einalg.model import network
+from einalg.model import Network, network
 from einalg.program import Program, as_program, in_double
 
 TARGETS = ("cpu", "cuda")
 _REPEATS = 5  # at least; more until `_SECONDS` are spent
 _SECONDS = 0.1
+_SLOWER = 0.05  # relative difference from which on a framework goes on running its model
+_LOG = logging.getLogger("einalg")
 
 
 class _Machine:
@@ -163,11 +167,28 @@ def derive(
 
 
 class Optimized(_optimizer.Optimized):
-    """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it."""
+    """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it.
 
-    def __init__(self, made: _optimizer.Optimized, around: Callable[..., Any]):
+    `times` are the seconds of a call of the model as its framework runs it, and of the optimized one; the framework goes on running it where
+    it is faster (`is_original`).
+    """
+
+    def __init__(self, made: _optimizer.Optimized, model: Network):
         super().__init__(made.graph, made.parts, made.seconds)
-        self._call = around(super().__call__)
+        call = model.around(super().__call__)
+        self.times: tuple[float, float] | None = None
+        self.is_original = False
+        if model.itself is not None:
+            ways = [partial(model.itself, *model.examples), partial(call, *model.examples)]
+            original, optimized = _Machine().seconds(ways, {})
+            self.times, self.is_original = (original, optimized), optimized > original * (1 + _SLOWER)
+        self._call: Callable[..., Any] = call
+        if self.is_original and model.itself is not None and self.times is not None:
+            _LOG.warning(
+                "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it",
+                *(1e3 * s for s in reversed(self.times)),
+            )
+            self._call = model.itself
 
     def __call__(self, *inputs: Any) -> Any:
         """The model's result: tensors for a torch module, arrays for anything else; `ShapeError` for inputs of another number or shape."""
@@ -188,7 +209,8 @@ def optimize(
     those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module). What the language cannot say
     stays a call of the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
     interrupt keeps what was found until then. `progress(layer, number, of)` is called before each layer. The result deviates from the
-    reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster.
+    reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own
+    program, or the framework that it comes from.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
 
@@ -203,7 +225,7 @@ def optimize(
     _require_device(target)
     found = network(model, example_inputs)
     made = _optimizer.optimized(found.graph, found.arrays, _Machine(target), seconds, progress=progress, accuracy=accuracy)
-    return Optimized(made, found.around)
+    return Optimized(made, found)
 
 
 def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, accuracy: float | None = None) -> Callable[..., Sequence[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +18,21 @@ from einalg.scope import Scope
 from einalg.settled import is_weight
 
 Array = np.ndarray[Any, Any]
+LOG = logging.getLogger("einalg")
 
 
 @dataclass(frozen=True)
 class Network:
-    """A graph, the arrays of its example inputs, and how it is called: `around(run)` is a function like the model was."""
+    """A graph, the arrays of its example inputs, and how it is called: `around(run)` is a function like the model was.
+
+    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call.
+    """
 
     graph: Graph
     arrays: list[Array] = field(repr=False)
     around: Callable[[Callable[..., Sequence[Array]]], Callable[..., Any]] = field(repr=False)
+    itself: Callable[..., Any] | None = field(default=None, repr=False)
+    examples: tuple[Any, ...] = field(default=(), repr=False)
 
 
 def network(model: Any, example_inputs: Any) -> Network:
@@ -103,7 +110,27 @@ def _of_onnx(source: Any, given: Any) -> Network:
     if missing:
         raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
     examples = {name: np.asarray(given[name]) for name in names}
-    return Network(load(model, examples), list(examples.values()), _plain)
+    arrays = list(examples.values())
+    return Network(load(model, examples), arrays, _plain, _by_onnxruntime(model, names), tuple(arrays))
+
+
+def _by_onnxruntime(model: Any, names: Sequence[str]) -> Callable[..., Any] | None:
+    """A session of onnxruntime; None where it is not installed, or cannot run the model."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    except Exception as error:  # whatever it raises, the model is run without it
+        LOG.info("einalg: onnxruntime does not run the model: %s", error)
+        return None
+
+    def call(*arrays: Any) -> Any:
+        results = session.run(None, dict(zip(names, map(np.asarray, arrays))))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
 
 
 def _of_module(module: Any, given: Any) -> Network:
@@ -112,4 +139,9 @@ def _of_module(module: Any, given: Any) -> Network:
     torch = sys.modules["torch"]
     arguments = (given,) if isinstance(given, torch.Tensor) else tuple(given or ())
     model = load_model(module, arguments)
-    return Network(model.graph, list(model.arrays(arguments, {})), model.function)
+
+    def call(*given: Any) -> Any:
+        with torch.no_grad():
+            return module(*given)
+
+    return Network(model.graph, list(model.arrays(arguments, {})), model.function, call, arguments)

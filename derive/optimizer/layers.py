@@ -12,6 +12,7 @@ from derive.backend import Backend
 from derive.cost import operations
 from derive.derivation import Candidate, Derivation, derivation
 from derive.history import replay
+from derive.matching import named
 from derive.moves import Move
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
@@ -104,7 +105,7 @@ def _read(cache: Shelf | None, key: str, program: Program, backend: Backend) -> 
         row = json.loads(content)
         moves = tuple(Move.from_record(m) for m in row["moves"])
         flat = lifted(replay(program, moves)[-1]) if moves else program
-        candidate = Candidate(flat, kernels_of(flat), moves, float(row["cost"]), str(row["verdict"]), True, row["error"], backend)
+        candidate = Candidate(flat, named(kernels_of(flat)), moves, float(row["cost"]), str(row["verdict"]), True, row["error"], backend)
         return candidate, float(row["original"])
     except (ValueError, KeyError, TypeError, EinalgError) as error:
         log.warning("einalg: a derived layer in the cache is damaged (%s); it is searched again", error)

@@ -12,6 +12,7 @@ import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.derivation import NOISE, relative_error, tolerance
+from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, layers_of, search_layer, with_layers
 from derive.optimizer.report import Report
@@ -154,7 +155,7 @@ def _part(
     if times[1] > times[0] * (1 + NOISE):
         log.warning("einalg: a program is not faster than it was (%.3f ms, %.3f ms), and stays as it is", times[1] * 1e3, times[0] * 1e3)
         after, run, times = program, original, [times[0], times[0]]
-    return Part(program, after, layers, tuple(kernels_of(after)), (times[0], times[1]), error, run)
+    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[1]), error, run)
 
 
 def _search(layers: list[Layer], backend: Backend, seconds: float, budget: Budget, progress: Progress | None) -> None:

@@ -227,6 +227,16 @@ def test_a_module_takes_and_gives_tensors(own_cache):
         torch.testing.assert_close(o(x), module(x), rtol=1e-4, atol=1e-5)
 
 
+def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
+    torch = pytest.importorskip("torch")
+    module, x = torch.nn.ReLU().eval(), torch.ones(3)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(module, (x,), seconds=0)
+    assert o.times is not None
+    assert o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
+    assert torch.equal(o(-x), torch.zeros(3))
+
+
 def test_what_is_no_model():
     with pytest.raises(NotationError, match="is no model"):
         ea.optimize(3, [])
