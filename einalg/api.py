@@ -254,6 +254,17 @@ def distance(expr: Any, operator: str) -> Distance:
     return min(distance_to(scope, operator) for scope in spellings(as_program(expr)))
 
 
+def doctor() -> list[Any]:
+    """What this machine has for einalg, as facts with `name`, `found` and `detail`: which one, or what to do without it.
+
+    >>> {fact.name: fact.found for fact in doctor()}["cache"]
+    True
+    """
+    from codegen.doctor import facts
+
+    return facts()
+
+
 __all__ = [
     "Derivation",
     "History",
@@ -266,6 +277,7 @@ __all__ = [
     "check_rule",
     "derive",
     "distance",
+    "doctor",
     "optimize",
     "prove",
     "rule",

@@ -29,8 +29,10 @@ OPTIONAL = (
     "hypothesis",
     "distributed",
     "tqdm",
+    "click",
+    "rich",
 )
-NEEDS_TEST_EXTRA = "einalg.testing"  # its strategies are hypothesis's
+NEEDS_EXTRA = ("einalg.testing", "einalg.cli.")  # strategies are hypothesis's, commands click's
 UNTIL_COMPOSED = set() if (ROOT / "einalg/api.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api"}
 
 TIMED_IMPORT = """
@@ -68,7 +70,7 @@ def test_every_module_imports_without_extras() -> None:
     """What is optional is imported where it is used, so that the core works and documents itself without it."""
     paths = sorted(path.relative_to(ROOT) for package in ("einalg", "derive", "codegen") for path in (ROOT / package).rglob("*.py"))
     names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths if path.name != "__main__.py"]
-    modules = [name for name in names if not name.startswith(NEEDS_TEST_EXTRA)]
+    modules = [name for name in names if not name.startswith(NEEDS_EXTRA)]
     _python(IMPORT_WITHOUT_EXTRAS.format(optional=OPTIONAL, modules=modules))
 
 

@@ -1,0 +1,224 @@
+"""The commands and their options. What a command does stands in the module of its name, which is imported when it runs: `--help` is quick."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from einalg import __version__
+from einalg.cli.arguments import divided, named_values, parsed_shapes
+from einalg.errors import EinalgError
+
+PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
+DIFFERENT, USAGE, INTERRUPTED = 1, 2, 130
+
+EPILOG = """\b
+Exit codes:
+  0    done; for prove: proved or tested equal
+  1    different, or failed
+  2    bad usage: an option, an expression, a shape or a file
+  130  interrupted
+
+\b
+Completions, e.g. in ~/.bashrc (zsh and fish: zsh_source, fish_source):
+  eval "$(_EINALG_COMPLETE=bash_source einalg)"
+"""
+
+
+class _Failure(click.ClickException):
+    """An error of einalg, shown as its message."""
+
+    exit_code = USAGE
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"error: {self.message}", file=file or sys.stderr)
+
+
+def _as_option(message: str) -> str:
+    """A message whose remedy is an argument of `parse`, with the option that is one here.
+
+    >>> _as_option("give its shape: parse(..., Z=(8, 64))")
+    'give its shape: --Z 8,64'
+    """
+    return PARSE_ARGUMENT.sub(lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message)
+
+
+class _Commands(click.Group):
+    """A group that turns the errors of einalg and an interrupt into messages and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EinalgError as error:
+            raise _Failure(_as_option(str(error))) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            raise _Failure(f"{error.filename}: {error.strerror}") from None
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+def _work(command: str) -> Any:
+    """The module that does what a command asks for."""
+    return import_module(f"einalg.cli.{command}")
+
+
+WORDS = {"ignore_unknown_options": True}  # --NAME gives a shape
+
+
+def _texts(*metavars: str) -> Callable[[Any], Any]:
+    """Texts or files, and the shapes and roles of their tensors."""
+    shapes = "[--NAME SHAPE]..."
+
+    def add(function: Any) -> Any:
+        options = [
+            click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar=" ".join([*metavars, shapes])),
+            click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="A shape, for a tensor that is named like an option."),
+            click.option("--weight", "weights", multiple=True, metavar="NAME", help="A tensor whose values are known before run time."),
+        ]
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _given(ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int) -> tuple[list[str], dict[str, Any]]:
+    """So many texts, and the shape and dtype of every tensor that has one."""
+    options = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
+    found, named = divided(words, options)
+    if len(found) != texts:
+        wanted = "one expression" if texts == 1 else f"{texts} expressions"
+        raise click.UsageError(f"give {wanted}, not {len(found)}: a text in quotes, a file, or - for the standard input", ctx)
+    return found, parsed_shapes({**named, **named_values(shapes, "--shape")})
+
+
+def _schema(ctx: click.Context, option: Any, wanted: bool) -> None:
+    if wanted:
+        click.echo(_work("derive").schema_text())
+        ctx.exit()
+
+
+SHAPES = """
+A shape is an option named like its tensor, with an element type where that is not f32: --A 1,64,56,56 --x 8:f64
+"""
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="einalg")
+def cli() -> None:
+    """Tensor expressions rewritten as mathematics, proven equal, and run fast."""
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@click.option("--explain", is_flag=True, help="Show the derivation step by step.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
+@click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file.")
+@click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=20.0, show_default=True, help="Time to search.")
+@click.option("--states", type=click.IntRange(min=0), metavar="NUMBER", default=400, show_default=True, help="States to expand.")
+@click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs of the numerical check.")
+@click.option("--op", "ops", multiple=True, metavar="NAME", help="An operator to look for; all where none is named.")
+@click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
+@click.pass_context
+def derive(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, as_json: bool, save: Path | None, **search: Any) -> None:
+    """Search for equal programs that run faster.
+
+    TEXT is one expression, or a program of several lines.
+
+    \b
+    einalg derive "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --explain
+    """
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    if save is not None and not save.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
+    search["measure"] = not search.pop("no_measure")
+    _work("derive").run(text, tensors, weights, explain, as_json, save, **{**search, "ops": search["ops"] or None})
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("A", "B")
+@click.pass_context
+def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
+    """Are two expressions equal, and where do they differ?
+
+    The exit code is 0 where they are proved or tested equal, 1 where they differ.
+
+    \b
+    einalg prove "O[i] += A[i,j]" "O[i] += A[i,3-j]" --A 5,4
+    """
+    (one, two), tensors = _given(ctx, words, shapes, 2)
+    ctx.exit(0 if _work("prove").run(one, two, tensors, weights) else DIFFERENT)
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@click.option("--latex", "form", flag_value="latex", help="As LaTeX.")
+@click.option("--tree", "form", flag_value="tree", help="As a tree, one node a line.")
+@click.pass_context
+def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, form: str | None) -> None:
+    """Print an expression with all its ranges."""
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    _work("show").run(text, tensors, weights, form or "text")
+
+
+@cli.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An example input.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="The shape of an input that is drawn at random: x=1,3,224,224")
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=300.0, show_default=True, help="Time to search, for all layers.")
+@click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
+@click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: float, target: str, seed: int, as_json: bool) -> None:
+    """Derive, measure and prove every layer of an ONNX model.
+
+    Inputs whose shape the model states need no option. An interrupt prints what was found until then.
+    """
+    files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
+    whole = _work("optimize").run(model, files, known, seconds, target, seed, as_json)
+    ctx.exit(0 if whole else INTERRUPTED)
+
+
+@cli.group()
+def cache() -> None:
+    """Compiled kernels and measurements on disk."""
+
+
+@cache.command("info")
+def cache_info() -> None:
+    """The folder, and the files and sizes of every shelf in it."""
+    _work("cache").info()
+
+
+@cache.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def cache_clear(yes: bool) -> None:
+    """Remove what is kept; everything is made again when it is needed."""
+    _work("cache").clear(yes)
+
+
+@cli.command()
+def doctor() -> None:
+    """What this machine has, and what is missing."""
+    _work("doctor").run()
+
+
+def main() -> None:
+    """The entry point of the command line."""
+    try:
+        cli(prog_name="einalg")
+    except KeyboardInterrupt:  # before a command runs
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,75 @@
+"""Shapes as options that are named like tensors: `--A 1,64,56,56`, `--x 8:f64`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+import click
+
+Shape = tuple[tuple[int, ...], str | None]
+EXAMPLE = "e.g. 1,64,56,56 or 8,8:f64"
+
+
+def divided(words: Sequence[str], options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The texts among words, and the values of `--NAME VALUE` and `--NAME=VALUE`; `options` are suggested for what is neither.
+
+    >>> divided(["O[i] = A[i]", "--A", "4", "--B=5"], [])
+    (['O[i] = A[i]'], {'A': '4', 'B': '5'})
+    """
+    texts, named = [], {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-") or word == "-":
+            texts.append(word)
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        value = value if equals else next(rest, "")
+        if not word.startswith("--") or not name.isidentifier() or not _is_shape(value):
+            raise click.UsageError(_no_option(word.partition("=")[0], value, options))
+        if name in named:
+            raise click.UsageError(f"the shape of {name} is given twice")
+        named[name] = value
+    return texts, named
+
+
+def _is_shape(value: str) -> bool:
+    return re.fullmatch(r"(\(\)|\d+(,\d+)*)(:\w+)?", value) is not None
+
+
+def _no_option(word: str, value: str, options: Sequence[str]) -> str:
+    near = get_close_matches(word, options, 1)
+    if near:
+        return f"there is no option {word}: did you mean {near[0]}?"
+    return f"{word} is no option, and as the shape of a tensor {value!r} is wrong: {EXAMPLE}"
+
+
+def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE` entries of an option by name; the name may hold anything.
+
+    >>> named_values(["x:0=1,3"], "--shape")
+    {'x:0': '1,3'}
+    """
+    found = {}
+    for entry in entries:
+        name, equals, value = entry.rpartition("=")
+        if not equals or not name or not value:
+            raise click.UsageError(f"{option} takes NAME=VALUE, not {entry!r}")
+        found[name] = value
+    return found
+
+
+def parsed_shapes(named: Mapping[str, str]) -> dict[str, Shape]:
+    """Shape and dtype (None where none is named) by name.
+
+    >>> parsed_shapes({"A": "1,64:f16", "s": "()"})
+    {'A': ((1, 64), 'f16'), 's': ((), None)}
+    """
+    found = {}
+    for name, value in named.items():
+        if not _is_shape(value):
+            raise click.UsageError(f"{value!r} is no shape for {name}: {EXAMPLE}")
+        extents, _, dtype = value.partition(":")
+        found[name] = (tuple(int(e) for e in extents.strip("()").split(",") if e), dtype or None)
+    return found

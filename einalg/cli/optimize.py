@@ -1,0 +1,114 @@
+"""`einalg optimize`: an ONNX model made faster, on inputs that are given or drawn."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+
+import einalg as ea
+from einalg.cli.arguments import Shape
+from einalg.cli.output import finite, print_json, say, working
+from einalg.dtypes import numpy_dtype
+from einalg.frontends.onnx.files import read_model
+
+Array = np.ndarray[Any, Any]
+
+
+def run(path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, as_json: bool) -> bool:
+    """Optimize and print the report; False where that was interrupted."""
+    model = read_model(path)
+    arrays = examples(model, files, shapes, np.random.default_rng(seed))
+    with working("optimizing") as tell, _noticed() as interrupts:
+        made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number} of {of}"))
+    if as_json:
+        print_json(record(made))
+    else:
+        say(str(made.report))
+    return not interrupts
+
+
+@contextmanager
+def _noticed() -> Iterator[list[int]]:
+    """The interrupts that came, which raise `KeyboardInterrupt` as ever."""
+    came: list[int] = []
+
+    def notice(number: int, frame: Any) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, notice)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def examples(model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator) -> dict[str, Array]:
+    """An array for every input of an ONNX model: read from its file, or drawn in the shape that is given or that the model states."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    inputs = {entry.name: entry.type.tensor_type for entry in model.graph.input if entry.name not in stored}
+    unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
+    if unknown is not None:
+        raise click.UsageError(f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}")
+    return {name: _read(files[name]) if name in files else _drawn(name, declared, shapes.get(name), rng) for name, declared in inputs.items()}
+
+
+def _read(path: str) -> Array:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise click.UsageError(f"{path} is no array of NumPy: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise click.UsageError(f"{path} holds several arrays: give one .npy file for each input")
+    return array
+
+
+def _drawn(name: str, declared: Any, given: Shape | None, rng: np.random.Generator) -> Array:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    shape, named = given or (_stated(name, declared), None)
+    dtype = np.dtype(numpy_dtype(named) if named else tensor_dtype_to_np_dtype(declared.elem_type))
+    drawn = rng.standard_normal(shape) if dtype.kind == "f" else rng.integers(0, 2, shape)
+    return np.asarray(drawn).astype(dtype)
+
+
+def _stated(name: str, declared: Any) -> tuple[int, ...]:
+    sizes = declared.shape.dim
+    if not declared.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
+        text = ",".join(str(size.dim_value) if size.HasField("dim_value") else size.dim_param or "?" for size in sizes)
+        raise click.UsageError(f"the model leaves the shape of {name} open ({text}): give --shape {name}=1,3,224,224 or --input {name}=FILE.npy")
+    return tuple(size.dim_value for size in sizes)
+
+
+def record(made: Any) -> dict[str, Any]:
+    """What was done, as JSON values: every program with its layers before and after, and what stays a call of the framework."""
+    programs = [
+        {
+            "seconds_before": finite(part.seconds[0]),
+            "seconds_after": finite(part.seconds[1]),
+            "verdict": part.verdict,
+            "error": finite(part.error),
+            "layers": [_layer(layer) for layer in part.layers],
+        }
+        for part in made.parts.values()
+    ]
+    opaque = [{"operator": node.operator, "why": node.why} for node in made.opaque]
+    return {"schema": 1, "einalg": ea.__version__, "seconds": finite(made.seconds), "programs": programs, "opaque": opaque}
+
+
+def _layer(layer: Any) -> dict[str, Any]:
+    found = layer.candidate
+    return {
+        "names": list(layer.names),
+        "text": layer.text,
+        "seconds_before": finite(layer.original),
+        "seconds_after": finite(found.cost) if found else None,
+        "verdict": found.verdict if found else None,
+        "moves": [move.as_record() for move in found.moves] if found else [],
+        "kernels": [kernel.as_record() for kernel in found.kernels] if found else [],
+    }

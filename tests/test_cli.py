@@ -1,0 +1,336 @@
+"""The command line: what it prints, what it exits with, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+import einalg as ea
+from codegen.doctor import facts
+from einalg.cache import Shelf, cache_folder, hashed
+from einalg.cli import app
+from einalg.cli import optimize as optimizing
+from einalg.cli.output import wrapped
+
+ROOT = Path(__file__).resolve().parents[1]
+CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"
+CONV_SHAPES = ["--A", "1,64,56,56", "--K", "64,64,3,3"]
+MATMUL = ["derive", "O[i,j] += A[i,k]*B[k,j]", "--A", "4,5", "--B", "5,3"]
+QUICK = ["--no-measure", "--states", "5"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+
+
+def einalg(*arguments: str, typed: str | None = None) -> Result:
+    return CliRunner().invoke(app.cli, list(arguments), input=typed, prog_name="einalg")
+
+
+def printed(*arguments: str) -> str:
+    result = einalg(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: str) -> str:
+    """The message of a bad use: no traceback, and nothing else is printed."""
+    result = einalg(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "") and isinstance(result.exception, SystemExit), result.output
+    return result.stderr
+
+
+def valid(text: str) -> dict[str, Any]:
+    record = json.loads(text)
+    Draft202012Validator(schema()).validate(record)
+    return record
+
+
+def schema() -> dict[str, Any]:
+    return json.loads(printed("derive", "--schema"))
+
+
+def test_derive_explains_within_80_columns() -> None:
+    text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "conv2d(A, K)" in text and "given\n" in text and "verdict: proved" in text
+    assert "h + r - 1" in " ".join(text.splitlines())
+
+
+def test_derive_json_is_valid() -> None:
+    record = valid(printed(*MATMUL, "--json", "--explain", *QUICK))
+    assert record["expression"]["inputs"]["A"] == {"shape": [4, 5], "dtype": "f32", "role": "input"}
+    assert any(k["op"] == "matmul" for c in record["candidates"] for k in c["kernels"])
+    assert "verdict: proved" in record["explanation"]
+    assert "explanation" not in valid(printed(*MATMUL, "--json", *QUICK))
+
+
+def test_derived_moves_are_valid() -> None:
+    """Moves with arguments of every kind are in the record."""
+    record = valid(printed("derive", "O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", "--A", "8,16", "--K", "3,8", "--json", "--no-measure"))
+    assert any(c["moves"] for c in record["candidates"])
+
+
+def test_schema_refuses_other_records() -> None:
+    record = valid(printed(*MATMUL, "--json", *QUICK))
+    Draft202012Validator.check_schema(schema())
+    for wrong in ({**record, "more": 1}, {**record, "candidates": []}, {k: v for k, v in record.items() if k != "stats"}):
+        assert not Draft202012Validator(schema()).is_valid(wrong)
+
+
+def test_derive_measures() -> None:
+    record = valid(printed(*MATMUL, "--json", "--states", "2"))
+    best = record["candidates"][0]
+    assert best["measured"] and best["seconds"] > 0 and best["error"] <= 1e-4
+
+
+def test_derive_saves(tmp_path: Path) -> None:
+    path = tmp_path / "matmul.json"
+    printed(*MATMUL, "--save", str(path), *QUICK)
+    assert ea.Derivation.load(path).best.verdict == "proved"
+    assert "no folder" in refused(*MATMUL, "--save", str(tmp_path / "none" / "x.json"))
+
+
+def test_derive_looks_for_the_operators_that_are_named() -> None:
+    for op, found in (("matmul", True), ("conv2d", False)):
+        record = valid(printed(*MATMUL, "--op", op, "--json", *QUICK))
+        assert found is any(k["op"] == "matmul" for c in record["candidates"] for k in c["kernels"])
+    assert "nonsense" in refused(*MATMUL, "--op", "nonsense", *QUICK)
+
+
+def test_defaults_are_those_of_the_library() -> None:
+    for command, function in ((app.derive, ea.derive), (app.optimize, ea.optimize)):
+        known = inspect.signature(function).parameters
+        options = {p.name: p.default for p in command.params if isinstance(p, click.Option) and p.name in ("target", "seconds", "states", "seed")}
+        assert {n: known[n].default for n in options if n in known} == {n: d for n, d in options.items() if n in known}
+
+
+def test_expressions_from_files_and_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "sums.ein"
+    path.write_text("# two sums\nT[i] += A[i,j]\ny[i] = T[i]*2\n")
+    text = printed("show", str(path), "--A", "4,5")
+    assert text == einalg("show", "-", "--A=4,5", typed=path.read_text()).output
+    assert text.splitlines()[1].startswith("y[i:4] =")
+
+
+@pytest.mark.parametrize(("form", "part"), [([], "y[i:4] = Sum[j:5](A[i, j])"), (["--latex"], r"\sum"), (["--tree"], "  Sum[j:5]")])
+def test_show(form: list[str], part: str) -> None:
+    assert part in printed("show", "y[i] += A[i,j]", "--A", "4,5", *form)
+
+
+def test_shapes_and_roles() -> None:
+    words = ["derive", "O[i] += seed[i,j]*x[j]", "--x", "5:f64", "--shape", "seed=4,5:f64", "--weight", "x", "--json", *QUICK]
+    inputs = valid(printed(*words))["expression"]["inputs"]
+    assert inputs["seed"] == {"shape": [4, 5], "dtype": "f64", "role": "input"}
+    assert inputs["x"] == {"shape": [5], "dtype": "f64", "role": "weight"}
+
+
+SUM = "O[i] += A[i,j]"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["derive", SUM, "--A", "4,5", "--explian"], "did you mean --explain?"),
+        (["derive", SUM, "--A", "4,x"], "e.g. 1,64,56,56"),
+        (["derive", SUM, "--A"], "e.g. 1,64,56,56"),
+        (["derive", SUM, "--A", "4,5", "--A", "4,5"], "given twice"),
+        (["derive", SUM, "--A", "4,5:f99"], "dtype 'f99' is unknown"),
+        (["derive", SUM, "--A", "4,5", "--B", "4"], "B is no input"),
+        (["derive", SUM, "--A", "4,5", "--weight", "B"], "B is no input"),
+        (["derive", SUM, "--A", "4,5", "--seconds", "-1"], "--seconds"),
+        (["derive", SUM], "give its shape: --A "),
+        (["derive"], "give one expression, not 0"),
+        (["derive", "missing.ein"], "neither an expression nor a file"),
+        (["show", "O[i] = A[i", "--A", "4"], "error: "),
+        (["show", SUM, "--shape", "A"], "NAME=VALUE"),
+        (["prove", SUM, "--A", "4,5"], "give 2 expressions, not 1"),
+        (["optimize", "missing.onnx"], "missing.onnx"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_bad_usage(words: list[str], message: str) -> None:
+    assert message in refused(*words)
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "holds no text" in refused("show", str(path))
+    assert "neither an expression nor a file" in refused("show", str(tmp_path))
+
+
+def test_prove() -> None:
+    """Equal gives 0, different 1 with the region."""
+    assert printed("prove", SUM, "T[i,j] = A[i,j]\nO[i] += T[i,j]", "--A", "4,5").startswith("proved")
+    different = einalg("prove", "O[i] += A[i,j]*x[j]", "O[i] += A[i,j]*x[(j+i//3)%5]", "--A", "4,5", "--x", "5")
+    assert different.exit_code == 1 and different.stdout.startswith("different") and "i = 3" in different.stdout
+
+
+def test_cache(tmp_path: Path) -> None:
+    assert "empty" in printed("cache", "info") and "empty" in printed("cache", "clear")
+    for number in range(3):
+        Shelf("costs", ".json", "costs").store(hashed(str(number)), b"x" * 1000)
+    mine = cache_folder() / "costs" / "00" / "letter.txt"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("not einalg's")
+    assert "costs" in printed("cache", "info") and "2.9 KiB" in printed("cache", "info")
+    assert "nothing was removed" in einalg("cache", "clear", typed="n\n").stdout
+    assert Shelf("costs", ".json", "costs").read(hashed("1")) is not None
+    assert "removed 3 files" in printed("cache", "clear", "--yes")
+    assert Shelf("costs", ".json", "costs").read(hashed("1")) is None
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == [mine]
+
+
+def test_doctor() -> None:
+    text = printed("doctor")
+    assert all(fact.name in text for fact in facts())
+
+
+class Size:
+    """A dimension of an ONNX shape, as protobuf has it."""
+
+    def __init__(self, value: int | str):
+        self.dim_value, self.dim_param = (value, "") if isinstance(value, int) else (0, value)
+
+    def HasField(self, name: str) -> bool:
+        return bool(getattr(self, name))
+
+
+class Declared:
+    """The type of an ONNX input."""
+
+    def __init__(self, *sizes: int | str):
+        self.shape = type("Shape", (), {"dim": [Size(s) for s in sizes]})
+
+    def HasField(self, name: str) -> bool:
+        return True
+
+
+def test_inputs_of_models_that_are_given_or_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", np.arange(3))
+    assert optimizing._read(str(tmp_path / "x.npy")).tolist() == [0, 1, 2]
+    assert optimizing._stated("x", Declared(1, 3)) == (1, 3)
+    with pytest.raises(click.UsageError, match=r"shape of x open \(N,3\): give --shape x="):
+        optimizing._stated("x", Declared("N", 3))
+    for dtype in ("f32", "i64", "bool"):
+        drawn = optimizing._drawn("x", None, ((2, 3), dtype), rng)
+        assert drawn.shape == (2, 3) and drawn.dtype.name.startswith({"f32": "float32", "i64": "int64", "bool": "bool"}[dtype])
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    with pytest.raises(click.UsageError, match="no array of NumPy"):
+        optimizing._read(str(tmp_path / "bad.npy"))
+
+
+def test_record_and_report_of_an_optimization() -> None:
+    program = ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(32, 32), W=ea.tensor("W", (32, 32), role="weight"))
+    made = ea.optimize(program, {"A": np.ones((32, 32)), "W": np.ones((32, 32))}, seconds=1)
+    record = json.loads(json.dumps(optimizing.record(made), allow_nan=False))
+    assert record["programs"][0]["verdict"] == "proved" and record["programs"][0]["layers"]
+
+
+def test_optimize_an_onnx_file(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    h = onnx.helper
+    inputs = [h.make_tensor_value_info("x", 1, ["N", 32])]
+    weight = h.make_tensor("w", 1, [32, 32], np.ones(1024, "f4").tolist())
+    graph = h.make_graph([h.make_node("MatMul", ["x", "w"], ["y"])], "g", inputs, [h.make_tensor_value_info("y", 1, ["N", 32])], [weight])
+    path = str(tmp_path / "m.onnx")
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+    assert "give --shape x=" in refused("optimize", path)
+    assert "no input z" in refused("optimize", path, "--shape", "z=1")
+    np.save(tmp_path / "x.npy", np.ones((32, 32), "f4"))
+    record = json.loads(printed("optimize", path, "--input", f"x={tmp_path / 'x.npy'}", "--json", "--seconds", "1"))
+    assert record["programs"][0]["verdict"] == "proved" and record["opaque"] == []
+    assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1")
+
+
+def test_wrapped_lines_keep_every_word() -> None:
+    line = "    O[n:1] = Sum[c:64, r:3](A.pad(0, 1)[n, h + r - 1]*K[f, c]) + B[n]*C[n, h + r - 1]"
+    for columns in range(24, 90):
+        folded = wrapped(line, columns)
+        assert folded.split() == line.split() and max(map(len, folded.splitlines())) <= columns
+        assert all(part.count("h + r") == part.count("h +") for part in folded.splitlines())
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*words: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ea, "derive", interrupted)
+    result = einalg(*MATMUL)
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
+
+
+MAIN = "from einalg.cli import main; main()"
+
+
+def _started(*words: str, code: str = MAIN) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words], cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_an_interrupted_optimization_says_so() -> None:
+    """The optimizer keeps what it found; the exit code tells."""
+    before = signal.getsignal(signal.SIGINT)
+    with optimizing._noticed() as came, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert came == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is before
+
+
+INTERRUPTED_SOON = """
+import os, signal
+from einalg.cli import main, reading
+reading.text_of = lambda source: os.kill(os.getpid(), signal.SIGINT)
+main()
+"""
+
+
+def test_an_interrupted_process_prints_no_traceback() -> None:
+    process = _started("show", "-", code=INTERRUPTED_SOON)
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out, errors) == (130, "", "interrupted\n")
+
+
+def test_a_process_takes_words_and_gives_its_exit_code() -> None:
+    process = _started("prove", SUM, "O[i] += 2*A[i,j]", "--A", "4,5")
+    out, errors = process.communicate(timeout=30)
+    assert process.returncode == 1 and out.startswith("different: ") and errors == ""
+
+
+def test_completion_knows_commands_and_options() -> None:
+    for words, expected in (("einalg pro", "prove"), ("einalg derive --expl", "--explain")):
+        result = CliRunner().invoke(
+            app.cli, prog_name="einalg", env={"_EINALG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        )
+        assert result.stdout.split(",")[-1].strip() == expected
+
+
+def test_help_is_quick_and_light() -> None:
+    code = "import sys, time; t = time.perf_counter(); from einalg.cli.app import cli\ntry: cli(['--help'])\n"
+    code += "finally: print(time.perf_counter() - t, *sys.modules)"
+    runs = [_started(code=code).communicate(timeout=30)[0] for _ in range(3)]
+    assert "130  interrupted" in runs[0]
+    lines = [run.splitlines()[-1].split() for run in runs]  # seconds and modules
+    assert not {"numpy", "sympy", "islpy", "derive", "codegen", "rich"} & set(lines[0])
+    assert min(float(line[0]) for line in lines) < 0.3
+
+
+def test_without_its_libraries_it_says_what_to_install() -> None:
+    process = _started("--help", code="import sys; sys.modules['rich'] = None\nfrom einalg.cli import main; main()")
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out) == (1, "") and errors == "einalg: the command line needs click and rich: pip install 'einalg[cli]'\n"
