@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.arguments import loaded
 from codegen.c_printer import c_source, entry_name
 from codegen.cuda_lower import lower_cuda
 from codegen.cuda_memory import from_device, to_device
@@ -43,8 +44,8 @@ def run_programs(
     shim, library = Shim(flat, max_grid), compiler().with_flags("-fwrapv").load(c_source([serial(kernel) for kernel in flat]))
     results: list[dict[str, Array]] = []
     position = 0
-    for group, given in zip(kernels, arrays):
-        values: dict[str, Any] = dict(given)
+    for program, group, given in zip(programs, kernels, arrays):
+        values: dict[str, Any] = {**loaded(as_program(program).constants, {}), **given}
         for kernel in group:
             name = kernel.output.name
             found = shim.run(position, values, orders[0])

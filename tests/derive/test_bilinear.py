@@ -158,7 +158,7 @@ def images(draw):
     a = draw(st.sampled_from([f"A.pad(0, {top}, ({left}, 1))[c, h + r - {top}, w + s - {left}]", f"A.pad(0, 2, 2)[c, h - r + 1, w + s - {left}]"]))
     k = draw(st.sampled_from(["K[f, c, r, s]", "K[f, c, s, r]", "K[f, c, r, s]"])).replace("[f, c, s, r]", "[f, c, r, s]")
     text = f"O[f:2, h:{h}, w:{w}] = Sum[r:{r}, s:{s}, c:{c}]({a}*{k})"
-    return ea.parse(text, A=(c, max(1, h + r - 1 - top), max(1, w + s - 1 - left)), K=(2, c, r, s))
+    return ea.parse(text, A=(c, max(1, h + r - 1 - top, h - 1), max(1, w + s - 1 - left)), K=(2, c, r, s))
 
 
 def winograd(program, *, tiles=(2, 2), axes=(("h", "r"), ("w", "s"))):
