@@ -1,10 +1,13 @@
-"""What libraries make of a case: torch in its forms, ONNX Runtime and OpenVINO, weights known ahead for everybody."""
+"""What libraries make of a case or a torch module: torch in its forms, ONNX Runtime and OpenVINO, weights known ahead for everybody."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,9 @@ from derive.matching import match
 from einalg.program import Program
 
 Call = Callable[[], Any]
+Made = tuple[Call, Callable[[Any], list[Array]]]  # a call, and what makes arrays of what it returns
+Maker = Callable[[], Made]
+Tensors = tuple[Any, ...]
 PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "onnx": "onnx", "openvino": "openvino"}
 
 
@@ -27,34 +33,55 @@ def missing() -> list[str]:
 def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
     """Each library's name, its call, and the result of it in the expression's layout; what cannot run a case is left out, and `without`."""
     given = case.given(arrays)
-    makers: list[tuple[str, Callable[[], tuple[Call, Callable[[Any], Array]]]]] = [("numpy", lambda: _numpy(case, arrays))]
+    makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
-        makers += [(name, lambda make=make: (make(case, given), _array)) for name, make in TORCH.items()]
-        makers += [("openvino", lambda: _openvino(case, given, threads))] if find_spec("openvino") else []
-    if find_spec("onnxruntime") and find_spec("onnx") and case.onnx:
-        makers.append(("onnxruntime", lambda: _onnxruntime(case, given, threads)))
-    for name, make in makers:
+        makers |= of_module(*_module(case, given), threads)
+    if case.onnx:
+        makers["onnxruntime"] = lambda: session(_node(case, given), {n: a for n, a in given.items() if n not in case.weights}, threads)
+    left_out: dict[str, str] = {}
+    for name, call, read in running(makers, without, left_out):
+        through = case.result if name != "numpy" else _unchanged
+        yield name, call, lambda read=read, through=through: through(read()[0])
+    for name, reason in left_out.items():
+        logging.getLogger("einalg").info("bench: %s does not run %s: %s", name, case.name, reason)
+
+
+def running(makers: Mapping[str, Maker], without: Sequence[str], left_out: dict[str, str]) -> Iterator[tuple[str, Call, Callable[[], list[Array]]]]:
+    """What can be made and runs once: its name, its call and the results; why the others do not is told in `left_out`."""
+    for name, make in makers.items():
         if name in without or name.split(",")[0] in without:
             continue
         try:
             call, read = make()
             call()
         except Exception as error:  # whatever a library raises
-            logging.getLogger("einalg").info("bench: %s does not run %s: %s", name, case.name, error)
+            left_out[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
             continue
-        through = case.result if name != "numpy" else _unchanged
-        yield name, call, lambda call=call, read=read, through=through: through(read(call()))
+        yield name, call, lambda call=call, read=read: read(call())
+
+
+def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
+    """The libraries that run a torch module on such inputs, but for ONNX Runtime."""
+    ways: dict[str, Callable[[], Call]] = {
+        "torch": lambda: eager(module, inputs),
+        "torch, channels last": lambda: eager(*channels_last(module, inputs)),
+        "torch, frozen": lambda: frozen(module, inputs),
+        "torch.compile": lambda: compiled(module, inputs),
+    }
+    makers: dict[str, Maker] = {name: lambda make=make: (make(), arrays_of) for name, make in ways.items()}
+    return {**makers, "openvino": lambda: request(module, inputs, threads)}
 
 
 def _unchanged(array: Array) -> Array:
     return array
 
 
-def _array(tensor: Any) -> Array:
-    return np.asarray(tensor)
+def arrays_of(results: Any) -> list[Array]:
+    """One tensor, or several, as arrays."""
+    return [np.asarray(tensor) for tensor in (results if isinstance(results, (list, tuple)) else [results])]
 
 
-def _numpy(case: Case, arrays: Arrays) -> tuple[Call, Callable[[Any], Array]]:
+def _numpy(case: Case, arrays: Arrays) -> Made:
     if isinstance(case.expression, Program):
         raise NotImplementedError("a program of several statements")
     kernel = match(case.expression, "O")
@@ -63,39 +90,31 @@ def _numpy(case: Case, arrays: Arrays) -> tuple[Call, Callable[[Any], Array]]:
     if run is None:
         raise NotImplementedError("no operator of NumPy")
     buffers: Buffers = {**arrays, "O": np.empty(case.expression.shape, np.float32)}
-    return lambda: run(buffers), lambda _: buffers["O"]
+    return lambda: run(buffers), lambda _: [buffers["O"]]
 
 
 # torch.
 
 
-def _module(case: Case, given: Arrays, last: bool = False) -> tuple[Any, tuple[Any, ...]]:
+def _module(case: Case, given: Arrays) -> tuple[Any, Tensors]:
     """A module with the weights as parameters, and its inputs."""
     import torch
-
-    form = torch.channels_last if last else torch.contiguous_format
-
-    def tensor(array: Array) -> Any:
-        found = torch.from_numpy(array.copy())
-        return found.contiguous(memory_format=form) if found.ndim == 4 else found
 
     class Module(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             for name in case.weights:
-                setattr(self, name, torch.nn.Parameter(tensor(given[name]), requires_grad=False))
+                setattr(self, name, torch.nn.Parameter(torch.from_numpy(given[name].copy()).contiguous(), requires_grad=False))
 
         def forward(self, *inputs: Any) -> Any:
             names = [name for name in given if name not in case.weights]
             return case.torch(torch, **dict(zip(names, inputs)), **{name: getattr(self, name) for name in case.weights})
 
-    return Module().eval(), tuple(tensor(array) for name, array in given.items() if name not in case.weights)
+    return Module().eval(), tuple(torch.from_numpy(array.copy()).contiguous() for name, array in given.items() if name not in case.weights)
 
 
-def _eager(case: Case, given: Arrays, last: bool = False) -> Call:
+def eager(module: Any, inputs: Tensors) -> Call:
     import torch
-
-    module, inputs = _module(case, given, last)
 
     def call() -> Any:
         with torch.inference_mode():
@@ -104,52 +123,43 @@ def _eager(case: Case, given: Arrays, last: bool = False) -> Call:
     return call
 
 
-def _channels_last(case: Case, given: Arrays) -> Call:
-    if not any(array.ndim == 4 for array in given.values()):
-        raise NotImplementedError("no images")
-    return _eager(case, given, True)
-
-
-def _frozen(case: Case, given: Arrays) -> Call:
+def channels_last(module: Any, inputs: Tensors) -> tuple[Any, Tensors]:
+    """A copy of the module, and the inputs, with the channels of images and filters last."""
     import torch
 
-    module, inputs = _module(case, given)
+    if not any(tensor.ndim == 4 for tensor in (*module.parameters(), *inputs)):
+        raise NotImplementedError("no images")
+    form = torch.channels_last
+    return deepcopy(module).to(memory_format=form), tuple(x.contiguous(memory_format=form) if x.ndim == 4 else x for x in inputs)
+
+
+def frozen(module: Any, inputs: Tensors) -> Call:
+    import torch
+
     with torch.no_grad():
-        frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(module, inputs)))
-
-    def call() -> Any:
-        with torch.inference_mode():
-            return frozen(*inputs)
-
+        traced = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(module, inputs)))
+    call = eager(traced, inputs)
     call()  # compiles
     return call
 
 
-def _compiled(case: Case, given: Arrays) -> Call:
+def compiled(module: Any, inputs: Tensors) -> Call:
     import torch
     from torch._inductor import config
 
     config.freezing = True  # in a process of its own
-    module, inputs = _module(case, given)
-    compiled = torch.compile(module)
-
-    def call() -> Any:
-        with torch.inference_mode():
-            return compiled(*inputs)
-
+    torch.compiler.reset()  # modules of one class would meet the limit of recompilations, from which on nothing is compiled
+    call = eager(torch.compile(module), inputs)
     call()  # compiles
     return call
-
-
-TORCH = {"torch": _eager, "torch, channels last": _channels_last, "torch, frozen": _frozen, "torch.compile": _compiled}
 
 
 # Other runtimes.
 
 
-def _onnxruntime(case: Case, given: Arrays, threads: int) -> tuple[Call, Callable[[Any], Array]]:
+def _node(case: Case, given: Arrays) -> bytes:
+    """A case that is one ONNX operator as a model, with its weights."""
     import onnx
-    import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
     assert case.onnx is not None
@@ -162,38 +172,57 @@ def _onnxruntime(case: Case, given: Arrays, threads: int) -> tuple[Call, Callabl
     model = helper.make_model(helper.make_graph([node], "case", values, [out], stored), opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def exported(module: Any, inputs: Tensors) -> tuple[bytes, Arrays]:
+    """A torch module as an ONNX model, and its inputs by name."""
+    import torch
+
+    names = [f"input{number}" for number in range(len(inputs))]
+    with torch.no_grad(), TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        torch.onnx.export(module, inputs, path, input_names=names, opset_version=17, dynamo=False)
+        return path.read_bytes(), {name: x.numpy() for name, x in zip(names, inputs)}
+
+
+def session(model: bytes, inputs: Arrays, threads: int) -> Made:
+    """An ONNX model in ONNX Runtime, whose inputs and outputs stay where they are."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
+    runtime = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = runtime.io_binding()
     kept: Sequence[Any] = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in inputs.values()]
     for name, value in zip(inputs, kept):
         binding.bind_ortvalue_input(name, value)
-    binding.bind_output("result")
+    for output in runtime.get_outputs():
+        binding.bind_output(output.name)
 
     def call() -> Any:
-        session.run_with_iobinding(binding)
+        runtime.run_with_iobinding(binding)
         return kept  # the inputs must live as long as the binding
 
-    return call, lambda _: binding.copy_outputs_to_cpu()[0]
+    return call, lambda _: binding.copy_outputs_to_cpu()
 
 
-def _openvino(case: Case, given: Arrays, threads: int) -> tuple[Call, Callable[[Any], Array]]:
+def request(module: Any, inputs: Tensors, threads: int) -> Made:
+    """A torch module in OpenVINO, as a request that reads the memory of the inputs."""
     import openvino
 
-    module, inputs = _module(case, given)
     model = openvino.convert_model(module, example_input=inputs)
     settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     for place, value in zip(model.inputs, inputs):
         place.get_node().set_partial_shape(openvino.PartialShape(list(value.shape)))
     model.validate_nodes_and_infer_types()
-    request = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
+    asked = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
     for number, value in enumerate(inputs):
-        request.set_input_tensor(number, openvino.Tensor(value.numpy(), shared_memory=True))
+        asked.set_input_tensor(number, openvino.Tensor(value.numpy(), shared_memory=True))
 
     def call() -> Any:
-        request.infer()
-        return request, inputs  # whose memory the request reads
+        asked.infer()
+        return asked, inputs  # whose memory the request reads
 
-    return call, lambda made: made[0].get_output_tensor(0).data.copy()
+    return call, lambda _: [asked.get_output_tensor(number).data.copy() for number in range(len(model.outputs))]

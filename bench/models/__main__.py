@@ -1,0 +1,123 @@
+"""How fast whole networks run, optimized, beside torch, torch.compile, ONNX Runtime and OpenVINO.
+
+python -m bench.models [--only NAME ...] [--batch 1,16] [--threads 1,2] [--seconds S] [--small] [--without LIBRARY] [--json PATH]
+
+Every row is measured in a process of its own, whose libraries are loaded with so many threads: the network is optimized, runs alternate
+between all ways in the same minutes, and medians are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many
+times faster the optimized network is; `error` is the largest deviation from torch in double precision, relative to the largest
+element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
+from the cache. A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bench
+from bench.kernels import THREADS
+from bench.models import MODELS
+from bench.models.measuring import OURS, measured, row
+from bench.rivals import missing
+
+RESULTS = Path(__file__).parents[1] / "results" / "models.json"
+LONGEST = 160  # characters of a remark
+Rows = list[dict[str, Any]]
+Key = tuple[str, int, int]
+
+
+def numbers(text: str) -> list[int]:
+    """Counts separated by commas.
+
+    >>> numbers("1,16")
+    [1, 16]
+    """
+    found = [int(word) for word in text.split(",")]
+    if min(found) < 1:
+        raise argparse.ArgumentTypeError(f"counts are from 1, not {text}")
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    made = bench.options("How fast do whole networks run, optimized, beside the best of the libraries?")
+    made.add_argument("--only", nargs="+", choices=list(MODELS), metavar="NAME", help=f"of {', '.join(MODELS)}")
+    made.add_argument("--batch", type=numbers, default=[1, 16], help="sizes of the batch, separated by commas (default: 1,16)")
+    made.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads, separated by commas (default: 1,2)")
+    made.add_argument("--seconds", type=float, default=300.0, metavar="S", help="for each search (default: 300)")
+    made.add_argument("--small", action="store_true", help="sizes for a quick test")
+    made.add_argument("--without", default="", metavar="LIBRARY", help="leave these out: names of libraries, separated by commas")
+    made.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    return made
+
+
+def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool) -> dict[str, Any]:
+    """A row; where the process ends before it is there, the row tells that."""
+    name, batch, threads = key
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "row.json"
+        options = ["--only", name, "--batch", str(batch), "--threads", str(threads), "--seconds", str(seconds), "--worker", str(path)]
+        options += ["--without", ",".join(without), *(["--small"] if small else [])]
+        environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
+        command = [sys.executable, "-m", "bench.models", *options]
+        ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        lines = ended.stdout.strip().splitlines()
+        if path.is_file():
+            found = json.loads(path.read_text())
+        else:
+            found = row(key, {}, {}, {"failed": f"ended with {ended.returncode}: {lines[-1] if lines else 'nothing is told'}"}, {})
+    found["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
+    return found
+
+
+def work(chosen: argparse.Namespace) -> None:
+    """The row of one network in this process, written to a file."""
+    without = [name for name in chosen.without.split(",") if name]
+    found = measured(chosen.only[0], chosen.batch[0], chosen.threads[0], chosen.seconds, without, chosen.small)
+    chosen.worker.write_text(json.dumps(found))
+
+
+def shown(rows: Rows) -> str:
+    """The table, and below it why a library has no figure and what einalg warns of, with the rows where it is so."""
+    names = [OURS, *sorted({way for found in rows for way in found["ms"]} - {OURS})]
+    remarks: dict[str, list[str]] = {}
+    for found in rows:
+        more = found["more"]
+        for remark in [*(f"without {way}: {reason}" for way, reason in more["left out"].items()), *more["warnings"]]:
+            remarks.setdefault(remark[:LONGEST], []).append(f"{found['model']} {found['batch']}/{found['threads']}")
+    told = (f"{remark} ({', '.join(dict.fromkeys(where))})" for remark, where in remarks.items())
+    return "\n".join([bench.table(_line(found, names) for found in rows), "", *told]).rstrip()
+
+
+def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    line = {name: found[name] for name in ("model", "batch", "threads")}
+    line |= {f"{name} ms": found["ms"].get(name, "") for name in names}
+    return line | {name: value for name, value in found.items() if name not in (*line, "ms", "more")}
+
+
+def main() -> None:
+    chosen = parser().parse_args()
+    if chosen.worker:
+        return work(chosen)
+    without = [name for name in chosen.without.split(",") if name]
+    whole = not (chosen.only or without or chosen.small)
+    path, rows = chosen.json or (RESULTS if whole else None), []
+    told = {"machine": bench.machine(), "not installed": missing(), "left out": without, "seconds": chosen.seconds, "small": chosen.small}
+    for threads in chosen.threads:
+        for batch in chosen.batch:
+            for name in chosen.only or MODELS:
+                rows.append(in_own_process((name, batch, threads), chosen.seconds, without, chosen.small))
+                print(shown(rows[-1:]).splitlines()[1], file=sys.stderr, flush=True)
+                if path:  # an interrupt keeps what was measured until then
+                    path.write_text(json.dumps({**told, "models": rows}, indent=2) + "\n")
+    print(shown(rows))
+
+
+if __name__ == "__main__":
+    main()

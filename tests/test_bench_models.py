@@ -1,0 +1,75 @@
+"""The command that compares whole networks: its rows and its file, at small sizes, and what it makes of failures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from bench.models import SMALL, __main__, measuring  # noqa: E402
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.models", *options])
+    __main__.main()
+
+
+def test_two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "models.json"
+    quick = ["--small", "--seconds", "2", "--without", "torch.compile", "--batch", "2", "--threads", "1"]
+    run(monkeypatch, "--only", "mmoe", "longformer_d4", *quick, "--json", str(path))
+    told = json.loads(path.read_text())
+    assert told["machine"]["processor"] and told["left out"] == ["torch.compile"]
+    rows = told["models"]
+    assert [(row["model"], row["batch"], row["threads"]) for row in rows] == [("mmoe", 2, 1), ("longformer_d4", 2, 1)]
+    printed = capsys.readouterr().out
+    for row in rows:
+        assert not row["failed"] and row["model"] in printed
+        assert {"einalg", "torch", "torch, frozen"} <= set(row["ms"]) and "torch.compile" not in row["ms"]
+        assert all(spent > 0 for spent in row["ms"].values())
+        assert max(row["more"]["errors"].values()) < 1e-4 and row["error"] == row["more"]["errors"]["einalg"]
+        assert row["best"] in row["ms"] and row["ratio"] == row["ms"][row["best"]] / row["ms"]["einalg"]
+        assert row["peak MB"] > 10 and row["searched"] + row["cached"] <= row["layers"]
+        assert row["more"]["left out"]["torch, channels last"] == "no images"
+
+
+def test_what_fails_is_told_and_libraries_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError("no such luck\nat all")
+
+    monkeypatch.setattr(measuring, "optimized", broken)
+    found = measuring.measured("mmoe", 1, 1, 0.0, ("torch.compile", "openvino", "onnxruntime"), small=True)
+    assert found["failed"] == "ValueError: no such luck" and found["ratio"] == ""
+    assert "torch" in found["ms"] and "einalg" not in found["ms"]
+    found["more"]["warnings"] = []
+    assert "no such luck" in __main__.shown([found])
+
+
+def test_a_process_that_ends_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    found = __main__.in_own_process(("mmoe", 1, 1), 0.0, (), True)
+    assert found["failed"] == "ended with 1: nothing is told" and "mmoe" in __main__.shown([found])
+
+
+def test_other_values_do_not_count() -> None:
+    times, errors = {"einalg": 1.0, "torch": 2.0, "other": 0.1}, {"einalg": 0.0, "torch": 0.0, "other": float("nan")}
+    found = measuring.row(("m", 1, 1), times, errors, {"failed": ""}, {})
+    assert found["best"] == "torch" and found["ratio"] == 2.0
+    wrong = measuring.row(("m", 1, 1), times, {**errors, "einalg": 0.5}, {"failed": ""}, {})
+    assert wrong["failed"] == "other values: error 5.0e-01" and wrong["ratio"] == ""
+
+
+@pytest.mark.parametrize("name", ["dcgan", "lstm"])
+def test_exact_result_is_that_of_the_whole_batch(name: str) -> None:
+    module, inputs = SMALL[name](3)
+    (found,) = measuring.exact(module, inputs)
+    assert found.dtype == np.float64
+    assert measuring.relative(module(*inputs).numpy(), found) < 1e-5
+    assert measuring.relative(found + 0.1 * np.abs(found).max(), found) == pytest.approx(0.1)
