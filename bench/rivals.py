@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +29,11 @@ PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "onnx": "onnx", "ope
 def missing() -> list[str]:
     """The packages that are not installed here, whose columns are left out."""
     return [name for name, module in PACKAGES.items() if find_spec(module) is None]
+
+
+def versions() -> dict[str, str]:
+    """Those of the packages that are installed here."""
+    return {name: version(name) for name, module in PACKAGES.items() if find_spec(module)}
 
 
 def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()) -> Iterator[tuple[str, Call, Callable[[], Array]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from bench.models import SMALL, __main__, measuring  # noqa: E402
+from bench.models.sequences import longformer  # noqa: E402
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
@@ -26,7 +28,7 @@ def test_two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     quick = ["--small", "--seconds", "2", "--without", "torch.compile", "--batch", "2", "--threads", "1"]
     run(monkeypatch, "--only", "mmoe", "longformer_d4", *quick, "--json", str(path))
     told = json.loads(path.read_text())
-    assert told["machine"]["processor"] and told["left out"] == ["torch.compile"]
+    assert told["machine"]["processor"] and told["machine"]["torch"] == torch.__version__ and told["left out"] == ["torch.compile"]
     rows = told["models"]
     assert [(row["model"], row["batch"], row["threads"]) for row in rows] == [("mmoe", 2, 1), ("longformer_d4", 2, 1)]
     printed = capsys.readouterr().out
@@ -56,6 +58,19 @@ def test_a_process_that_ends_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = __main__.in_own_process(("mmoe", 1, 1), 0.0, (), True)
     assert found["failed"] == "ended with 1: nothing is told" and "mmoe" in __main__.shown([found])
+
+
+def test_libraries_compute_a_longformer_layer_by_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: dict[str, Any] = dict(dilation=2, rows=24, heads=2, depth=5, width=3)
+    given: list[str] = []
+    monkeypatch.setitem(measuring.MODELS, "longformer_d4", partial(longformer, **sizes))
+    monkeypatch.setitem(measuring.TILED, "longformer_d4", partial(longformer, tiled=True, **sizes))
+    monkeypatch.setattr(measuring, "SECONDS", 0.0)
+    monkeypatch.setattr(measuring, "of_module", lambda module, *_: given.append(type(module).__name__) or {})
+    monkeypatch.setattr(measuring, "optimized", lambda module, inputs, _: (lambda: module(*inputs), {"failed": type(module).__name__}))
+    found = measuring.measured("longformer_d4", 2, 1, 0.0, ("onnxruntime",))
+    assert given == ["TiledAttention"] and found["failed"] == "BandedAttention"
+    assert found["error"] < 1e-5 and found["best"] == ""
 
 
 def test_other_values_do_not_count() -> None:

@@ -25,7 +25,7 @@ import bench
 from bench.kernels import THREADS
 from bench.models import MODELS
 from bench.models.measuring import OURS, measured, row
-from bench.rivals import missing
+from bench.rivals import missing, versions
 
 RESULTS = Path(__file__).parents[1] / "results" / "models.json"
 LONGEST = 160  # characters of a remark
@@ -108,7 +108,8 @@ def main() -> None:
     without = [name for name in chosen.without.split(",") if name]
     whole = not (chosen.only or without or chosen.small)
     path, rows = chosen.json or (RESULTS if whole else None), []
-    told = {"machine": bench.machine(), "not installed": missing(), "left out": without, "seconds": chosen.seconds, "small": chosen.small}
+    told = {"machine": {**bench.machine(), **versions()}, "not installed": missing(), "left out": without}
+    told |= {"seconds": chosen.seconds, "small": chosen.small}
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
