@@ -73,17 +73,24 @@ def _alone(scope: Scope, known: frozenset[str]) -> Program:
     return Program([("O", substitute_tensors(scope, given))])
 
 
-def search_layer(layer: Layer, budget: Budget, backend: Backend, cache: Shelf | None = LAYERS) -> None:
-    """Find the best candidate of a layer, or read what was found before on such a machine."""
-    key = hashed("layer", str(VERSION), layer.text, str(layer.program.inputs), backend.identity())
-    kept = _read(cache, key, layer.program, backend)
+def known_layer(layer: Layer, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
+    """Whether the best candidate of a layer was found before on such a machine; it is then the layer's."""
+    kept = _read(cache, _key(layer, backend), layer.program, backend)
     if kept is not None:
         layer.candidate, layer.original, layer.stored = *kept, True
-        return
+    return layer.stored
+
+
+def search_layer(layer: Layer, budget: Budget, backend: Backend, cache: Shelf | None = LAYERS) -> None:
+    """Find the best candidate of a layer, and keep it."""
     found = derivation(layer.program, budget, None, backend)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
     if cache is not None and found.best.measured:
-        cache.replace(key, json.dumps(_record(found)).encode())
+        cache.replace(_key(layer, backend), json.dumps(_record(found)).encode())
+
+
+def _key(layer: Layer, backend: Backend) -> str:
+    return hashed("layer", str(VERSION), layer.text, str(layer.program.inputs), backend.identity())
 
 
 def _record(found: Derivation) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from derive.backend import Backend, Runnable
 from derive.derivation import NOISE, relative_error, tolerance
 from derive.matching import named
 from derive.optimizer.folding import folded
-from derive.optimizer.layers import Layer, layers_of, search_layer, with_layers
+from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.report import Report
 from derive.optimizer.shaping import shaped
 from derive.rules.spelling import lifted
@@ -57,6 +57,8 @@ class Optimized:
 
     def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float):
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+        programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
+        self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
 
     @property
     def report(self) -> Report:
@@ -70,13 +72,11 @@ class Optimized:
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""
-        runs = {id(node.program): self.parts[k].run for k, node in enumerate(self.graph.nodes) if isinstance(node, Expressed)}
 
         def compute(program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
-            run = runs[id(program)]
+            run, read = self._runs[id(program)]
             assert run is not None
-            given = {name: values[name] for name in program.inputs if name not in self.graph.weights}
-            result = run(**given)
+            result = run(**{name: values[name] for name in read})
             return result if isinstance(result, dict) else {program.outputs[0]: result}
 
         return self.graph.run(arrays, compute)
@@ -135,40 +135,44 @@ def _part(
     layers = layers_of(ready)
     _search(layers, backend, seconds, budget, progress)
     original = _compiled(program, backend, weights)
-    best: tuple[Program, Runnable, float] | None = None
+    ways = [(program, original, relative_error(expected, original(**given), program))]
     allowed = tolerance(program) if accuracy is None else accuracy
-    for after in (with_layers(ready, layers, _is_better), ready):
+    for after in dict.fromkeys((ready, with_layers(ready, layers, _is_better))):
         try:
             run = _compiled(after, backend, weights)
-        except CodegenError as error:
-            log.warning("einalg: an optimized program does not compile, and is simplified: %s", error)
+        except CodegenError as failure:
+            log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
             continue
         error = relative_error(expected, run(**given), program)
         if error <= allowed:
-            best = after, run, error
-            break
-        log.warning("einalg: an optimized program deviates by %.1e, and is simplified", error)
-    if best is None:
-        best = program, original, relative_error(expected, original(**given), program)
-    after, run, error = best
-    times = backend.seconds([original, run], given)
-    if times[1] > times[0] * (1 + NOISE):
-        log.warning("einalg: a program is not faster than it was (%.3f ms, %.3f ms), and stays as it is", times[1] * 1e3, times[0] * 1e3)
-        after, run, times = program, original, [times[0], times[0]]
-    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[1]), error, run)
+            ways.append((after, run, error))
+        else:
+            log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
+    times = backend.seconds([run for _, run, _ in ways], given)
+    best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
+    after, run, error = ways[best]
+    if after is not program or len(ways) == 1:
+        unused = after is ready
+    else:
+        log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
+        unused = True
+    if unused:
+        layers = [replace(layer, candidate=None) for layer in layers]
+    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, run)
 
 
 def _search(layers: list[Layer], backend: Backend, seconds: float, budget: Budget, progress: Progress | None) -> None:
-    """Search the layers, those with most work first, within some seconds."""
+    """Search the layers that were not searched before, those with most work first, within some seconds."""
     ends = time.perf_counter() + seconds
+    unknown = [layer for layer in layers if not known_layer(layer, backend)]
     try:
-        for number, layer in enumerate(layers):
+        for number, layer in enumerate(unknown):
             left = ends - time.perf_counter()
             if left <= 0:
-                log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(layers) - number, len(layers))
+                log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(unknown) - number, len(layers))
                 break
             if progress:
-                progress(layer, number, len(layers))
+                progress(layer, number, len(unknown))
             own = Budget(budget.depth, budget.states, min(budget.seconds, max(1.0, SHARE * left)), budget.candidates, budget.patience, budget.bytes)
             try:
                 search_layer(layer, own, backend)

@@ -51,7 +51,7 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
     times = f"{len(layer.names)} times" if len(layer.names) > 1 else "once"
     yield f"{layer.names[0]} ({times}): {layer.text}"
     if layer.candidate is None or layer.original is None:
-        yield "  stays as it is: it was not searched"
+        yield f"  stays as it is: {'what was found for it is not faster in the whole' if layer.states or layer.stored else 'it was not searched'}"
         return
     for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
         yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"

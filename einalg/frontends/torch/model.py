@@ -168,7 +168,8 @@ def _structured(program: Any, graph: Graph, names: Sequence[str | None]) -> Call
 
     leaves = _output_leaves(program.graph)
     rebuild = _rebuilder(leaves, names, graph)
-    return lambda arrays: tree_unflatten(rebuild(arrays), program.call_spec.out_spec)
+    spec = program.call_spec.out_spec  # torch makes it anew each time
+    return lambda arrays: tree_unflatten(rebuild(arrays), spec)
 
 
 def _rebuilder(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> Callable[[Arrays], list[Any]]:
