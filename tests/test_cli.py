@@ -295,6 +295,7 @@ def test_an_interrupted_optimization_says_so() -> None:
 INTERRUPTED_SOON = """
 import os, signal
 from einalg.cli import main, reading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process that was started in the background does not have
 reading.text_of = lambda source: os.kill(os.getpid(), signal.SIGINT)
 main()
 """
