@@ -29,10 +29,24 @@ def reduction_at(scope: Scope, position: Any) -> Reduce:
 
 
 def around(scope: Scope, node: Reduce) -> tuple[tuple[Range, ...], tuple[Constraint, ...]]:
-    """The iterators and the conditions under which a reduction of a scope's body is evaluated."""
-    outer = [r for r in reductions(scope.body) if r is not node and any(inner is node for inner in reductions(r.body))]
-    iterators = (*scope.iterators, *(it for r in outer for it in r.iterators))
-    return iterators, (*scope.where, *(c for r in outer for c in r.where))
+    """The iterators and the conditions under which a reduction of a scope's body is evaluated.
+
+    Raises `RuleError` where it stands, as one and the same node, under different ones.
+    """
+    found = dict.fromkeys(_around(scope.body, node, scope.iterators, scope.where))
+    if len(found) != 1:
+        raise RuleError("the reduction occurs several times, under different indices")
+    return next(iter(found))
+
+
+def _around(body: Any, node: Reduce, iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> Iterator[Any]:
+    if body is node:
+        yield iterators, where
+    elif isinstance(body, Reduce):
+        yield from _around(body.body, node, (*iterators, *body.iterators), (*where, *body.where))
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for argument in body.args:
+            yield from _around(argument, node, iterators, where)
 
 
 def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:

@@ -97,7 +97,7 @@ def _tighter_reduction(scope: Scope, node: Reduce) -> list[list[int]] | None:
             points = may_differ_from(node.identity, node.body, (*outer, *node.iterators), (*where, *node.where))
             own = points.project_out(isl.dim_type.set, 0, len(outer))
             return _as_box(own, len(node.iterators))
-    except isl.Error:
+    except (isl.Error, RuleError):
         return None
 
 

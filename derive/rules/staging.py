@@ -263,7 +263,10 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
 def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
     for position in (None, *range(len(list(reductions(scope.body))))):
-        body, iterators = _place(scope, position)
+        try:
+            body, iterators = _place(scope, position)
+        except RuleError:  # several places at once
+            continue
         if any(it.extent <= 0 for it in iterators):
             continue
         what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 from hypothesis import strategies as st
 
 import einalg as ea
@@ -13,6 +14,7 @@ from einalg.access import Tensor
 from einalg.canonical import key
 from einalg.program import Program, as_program, substitute_tensors
 from einalg.testing import strategies
+from einalg.wellformed import check
 
 EXAMPLES = 70
 
@@ -430,3 +432,15 @@ def test_a_sum_that_is_inlined_does_not_take_the_name_of_what_is_outside_it():
     program = as_program(scope)
     (move,) = moves(program, [ALL["traversal merging"]])
     assert ea.prove(program, apply(program, move, ALL)).verdict == "proved"
+
+
+def test_a_reduction_that_occurs_twice_is_split_in_both_places():
+    i, s, t = ea.indices("i s t")
+    A, B, C = ea.tensor("A", (3, 4)), ea.tensor("B", (4, 2)), ea.tensor("C", (3, 4))
+    shared = sympy.Max(ea.Sum[t:2](B[s, t]), 0)
+    scope = ea.L[i:3](ea.Sum[s:4](A[i, s] * shared) + ea.Sum[s:4](C[i, s] * shared))
+    program = as_program(scope)
+    for move in moves(program, [ALL["summation splitting"]]):
+        after = apply(program, move, ALL)
+        check(after)
+        assert ea.prove(program, after).verdict == "proved"
