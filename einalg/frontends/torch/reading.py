@@ -139,7 +139,7 @@ class Reader:
     def _add_program(self, node: fx.Node, overload: str, program: Program) -> list[str | None]:
         """A program that gives several results, as far as they are used."""
         used, examples = _used(node), node.meta["val"]
-        outputs = [program.outputs[k] for k in used]
+        outputs = list(map(program.outputs.__getitem__, used))
         for name, place in zip(outputs, used):
             scope = program[name]
             if (scope.shape, scope.dtype) != described(examples[place]):
