@@ -1,26 +1,20 @@
 """Expressions with the forms that a search ought to find for them: what tests hold it to, and what benchmarks time (design §8).
 
-A case is the same builder at the size that matters and at one so small that every value can be computed exactly. A form is a
-predicate on a candidate: its kernels, without those that depend on weights alone.
+A case is the same builder at the size that matters and at one so small that every value can be computed exactly.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import einalg as ea
-from derive.cost import done_once
+from bench.forms import CONVOLUTIONS, Form, dense, every_phase, factorised, only, operators, product_and_addition, running, with_eops, without
 from einalg import ops
-from einalg.access import Access
-from einalg.kernel import EOP, Kernel
+from einalg.kernel import EOP
 from einalg.program import Program, as_program, statement_tensor
-
-Form = Callable[[Any], bool]
-CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
 
 
 @dataclass(frozen=True)
@@ -44,84 +38,6 @@ class Case:
     small: Callable[[], Example]
     states: int
     slow: tuple[str, ...]
-
-
-# Forms.
-
-
-def running(candidate: Any) -> list[Kernel]:
-    """The kernels of a candidate that a run cannot do ahead."""
-    once = done_once(candidate.kernels)
-    return [k for k in candidate.kernels if k.output not in once]
-
-
-def is_copy(kernel: Kernel) -> bool:
-    """Whether a kernel moves elements and computes nothing."""
-    return kernel.op == EOP and kernel.scope is not None and isinstance(kernel.scope.body, Access)
-
-
-def only(**counts: int) -> Form:
-    """Exactly so many kernels of each operator."""
-
-    def holds(candidate: Any) -> bool:
-        return Counter(k.op for k in running(candidate)) == Counter(counts)
-
-    return holds
-
-
-def with_eops(op: str, count: int = 1, **sizes: int) -> Form:
-    """So many kernels of one operator, each with these sizes, and nothing else but eOperators."""
-
-    def holds(candidate: Any) -> bool:
-        found = [k for k in running(candidate) if k.op != EOP]
-        return len(found) == count and all(k.op == op and all(k.sizes.get(n) == s for n, s in sizes.items()) for k in found)
-
-    return holds
-
-
-def product_and_addition(candidate: Any) -> bool:
-    """One matrix multiplication that reads its operands where they are, and one eOperator that adds its results up."""
-    kernels = running(candidate)
-    return [k.op for k in kernels] == ["matmul", EOP] and not is_copy(kernels[1])
-
-
-def factorised(times: int, **sizes: int) -> Form:
-    """At least so many bilinear factorisations, and one batched matrix multiplication."""
-
-    def holds(candidate: Any) -> bool:
-        made = sum(move.rule == "bilinear factorisation" for move in candidate.moves)
-        return made >= times and with_eops("matmul", **sizes)(candidate)
-
-    return holds
-
-
-def without(*operators: str) -> Form:
-    """No kernel of these operators."""
-    return lambda candidate: not any(k.op in operators for k in running(candidate))
-
-
-def dense(op: str, count: int = 1, **sizes: int) -> Form:
-    """So many kernels of a windowed operator without stride and dilation, and nothing else but eOperators."""
-
-    def holds(candidate: Any) -> bool:
-        return with_eops(op, count, **sizes)(candidate) and not any(n.startswith(("stride", "dilation")) for k in running(candidate) for n in k.sizes)
-
-    return holds
-
-
-def either(*forms: Form) -> Form:
-    return lambda candidate: any(form(candidate) for form in forms)
-
-
-def every_phase(count: int) -> Form:
-    """So many dense convolutions, one with a single tap being a product, and nothing else but eOperators."""
-
-    def holds(candidate: Any) -> bool:
-        found = [k for k in running(candidate) if k.op != EOP]
-        named = all(k.op in (*CONVOLUTIONS, "matmul") and not any(n.startswith(("stride", "dilation")) for n in k.sizes) for k in found)
-        return named and len(found) == count and not any(move.rule == "bilinear factorisation" for move in candidate.moves)
-
-    return holds
 
 
 # Tensors.
@@ -250,21 +166,16 @@ def band(op: str, b: int, rows: int, k: int, width: int, dilation: int) -> Examp
 
 def banded_attention(b: int, rows: int, k: int, width: int, dilation: int) -> Example:
     Q, K, V = (ea.tensor(name, (b, rows, k)) for name in "QKV")
-    forms = {"g2bmm and gbmm": _operators(g2bmm=1, gbmm=1)}
+    forms = {"g2bmm and gbmm": operators(g2bmm=1, gbmm=1)}
     return Example(ops.banded_attention(Q, K, V, width, dilation), forms)
 
 
 # Products.
 
 
-def _operators(**counts: int) -> Form:
-    """So many kernels of each of these operators; everything else is an eOperator or a reduction."""
-    return lambda found: Counter(k.op for k in running(found) if k.op not in (EOP, "reduce")) == Counter(counts)
-
-
 def attention(b: int, rows: int, k: int) -> Example:
     Q, K, V = (ea.tensor(name, (b, rows, k)) for name in "QKV")
-    return Example(ops.attention(Q, K, V), {"two products": _operators(matmul=2)})
+    return Example(ops.attention(Q, K, V), {"two products": operators(matmul=2)})
 
 
 def product(m: int, k: int, n: int, strassen: bool = True) -> Example:
@@ -278,13 +189,13 @@ def siblings(count: int, b: int, m: int, k: int, n: int) -> Example:
     shapes = {"A": (b, m, k), **{f"B{i}": (b, k, n) for i in range(count)}}
     statements = [(f"O{i}", ea.parse(f"O{i}[b,i,j] += A[b,i,k]*B{i}[b,k,j]", **{x: shapes[x] for x in ("A", f"B{i}")})) for i in range(count)]
     expression = Program(statements, outputs=[name for name, _ in statements])
-    return Example(expression, {"one matmul": _operators(matmul=1)})
+    return Example(expression, {"one matmul": operators(matmul=1)})
 
 
 def projections(rows: int, d: int) -> Example:
     """Queries, keys and values of one input."""
     statements = [(x, ea.parse(f"{x}[i,j] += X[i,k]*W{x}[k,j]", X=(rows, d), **{f"W{x}": weight(f"W{x}", d, d)})) for x in "QKV"]
-    return Example(Program(statements, outputs=list("QKV")), {"one matmul": _operators(matmul=1)})
+    return Example(Program(statements, outputs=list("QKV")), {"one matmul": operators(matmul=1)})
 
 
 def sibling_convolutions(n: int, c: int, space: int, f: int) -> Example:
@@ -301,7 +212,7 @@ def product_order(m: int, k: int, n: int, statements: bool) -> Example:
 
     def cheap(found: Any) -> bool:
         multiplied = [k.sizes["b"] * k.sizes["m"] * k.sizes["n"] * k.sizes["k"] for k in running(found) if k.op == "matmul"]
-        return _operators(matmul=2)(found) and sum(multiplied) <= work
+        return operators(matmul=2)(found) and sum(multiplied) <= work
 
     return Example(ea.parse(text, A=(m, k), B=(k, n), v=(n,)), {"A·(B·v)": cheap})
 

@@ -26,6 +26,7 @@ import numpy as np
 
 import bench
 import einalg as ea
+from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from codegen.arguments import sample
@@ -36,7 +37,7 @@ from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
-from derive.cost import done_once, traffic
+from derive.cost import traffic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.errors import EinalgError
@@ -109,11 +110,6 @@ def derived(expression: Any, inputs: Arrays, weights: Arrays, seconds: float) ->
     spent = perf_counter() - began
     run = best.compile().bind(**weights)
     return lambda: run(**inputs), {"search s": spent, "derivation": f"{len(best.moves)} moves, {', '.join(k.op for k in running(best))}"}
-
-
-def running(candidate: Any) -> list[Any]:
-    once = done_once(candidate.kernels)
-    return [kernel for kernel in candidate.kernels if kernel.output not in once]
 
 
 def exact(case: Case, arrays: Arrays) -> Array:
