@@ -169,14 +169,12 @@ def derive(
 class Optimized(_optimizer.Optimized):
     """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it.
 
-    `times` are the seconds of a call of the model as its framework runs it, and of the optimized one; the framework goes on running it where
-    it is faster (`is_original`).
+    The framework goes on running the model where it is faster (`is_original`, `times`).
     """
 
     def __init__(self, made: _optimizer.Optimized, model: Network):
         super().__init__(made.graph, made.parts, made.seconds)
         call = model.around(super().__call__)
-        self.times: tuple[float, float] | None = None
         self.is_original = False
         if model.itself is not None:
             ways = [partial(model.itself, *model.examples), partial(call, *model.examples)]

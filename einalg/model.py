@@ -44,7 +44,7 @@ def network(model: Any, example_inputs: Any) -> Network:
     if isinstance(model, (Program, Scope)):
         return _of_program(as_program(model), example_inputs)
     if isinstance(model, Graph):
-        return Network(model, _in_order(model, example_inputs), _plain)
+        return _of_graph(model, example_inputs)
     if isinstance(model, (str, bytes, os.PathLike)) or type(model).__name__ == "ModelProto":
         return _of_onnx(model, example_inputs)
     torch = sys.modules.get("torch")
@@ -63,35 +63,34 @@ def _plain(run: Callable[..., Sequence[Array]]) -> Callable[..., Any]:
     return call
 
 
-def _in_order(graph: Graph, given: Any) -> list[Array]:
-    names = [t.name for t in graph.inputs]
-    if isinstance(given, Mapping):
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
-        return [np.asarray(given[name]) for name in names]
-    arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
-    if len(arrays) != len(names):
-        raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
-    return [np.asarray(array) for array in arrays]
+def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
+    """Example inputs, in order or by name, by name; `ShapeError` where one is missing or too much."""
+    if not isinstance(given, Mapping):
+        arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
+        if len(arrays) != len(names):
+            raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
+        given = dict(zip(names, arrays))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
+    return {name: np.asarray(given[name]) for name in names}
+
+
+def _of_graph(graph: Graph, given: Any) -> Network:
+    return Network(graph, list(_named([t.name for t in graph.inputs], given).values()), _plain)
 
 
 def _of_program(program: Program, given: Any) -> Network:
-    names = list(program.inputs)
-    if not isinstance(given, Mapping):
-        given = dict(zip(names, [given] if isinstance(given, np.ndarray) else list(given or ()), strict=False))
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise ShapeError(f"no example is given for {missing[0]}\n  the program reads {', '.join(names)}")
+    examples = _named(list(program.inputs), given)
     builder = Builder()
     for name, tensor in program.inputs.items():
         if is_weight(tensor):
-            builder.weight(name, np.asarray(given[name]))
+            builder.weight(name, examples[name])
         else:
             builder.input(name, tensor.shape, tensor.dtype)
-    builder.express("program", names, program.outputs, lambda *_: program)
+    builder.express("program", list(examples), program.outputs, lambda *_: program)
     graph = builder.graph(program.outputs)
-    return Network(graph, [np.asarray(given[t.name]) for t in graph.inputs], _plain)
+    return Network(graph, [examples[t.name] for t in graph.inputs], _plain)
 
 
 def _of_onnx(source: Any, given: Any) -> Network:
@@ -101,15 +100,7 @@ def _of_onnx(source: Any, given: Any) -> Network:
     model = read_model(source)
     stored = {t.name for t in model.graph.initializer}
     names = [i.name for i in model.graph.input if i.name not in stored]
-    if not isinstance(given, Mapping):
-        arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
-        if len(arrays) != len(names):
-            raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
-        given = dict(zip(names, arrays))
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
-    examples = {name: np.asarray(given[name]) for name in names}
+    examples = _named(names, given)
     arrays = list(examples.values())
     return Network(load(model, examples), arrays, _plain, _by_onnxruntime(model, names), tuple(arrays))
 

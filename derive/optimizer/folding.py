@@ -35,8 +35,7 @@ class Linear:
 def folded(program: Program) -> Program:
     """The program with every such factor in the weights of its layer, as far as that is proven equal."""
     for name in program.names:
-        if name in program.names:
-            program = _folded_at(program, name)
+        program = _folded_at(program, name)
     return program
 
 
@@ -124,7 +123,7 @@ def _rewritten(program: Program, names: tuple[str, str], read: Access, split: tu
     after = program[reader]
     new_body = after.body.xreplace({place: read + _apart(linear.known, after) + linear.rest})
     changed = [(n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s)) for n, s in program.statements]
-    if prove(_alone(program.statements, names), _alone(changed, names)).verdict == "different":
+    if prove(_alone(program.statements, names), _alone(changed, names)).verdict != "proved":
         return program
     known = {n: statement_tensor(n, s) for n, s in program.statements}
     back = {n: known[n] for n in roles}

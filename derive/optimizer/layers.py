@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from derive.backend import Backend
@@ -14,9 +15,10 @@ from derive.derivation import Candidate, Derivation, derivation
 from derive.history import replay
 from derive.matching import named
 from derive.moves import Move
+from derive.record import program_record
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
-from einalg.access import Tensor
+from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
 from einalg.errors import EinalgError
 from einalg.graph import unique
@@ -29,7 +31,7 @@ log = logging.getLogger("einalg")
 
 LAYERS = Shelf("layers", ".json", "derived layers")
 LEAST = 1 << 14  # operations from which on a layer is searched
-VERSION = 1  # of what is kept
+VERSION = 2  # of what is kept
 
 
 @dataclass
@@ -47,6 +49,11 @@ class Layer:
     def text(self) -> str:
         return str(self.program)
 
+    @cached_property
+    def identity(self) -> str:
+        """What it is but for names: its text, its tensors, and the values of its constants."""
+        return json.dumps(program_record(self.program))
+
     @property
     def work(self) -> int:
         return operations(self.program.result)
@@ -55,42 +62,46 @@ class Layer:
 def layers_of(program: Program) -> list[Layer]:
     """The distinct statements that reduce enough to be worth a search, the largest share of the work first."""
     known = settled(program.statements)
-    found: dict[Any, Layer] = {}
+    found: dict[str, Layer] = {}
     for name, scope in program.statements:
         if name not in known and any(True for _ in reductions(scope.body)) and operations(scope) >= LEAST:
-            alone = _alone(scope, known)
-            identity = (str(alone), tuple(alone.inputs.values()))
-            found.setdefault(identity, Layer([], alone)).names.append(name)
+            layer = Layer([], _alone(scope, known))
+            found.setdefault(layer.identity, layer).names.append(name)
     return sorted(found.values(), key=lambda layer: -layer.work * len(layer.names))
 
 
 def _alone(scope: Scope, known: frozenset[str]) -> Program:
     given = {}
-    for number, (name, tensor) in enumerate(scope.tensors.items()):
-        if tensor.role != "constant":
-            role = "weight" if is_weight(tensor) or name in known else "input"
-            given[name] = Tensor(f"A{number}", tensor.axes, tensor.dtype, role)
+    for label, tensor in _labelled(scope).items():
+        role = "weight" if is_weight(tensor) or tensor.name in known else "input"
+        given[tensor.name] = Tensor(label, tensor.axes, tensor.dtype, role)
     return Program([("O", substitute_tensors(scope, given))])
 
 
-def known_layer(layer: Layer, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
-    """Whether the best candidate of a layer was found before on such a machine; it is then the layer's."""
-    kept = _read(cache, _key(layer, backend), layer.program, backend)
+def _labelled(scope: Scope) -> dict[str, Tensor]:
+    """What a statement reads, by its name in a program of its own."""
+    return {f"A{number}": tensor for number, tensor in enumerate(scope.tensors.values()) if not isinstance(tensor, Constant)}
+
+
+def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
+    """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
+    kept = _read(cache, layer, seconds, backend)
     if kept is not None:
         layer.candidate, layer.original, layer.stored = *kept, True
     return layer.stored
 
 
-def search_layer(layer: Layer, budget: Budget, backend: Backend, cache: Shelf | None = LAYERS) -> None:
-    """Find the best candidate of a layer, and keep it."""
+def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> None:
+    """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
     if cache is not None and found.best.measured:
-        cache.replace(_key(layer, backend), json.dumps(_record(found)).encode())
+        cut = seconds if found.stats.seconds >= budget.seconds else None
+        cache.replace(_key(layer, backend), json.dumps({**_record(found), "seconds": cut}).encode())
 
 
 def _key(layer: Layer, backend: Backend) -> str:
-    return hashed("layer", str(VERSION), layer.text, str(layer.program.inputs), backend.identity())
+    return hashed("layer", str(VERSION), layer.identity, backend.identity())
 
 
 def _record(found: Derivation) -> dict[str, Any]:
@@ -104,14 +115,16 @@ def _record(found: Derivation) -> dict[str, Any]:
     }
 
 
-def _read(cache: Shelf | None, key: str, program: Program, backend: Backend) -> tuple[Candidate, float] | None:
-    content = cache.read(key) if cache is not None else None
+def _read(cache: Shelf | None, layer: Layer, seconds: float, backend: Backend) -> tuple[Candidate, float] | None:
+    content = cache.read(_key(layer, backend)) if cache is not None else None
     if content is None:
         return None
     try:
         row = json.loads(content)
+        if row["seconds"] is not None and float(row["seconds"]) < seconds:
+            return None
         moves = tuple(Move.from_record(m) for m in row["moves"])
-        flat = lifted(replay(program, moves)[-1]) if moves else program
+        flat = lifted(replay(layer.program, moves)[-1]) if moves else layer.program
         candidate = Candidate(flat, named(kernels_of(flat)), moves, float(row["cost"]), str(row["verdict"]), True, row["error"], backend)
         return candidate, float(row["original"])
     except (ValueError, KeyError, TypeError, EinalgError) as error:
@@ -138,7 +151,7 @@ def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tupl
     """The statements of the layer's candidate, reading what the statement reads, the last one called like it."""
     assert layer.candidate is not None
     flat = layer.candidate.program
-    values: dict[str, Tensor] = {t.name: own for t, own in zip(_given(layer.program), _read_by(scope))}
+    values = _labelled(scope)
     rows = []
     for label, row in flat.statements:
         own = name if label in flat.outputs else unique(f"{name}_{label}", taken)
@@ -147,11 +160,3 @@ def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tupl
         rows.append((own, placed))
         values[label] = statement_tensor(own, placed)
     return rows
-
-
-def _given(program: Program) -> list[Tensor]:
-    return [t for t in program.result.tensors.values() if t.role != "constant"]
-
-
-def _read_by(scope: Scope) -> list[Tensor]:
-    return [t for t in scope.tensors.values() if t.role != "constant"]

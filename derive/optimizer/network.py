@@ -30,7 +30,7 @@ log = logging.getLogger("einalg")
 Array = np.ndarray[Any, Any]
 Progress = Callable[[Layer, int, int], None]
 SHARE = 0.25  # of the seconds that are left, that one layer may take
-REPEATS = 5
+LEAST = 1.0  # seconds that it may take at least
 
 
 @dataclass
@@ -52,11 +52,35 @@ class Part:
         return "tested" if "tested" in changed else "proved"
 
 
+@dataclass
+class Task:
+    """How to optimize: for what, until when, with which budget a layer, and how far the results may deviate."""
+
+    backend: Backend
+    seconds: float
+    budget: Budget = field(default_factory=Budget)
+    progress: Progress | None = None
+    accuracy: float | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def spent(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.seconds - self.spent)
+
+
 class Optimized:
-    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done."""
+    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
+
+    `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does.
+    """
 
     def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float):
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+        self.times: tuple[float, float] | None = None
         programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
         self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
 
@@ -92,15 +116,15 @@ def optimized(
     accuracy: float | None = None,
 ) -> Optimized:
     """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then."""
-    began = time.perf_counter()
+    task = Task(backend, seconds, budget or Budget(), progress, accuracy)
     graph = graph.joined()
     values = _values(graph, arrays)
     parts = {}
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
-            left = max(0.0, seconds - (time.perf_counter() - began))
-            parts[position] = _part(node.program, graph, values, backend, left, budget or Budget(), progress, accuracy)
-    return Optimized(graph, parts, time.perf_counter() - began)
+            weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
+            parts[position] = _part(node.program, weights, values, task)
+    return Optimized(graph, parts, task.spent)
 
 
 def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
@@ -117,29 +141,19 @@ def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
     return values
 
 
-def _part(
-    program: Program,
-    graph: Graph,
-    values: Mapping[str, Array],
-    backend: Backend,
-    seconds: float,
-    budget: Budget,
-    progress: Progress | None,
-    accuracy: float | None,
-) -> Part:
-    weights = {name: graph.weights[name] for name in program.inputs if name in graph.weights}
+def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
     given = {name: values[name] for name in program.inputs if name not in weights}
     expected = {name: values[name] for name in program.outputs}
-    plain, _ = shaped(program)
-    ready = folded(plain)
+    ready = folded(shaped(program)[0])
     layers = layers_of(ready)
-    _search(layers, backend, seconds, budget, progress)
-    original = _compiled(program, backend, weights)
+    _search(layers, task)
+    derived = with_layers(ready, layers, _is_better)
+    original = _compiled(program, task.backend, weights)
     ways = [(program, original, relative_error(expected, original(**given), program))]
-    allowed = tolerance(program) if accuracy is None else accuracy
-    for after in dict.fromkeys((ready, with_layers(ready, layers, _is_better))):
+    allowed = tolerance(program) if task.accuracy is None else task.accuracy
+    for after in dict.fromkeys((ready, derived)):
         try:
-            run = _compiled(after, backend, weights)
+            run = _compiled(after, task.backend, weights)
         except CodegenError as failure:
             log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
             continue
@@ -148,34 +162,29 @@ def _part(
             ways.append((after, run, error))
         else:
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
-    times = backend.seconds([run for _, run, _ in ways], given)
+    times = task.backend.seconds([run for _, run, _ in ways], given)
     best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
-    after, run, error = ways[best]
-    if after is not program or len(ways) == 1:
-        unused = after is ready
-    else:
+    if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
-        unused = True
-    if unused:
+    after, run, error = ways[best]
+    if after is not derived:
         layers = [replace(layer, candidate=None) for layer in layers]
     return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, run)
 
 
-def _search(layers: list[Layer], backend: Backend, seconds: float, budget: Budget, progress: Progress | None) -> None:
-    """Search the layers that were not searched before, those with most work first, within some seconds."""
-    ends = time.perf_counter() + seconds
-    unknown = [layer for layer in layers if not known_layer(layer, backend)]
+def _search(layers: list[Layer], task: Task) -> None:
+    """Search the layers that are not known, those with most work first, each within its share of the seconds that are left."""
+    unknown = [layer for layer in layers if not known_layer(layer, task.seconds, task.backend)]
     try:
         for number, layer in enumerate(unknown):
-            left = ends - time.perf_counter()
-            if left <= 0:
+            if task.left <= 0:
                 log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(unknown) - number, len(layers))
                 break
-            if progress:
-                progress(layer, number, len(unknown))
-            own = Budget(budget.depth, budget.states, min(budget.seconds, max(1.0, SHARE * left)), budget.candidates, budget.patience, budget.bytes)
+            if task.progress:
+                task.progress(layer, number, len(unknown))
+            budget = replace(task.budget, seconds=min(task.budget.seconds, max(LEAST, SHARE * task.left)))
             try:
-                search_layer(layer, own, backend)
+                search_layer(layer, budget, task.seconds, task.backend)
             except EinalgError as error:
                 log.warning("einalg: a layer stays as it is: %s", error)
     except KeyboardInterrupt:

@@ -24,6 +24,8 @@ class Report:
     def __str__(self) -> str:
         found = self._optimized
         lines = [f"{len(found.parts)} programs, {len(found.opaque)} opaque calls; optimized in {found.seconds:.1f} s"]
+        if found.times is not None:
+            lines.append("a call: {:.3f} ms in its framework, {:.3f} ms optimized".format(*(1e3 * s for s in found.times)))
         for number, part in enumerate(found.parts.values(), 1):
             lines += ["", *_part(number, part)]
         if found.opaque:

@@ -22,11 +22,11 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
     torch._dynamo.reset()
     found: list[Graph] = []
 
-    def runnable(graph: Graph, **_: Any) -> Graph:
+    def compile_graph(graph: Graph, **_: Any) -> Graph:
         found.append(graph)
         return graph
 
-    monkeypatch.setattr(backend, "runnable", runnable)
+    monkeypatch.setattr(backend, "compile_graph", compile_graph)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from einalg.api import compile_graph
 from einalg.frontends.torch.exporting import decompositions
 from einalg.frontends.torch.model import read_fx
 from einalg.frontends.torch.registry import TrainingMode
@@ -32,34 +33,7 @@ def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **option
     torch.Size([2, 4])
     """
     given = options.get("options") or {}
-    return Specialised(graph_module, lambda graph: runnable(graph, **given))
-
-
-def runnable(graph: Graph, **options: Any) -> Run:
-    """What runs a graph: the one place that knows the optimizer, which is `einalg.api.compile_graph` where there is one."""
-    from einalg import api
-
-    return getattr(api, "compile_graph", as_it_is)(graph, **options)
-
-
-def as_it_is(graph: Graph) -> Run:
-    """The programs of a graph compiled without a search, the weights bound to them."""
-    from einalg.api import derive
-
-    joined, programs = graph.joined(), {}
-    for node in joined.nodes:
-        program = getattr(node, "program", None)
-        if program is not None:
-            ready = {name: joined.weights[name] for name in program.inputs if name in joined.weights}
-            compiled = derive(program, states=0, measure=False).best.compile()
-            programs[id(program)] = compiled.bind(**ready), [name for name in program.inputs if name not in ready]
-
-    def compute(program: Any, values: Any) -> dict[str, Any]:
-        run, missing = programs[id(program)]
-        found = run(**{name: values[name] for name in missing})
-        return found if isinstance(found, dict) else {program.outputs[0]: found}
-
-    return lambda *arrays: joined.run(arrays, compute)
+    return Specialised(graph_module, lambda graph: compile_graph(graph, **given))
 
 
 class Specialised:
@@ -68,8 +42,8 @@ class Specialised:
     A weight that is another tensor later, or has been written to, makes it compile again.
     """
 
-    def __init__(self, module: fx.GraphModule, compile_graph: Callable[[Graph], Run]):
-        self._module, self._compile = module, compile_graph
+    def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
+        self._module, self._compiler = module, compiler
         self._versions: dict[Any, tuple[list[Any], Callable[..., Any]]] = {}
 
     def __call__(self, *inputs: Any) -> Any:
@@ -78,7 +52,7 @@ class Specialised:
         found = [_stamp(x) for x in inputs if is_weight(x)]
         if run is None or stamps != found:
             _refuse_gradients(inputs)
-            run = _compiled(self._module, inputs, self._compile)
+            run = _compiled(self._module, inputs, self._compiler)
             if len(self._versions) >= MOST_VERSIONS:
                 self._versions.pop(next(iter(self._versions)))
             self._versions[key] = found, run
@@ -107,7 +81,7 @@ def _refuse_gradients(inputs: Sequence[Any]) -> None:
         raise TrainingMode(f"gradients are wanted, and einalg optimizes inference only\n  {remedy}")
 
 
-def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compile_graph: Callable[[Graph], Run]) -> Callable[..., Any]:
+def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
     """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch."""
     import torch
     from torch._functorch._aot_autograd.utils import make_boxed_func
@@ -123,12 +97,12 @@ def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compile_graph: Call
     with torch.no_grad():
         called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
     for traced, examples in captured:
-        ready.append(_read(traced, inputs if len(examples) == len(inputs) else examples, compile_graph))
+        ready.append(_read(traced, inputs if len(examples) == len(inputs) else examples, compiler))
     return called
 
 
-def _read(traced: fx.GraphModule, inputs: Sequence[Any], compile_graph: Callable[[Graph], Run]) -> Callable[..., Any]:
+def _read(traced: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
     """An ATen graph as a function of its inputs, in which those that are weights are bound."""
     model = read_fx(traced, inputs, [k for k, value in enumerate(inputs) if is_weight(value)])
-    run = compile_graph(model.graph)
+    run = compiler(model.graph)
     return lambda *given: model.results(run(*model.arrays(given, {})))

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +15,11 @@ import pytest
 import einalg as ea
 from derive.derivation import Candidate, derivation
 from derive.optimizer.folding import folded
-from derive.optimizer.layers import layers_of, with_layers
+from derive.optimizer.layers import known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.shaping import shaped
 from derive.search import Budget
 from einalg import ops
+from einalg.access import Constant
 from einalg.errors import NotationError, ShapeError
 from einalg.graph import Builder
 from einalg.program import Program, as_program, statement_tensor
@@ -123,7 +129,7 @@ def searched(program):
 def test_equal_layers_are_one_and_are_put_back():
     program = folded(shaped(network(channels=8, space=7, layers=3))[0])
     layers = searched(program)
-    assert [len(layer.names) for layer in layers] == [3] and layers[0].candidate.moves
+    assert [len(layer.names) for layer in layers] == [3] and layers[0].candidate is not None and layers[0].candidate.moves
     whole = with_layers(program, layers, lambda layer: True)
     assert_same_values(program, whole)
     assert len(whole.statements) >= len(program.statements) + 3
@@ -134,6 +140,44 @@ def test_layers_that_differ_in_a_constant_or_a_role_are_two():
     text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] += T[i,k]*V[k,j]\nO[i,j] += U[i,k]*W[k,j]*2"
     tensors = dict(A=(40, 40), W=weight("W", 40, 40), V=(40, 40))
     assert len(layers_of(ea.parse(text, **tensors))) == 3
+
+
+def test_layers_that_differ_in_the_values_of_a_constant_are_two():
+    first, second = (Constant(name, [(0, 40)], "f32", [Fraction(value)] * 40) for name, value in (("P", 2), ("Q", 3)))
+    program = ea.parse("T[i,j] += A[i,k]*P[k]*W[k,j]\nO[i,j] += T[i,k]*Q[k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40), P=first, Q=second)
+    layers = layers_of(program)
+    assert len(layers) == 2
+    for layer in layers:
+        layer.candidate = derivation(layer.program, Budget(states=0), None, None, measure=False).best
+    assert_same_values(program, with_layers(program, layers, lambda layer: True))
+
+
+@pytest.mark.parametrize("names", list(permutations(("A1", "A0", "Z"))))
+def test_a_layer_reads_its_own_tensors_whatever_they_are_called(names):
+    first, second, third = names
+    program = ea.parse(
+        f"O[i,j] += ({first}[i,k] + {second}[k,i]*{third}[i])*W[k,j]", **{first: (30, 30), second: (30, 30), third: (30,)}, W=weight("W", 30, 30)
+    )
+    assert_same_values(as_program(program), with_layers(as_program(program), searched(as_program(program)), lambda layer: True))
+
+
+def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkeypatch):
+    searches = []
+
+    def stopped(program, budget, rules, backend):
+        searches.append(budget.seconds)
+        found = derivation(program, Budget(states=0), None, None, measure=False)
+        found.stats.seconds = budget.seconds
+        best = replace(found.best, measured=True)
+        return SimpleNamespace(best=best, original=best, stats=found.stats)
+
+    monkeypatch.setattr("derive.optimizer.layers.derivation", stopped)
+    backend: Any = SimpleNamespace(identity=lambda: "machine")
+    for seconds, count in ((8.0, 1), (8.0, 1), (4.0, 1), (16.0, 2), (16.0, 2)):
+        (layer,) = layers_of(as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40))))
+        if not known_layer(layer, seconds, backend):
+            search_layer(layer, Budget(seconds=seconds / 4), seconds, backend)
+        assert len(searches) == count
 
 
 @pytest.fixture
@@ -183,7 +227,7 @@ def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
 def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     """As if a proof and the checks of a layer had failed to see it."""
 
-    def wrong(layer, budget, backend):
+    def wrong(layer, budget, seconds, backend):
         scope = layer.program.result
         changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
         layer.candidate = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
@@ -240,7 +284,7 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
 def test_what_is_no_model():
     with pytest.raises(NotationError, match="is no model"):
         ea.optimize(3, [])
-    with pytest.raises(ShapeError, match="no example is given for B"):
+    with pytest.raises(ShapeError, match="no example is given for input B"):
         ea.optimize(ea.parse("O[i] = A[i]*B[i]", A=(3,), B=(3,)), {"A": np.ones(3)})
     with pytest.raises(ShapeError, match="A has shape"):
         ea.optimize(ea.parse("O[i] = A[i]", A=(3,)), [np.ones(4)])
