@@ -101,11 +101,6 @@ class Pattern:
         }
 
     @cached_property
-    def axes(self) -> dict[tuple[str, int], str]:
-        """Operand and axis: the letter of the axis; of a mixed axis, that of the output's index."""
-        return {(name, k): letter for name, letters in self.template.operands.items() for k, letter in enumerate(letters)}
-
-    @cached_property
     def quotients(self) -> bool:
         """Whether a subscript divides."""
         return any(not axis.form.is_affine() for read in self.example.reads for axis in read.axes)

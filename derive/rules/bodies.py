@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import sympy
 from einalg.access import Access, Padded, unpadded
 from einalg.affine import Index, IndexArithmetic
 from einalg.errors import RuleError
+from einalg.facts import with_padding
 from einalg.polyhedra import Space, bounded
 from einalg.scope import IDENTITY, Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
@@ -124,6 +125,24 @@ def _reads(body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]) ->
 def reads_of(scope: Scope, inner: Scope) -> list[Read]:
     """The reads of one inner scope."""
     return [r for r in reads(scope) if isinstance(r.access.tensor, Scope) and r.access.tensor == inner]
+
+
+def covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
+    """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
+
+    def at(ranges: dict[Index, tuple[int, int]]) -> Any:
+        def leaf(node: Any) -> Any:
+            if isinstance(node, Access):
+                gaps = isinstance(node.base, Scope) and node.base.where
+                return with_padding(Access.of(Padded(node.base, [0] * node.base.rank, fill=fill), node.subscripts) if gaps else node, ranges, fill)
+            if isinstance(node, Reduce):
+                inner = rebuild(node.body, at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}))
+                return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            return node
+
+        return leaf
+
+    return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
 
 
 def bounding_box(points: isl.Set) -> list[tuple[int, int]] | None:

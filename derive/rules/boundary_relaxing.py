@@ -7,15 +7,15 @@ from typing import Any
 
 from derive.moves import Rule
 from derive.places import child, replace_child
-from derive.rules.bodies import around, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, remembered, replace_reduction
+from derive.rules.bodies import around, covered, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, remembered, replace_reduction
 from derive.rules.forms import conditions
-from einalg.access import Access, Padded, padded_box
+from einalg.access import Padded, padded_box
 from einalg.errors import EinalgError, RuleError
-from einalg.facts import simplify_scope, with_padding
+from einalg.facts import simplify_scope
 from einalg.polyhedra import domain_set
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
-from einalg.traverse import inner_scopes, rebuild, reductions
+from einalg.traverse import inner_scopes, reductions
 from einalg.wellformed import check_scope
 
 Box = Sequence[Sequence[int]]
@@ -70,7 +70,7 @@ def relax_inner(scope: Scope, inner: int | None, box: Box, where: Sequence[str])
     target = child(scope, inner)
     iterators = _grown(target.iterators, box)
     kept = conditions(where)
-    larger = Scope(iterators, kept, _covered(target.body, iterators))
+    larger = Scope(iterators, kept, covered(target.body, iterators))
     _check_larger(target.iterators, target.where, iterators, kept)
     added = larger.domain.subtract(target.domain)
     for read in reads_of(scope, target):
@@ -95,7 +95,7 @@ def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequen
     kept = conditions(where)
     _check_larger((*outer, *node.iterators), (*outer_where, *node.where), (*outer, *iterators), (*outer_where, *kept))
     fill = node.identity
-    body = _covered(node.body, (*outer, *iterators), fill)
+    body = covered(node.body, (*outer, *iterators), fill)
     before = domain_set((*outer, *node.iterators), (*outer_where, *node.where))
     after = domain_set((*outer, *iterators), (*outer_where, *kept))
     changed = may_differ_from(fill, body, (*outer, *iterators), (*outer_where, *kept))
@@ -118,23 +118,6 @@ def _check_larger(iterators: Any, where: Any, grown: Any, kept: Any) -> None:
         raise RuleError("the new domain does not contain the old one\n  boundary tightening makes domains smaller")
     if after.is_subset(before) and all(a.low == b.low and a.high == b.high for a, b in zip(iterators, grown)) and len(where) == len(kept):
         raise RuleError("the new domain is the old one")
-
-
-def _covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
-    """The body with padding wherever the larger domain reads beyond what is there."""
-
-    def at(ranges: dict[Any, Any]) -> Any:
-        def leaf(node: Any) -> Any:
-            if isinstance(node, Access):
-                return with_padding(node, ranges, fill)
-            if isinstance(node, Reduce):
-                inner = rebuild(node.body, at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}))
-                return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
-            return node
-
-        return leaf
-
-    return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
 
 
 RULE = Rule(

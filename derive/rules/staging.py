@@ -14,16 +14,16 @@ import islpy as isl
 import sympy
 
 from derive.moves import Rule
-from derive.rules.bodies import Read, around, holds_everywhere, reads, reduction_at, remembered, replace_reduction
+from derive.rules.bodies import Read, around, covered, holds_everywhere, reads, reduction_at, remembered, replace_reduction
 from derive.rules.forms import form, text
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Affine, Index, affine
 from einalg.errors import RuleError
-from einalg.facts import simplify, simplify_scope, with_padding
+from einalg.facts import simplify, simplify_scope
 from einalg.polyhedra import bounded
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
-from einalg.traverse import accesses, map_accesses, rebuild, reductions
+from einalg.traverse import accesses, map_accesses, reductions
 
 MOST_CHOICES = 4  # divisors tried for one access
 MOST_REPEATS = 64  # of an element, on average, in a proposed copy
@@ -80,7 +80,7 @@ def _stage_access(scope: Scope, access: Any, axes: Sequence[str], subscripts: Se
     _check_same(places, components, names, staged)
     intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
     iterators = [Range(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
-    inner = simplify_scope(Scope(iterators, (), _covered(Access.of(old.base, staged), iterators)))
+    inner = simplify_scope(Scope(iterators, (), covered(Access.of(old.base, staged), iterators)))
     read = Access.of(inner, tuple(components))
     return simplify_scope(Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: read if a == old else a)))
 
@@ -132,24 +132,6 @@ def exact_interval(component: Affine, read: Read) -> tuple[int, int]:
 
 def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
     return min(low for low, _ in intervals), max(high for _, high in intervals)
-
-
-def _covered(body: Any, iterators: Sequence[Range]) -> Any:
-    """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
-
-    def at(ranges: dict[Index, tuple[int, int]]) -> Any:
-        def leaf(node: Any) -> Any:
-            if isinstance(node, Access):
-                gaps = isinstance(node.base, Scope) and node.base.where
-                return with_padding(Access.of(Padded(node.base, [0] * node.base.rank), node.subscripts) if gaps else node, ranges)
-            if isinstance(node, Reduce):
-                inner = rebuild(node.body, at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}))
-                return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
-            return node
-
-        return leaf
-
-    return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
 
 
 # --- copies that are proposed
@@ -244,7 +226,7 @@ def _stage_operands(scope: Scope, kind: Any, chosen: Any, reduction: int | None,
     if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
         raise RuleError(f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
     own = [by_name[name] for name in axes]
-    inner = simplify_scope(Scope(own, (), _covered(part, own)))
+    inner = simplify_scope(Scope(own, (), covered(part, own)))
     staged = kind(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
