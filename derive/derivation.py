@@ -23,7 +23,7 @@ from derive.parallel import ordered_map
 from derive.proof import prove
 from derive.rules import ALL
 from derive.rules.spelling import lifted
-from derive.search import Budget, Found, Progress, Stats, kernels_of, search
+from derive.search import Budget, Found, Progress, Stats, kernels_of, rules_by_name, search
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
@@ -93,6 +93,7 @@ class Derivation:
     stats: Stats
     backend: Backend | None = field(default=None, repr=False)
     explored: list[Explored] = field(default_factory=list, repr=False)
+    rules: Mapping[str, Rule] = field(default_factory=lambda: ALL, repr=False)  # by which the moves are replayed
 
     @property
     def best(self) -> Candidate:
@@ -119,8 +120,8 @@ class Derivation:
         """The derivation step by step in L-notation, with the rule of each step, and the kernels at its end."""
         chosen = candidate or self.best
         lines = ["given", indented(self.expression)]
-        for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves)), 1):
-            card = ALL[move.rule]
+        for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)), 1):
+            card = self.rules[move.rule]
             lines += [f"{number}. {move}", f"   {card.before} ⇒ {card.after}", indented(program)]
         if str(lifted(self.expression)) != str(chosen.program):
             lines += ["as kernels", indented(chosen.program)]
@@ -165,12 +166,12 @@ class Derivation:
             raise RecordError(f"{path} is damaged: {error}") from None
         if not candidates or not any(not c.moves for c in candidates):
             raise RecordError(f"{path} holds no candidates")
-        return cls(expression, candidates, stats, backend, explored)
+        return cls(expression, candidates, stats, backend, explored, rules)
 
     def replay(self, candidate: Candidate | None = None) -> Program:
         """Apply the moves of a candidate (the best by default) again, and return the flat program that they give."""
         chosen = candidate or self.best
-        programs = replay(self.expression, chosen.moves)
+        programs = replay(self.expression, chosen.moves, self.rules)
         result = lifted(programs[-1] if programs else self.expression)
         if str(result) != str(chosen.program):
             raise RuleError("the moves give another program than the candidate's")
@@ -192,7 +193,7 @@ def _loaded(expression: Program, row: Any, rules: Mapping[str, Rule], backend: B
 def derivation(
     expression: Any,
     budget: Budget,
-    rules: Iterable[Rule] | None,
+    rules: Iterable[Rule | str] | None,
     backend: Backend | None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -203,14 +204,15 @@ def derivation(
 ) -> Derivation:
     """Search, prove every candidate, then check and measure those that promise most."""
     start = as_program(expression)
+    searched = rules_by_name(rules)
     model = Roofline() if backend is None or not measure else calibrated(backend)
-    found, stats, explored = search(start, budget, rules, model, progress, ops=ops, executor=executor, seed=seed)
+    found, stats, explored = search(start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed)
     kept = _proven(start, found, backend, stats, executor)
     if backend is not None and measure:
         chosen = promising(kept, Measured(model, backend))
         checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
         kept = [*checked, *(c for c in kept if not any(c is other for other in chosen))]
-    return Derivation(start, _ranked(kept), stats, backend, explored)
+    return Derivation(start, _ranked(kept), stats, backend, explored, {**ALL, **searched})
 
 
 def promising(candidates: Sequence[Candidate], model: CostModel) -> list[Candidate]:

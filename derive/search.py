@@ -25,7 +25,7 @@ from derive.rules.spelling import lifted
 from derive.tidy import flattened, parted, tidied
 from einalg.access import Access
 from einalg.canonical import key
-from einalg.errors import MatchError
+from einalg.errors import MatchError, RuleError
 from einalg.kernel import EOP, Kernel
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
@@ -98,7 +98,7 @@ Progress = Callable[[Stats], None]
 def search(
     expression: Any,
     budget: Budget | None = None,
-    rules: Iterable[Rule] | None = None,
+    rules: Iterable[Rule | str] | None = None,
     model: CostModel | None = None,
     progress: Progress | None = None,
     ops: Sequence[str] | None = None,
@@ -107,17 +107,30 @@ def search(
 ) -> tuple[list[Found], Stats, list[Explored]]:
     """Candidates that run on library operators, cheapest first by the model, what it took, and every state that was kept.
 
-    "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched, `ops` names the operators to
-    look for (all by default); `executor` expands states elsewhere and gives what a search without it gives.
+    "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched (see `rules_by_name`), `ops` names
+    the operators to look for (all by default); `executor` expands states elsewhere and gives what a search without it gives.
     """
-    run = _Search(as_program(expression), budget or Budget(), Expansion(_by_name(rules), operators(ops)), model or Roofline(), progress)
+    run = _Search(as_program(expression), budget or Budget(), Expansion(rules_by_name(rules), operators(ops)), model or Roofline(), progress)
     with _frozen_garbage():
         run.explore(executor)
     return sorted(run.found, key=lambda f: f.estimate), run.stats, run.explored
 
 
-def _by_name(rules: Iterable[Rule] | None) -> dict[str, Rule]:
-    return dict(ALL) if rules is None else {r.name: r for r in rules}
+def rules_by_name(rules: Iterable[Rule | str] | None) -> dict[str, Rule]:
+    """Rules, and names of known ones, as a table; the known ones for None. Raises `RuleError` for anything else.
+
+    >>> list(rules_by_name(["staging", ALL["nesting"]]))
+    ['staging', 'nesting']
+    """
+    return dict(ALL) if rules is None else {rule.name: rule for rule in map(_rule, rules)}
+
+
+def _rule(given: Rule | str) -> Rule:
+    if isinstance(given, Rule):
+        return given
+    if not isinstance(given, str) or given not in ALL:
+        raise RuleError(f"{given!r} is no rule\n  make one with einalg.rule, or name one of: {', '.join(sorted(ALL))}")
+    return ALL[given]
 
 
 def operators(names: Sequence[str] | None) -> tuple[Template, ...]:

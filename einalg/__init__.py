@@ -24,7 +24,7 @@ _HOME = {
     "einalg.program": "Program",
     "einalg.scope": "Scope",
     "einalg.reference": "evaluate",
-    "einalg.api": "Derivation History Move Optimized Proof Rule Session derive distance optimize prove rule",
+    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session check_rule derive distance optimize prove rule rules",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = ("ops", "testing")

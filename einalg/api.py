@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from derive.matching import Distance, distance_to, spellings
 from derive.moves import Move, Rule
 from derive.progress import shown
 from derive.proof import Proof, prove
+from derive.rules import ALL
 from derive.search import Budget
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError
@@ -29,6 +31,7 @@ from einalg.model import Network, network
 from einalg.program import Program, as_program, in_double
 
 TARGETS = ("cpu", "cuda")
+rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
 _REPEATS = 5  # at least; more until `_SECONDS` are spent
 _SECONDS = 0.1
 _SLOWER = 0.05  # relative difference from which on a framework goes on running its model
@@ -106,10 +109,8 @@ class Derivation(_derivation.Derivation):
     @classmethod
     def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
         """Read a saved derivation and replay its moves. Raises `RecordError` where the file is broken."""
-        from derive.rules import ALL
-
         loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or _Machine())
-        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend, loaded.explored)
+        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend, loaded.explored, loaded.rules)
 
 
 class Session(_session.Session):
@@ -126,7 +127,7 @@ def derive(
     states: int = Budget.states,
     seconds: float = Budget.seconds,
     seed: int = 0,
-    rules: Iterable[Rule] | None = None,
+    rules: Iterable[Rule | str] | None = None,
     progress: Callable[[Any], None] | bool | None = None,
     measure: bool = True,
     ops: Sequence[str] | None = None,
@@ -136,8 +137,9 @@ def derive(
     """Search for equal programs that run faster, prove them, check them numerically, and measure them (EinNet §4–§5).
 
     `expr` is a scope or a program. The budgets are moves in a row (`depth`), expanded `states` and `seconds`; `seed` decides
-    the inputs of the check. `rules` replaces the rules that are searched (see `einalg.rule`), `ops` names the operators to look
-    for (all by default). `progress=True` shows a bar (log lines where tqdm is not installed); a function is called with the
+    the inputs of the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`) and names of known ones, so
+    that `[*einalg.rules, mine]` adds one. `ops` names the operators to look for (all by default). `progress=True` shows a bar (log lines
+    where tqdm is not installed); a function is called with the
     statistics after every state. `executor` computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
 
     The values of a candidate may differ from the reference by `accuracy`, relative to the largest element: by default 1e-4 for
@@ -146,7 +148,7 @@ def derive(
     compiled or checked numerically, and candidates are ranked by the estimate.
 
     Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target or
-    a device that is missing, `MatchError` for an unknown operator.
+    a device that is missing, `MatchError` for an unknown operator, `RuleError` for an unknown rule.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
@@ -163,7 +165,7 @@ def derive(
         _require_device(target)
     with shown(progress, budget) as told:
         found = _derivation.derivation(expr, budget, rules, _Machine(target), seed, told, measure, accuracy, executor, ops)
-    return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored)
+    return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored, found.rules)
 
 
 class Optimized(_optimizer.Optimized):
@@ -279,4 +281,5 @@ __all__ = [
     "optimize",
     "prove",
     "rule",
+    "rules",
 ]

@@ -182,8 +182,14 @@ def test_hypothesis_is_needed_only_when_a_strategy_is_made() -> None:
     assert done.stderr.endswith("ImportError: einalg.testing.strategies needs hypothesis\n  pip install einalg[test]\n")
 
 
+def test_check_rule_says_what_to_install() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import einalg as ea; ea.testing.check_rule(ea.rules['nesting'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith("pip install einalg[test]\n")
+
+
 def test_names_of_the_module() -> None:
     assert set(ea.testing.__all__) == {"check_rule", "strategies"} <= set(dir(ea.testing))
-    assert ea.testing.strategies is strategies
+    assert ea.testing.strategies is strategies and ea.testing.check_rule is ea.check_rule
     with pytest.raises(AttributeError, match="no attribute 'strategy'"):
         _ = ea.testing.strategy
