@@ -14,11 +14,11 @@ import bench
 import einalg as ea
 from codegen.arguments import sample
 from codegen.compiled import checked
-from codegen.cuda_compiled import compile_cuda
-from codegen.cuda_compiler import ARCHITECTURES, Cubin, compile_all
-from codegen.cuda_driver import Driver, find_driver
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_printer import cuda_source, launch
+from codegen.cuda.compiled import compile_cuda
+from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all
+from codegen.cuda.driver import Driver, find_driver
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.printer import cuda_source, launch
 from derive.cost import operations, traffic
 from einalg.errors import DeviceError
 from einalg.program import as_program

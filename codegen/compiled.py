@@ -159,7 +159,7 @@ def compile_program(
     program = as_program(program)
     kernels = checked(program, kernels)
     if target == "cuda":
-        from codegen.cuda_compiled import compile_cuda
+        from codegen.cuda.compiled import compile_cuda
 
         return compile_cuda(program, kernels)
     if target != "cpu":

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from codegen.compiler import find_compiler
-from codegen.cuda_compiler import ARCHITECTURES, find_nvcc
-from codegen.cuda_driver import find_driver
+from codegen.cuda.compiler import ARCHITECTURES, find_nvcc
+from codegen.cuda.driver import find_driver
 from codegen.shim import cpp_compiler
 from einalg.cache import cache_folder
 from einalg.errors import EinalgError

@@ -142,7 +142,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Wait for the other threads of the `block`, or of the `warp`. Schedules write none: `codegen.cuda_barriers` infers them."""
+    """Wait for the other threads of the `block`, or of the `warp`. Schedules write none: `codegen.cuda.barriers` infers them."""
 
     scope: str = "block"
 

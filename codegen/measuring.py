@@ -13,8 +13,8 @@ import numpy as np
 from codegen.arguments import sample
 from codegen.compiled import compile_program
 from codegen.compiler import cpu, find_compiler
-from codegen.cuda_compiler import require_nvcc
-from codegen.cuda_driver import find_driver
+from codegen.cuda.compiler import require_nvcc
+from codegen.cuda.driver import find_driver
 from codegen.libraries import versions
 from codegen.machine import cores
 from einalg.access import Tensor

@@ -98,7 +98,7 @@ def _target(target: str) -> str:
 def _require_device(target: str) -> None:
     """`DeviceError` where nothing can be measured for a target."""
     if target == "cuda":
-        from codegen.cuda_driver import find_driver
+        from codegen.cuda.driver import find_driver
 
         find_driver()
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from codegen.compiler import TIMEOUT, Compiler
-from codegen.cuda_memory import from_device, to_device
-from codegen.cuda_printer import MAX_GRID, Launch, cuda_source, launch
+from codegen.cuda.memory import from_device, to_device
+from codegen.cuda.printer import MAX_GRID, Launch, cuda_source, launch
 from codegen.ir import Function
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, DeviceError
@@ -36,7 +36,7 @@ class Shim:
     """CUDA kernels as functions of arrays.
 
     >>> import einalg as ea
-    >>> from codegen.cuda_lower import lower_cuda
+    >>> from codegen.cuda.lower import lower_cuda
     >>> kernel = lower_cuda("O", ea.parse("O[i] += A[i,j]", A=(2, 100)))
     >>> Shim([kernel]).run(0, {"A": np.ones((2, 100))})
     array([100., 100.], dtype=float32)

@@ -7,7 +7,7 @@ import pytest
 from codegen import doctor
 from codegen.doctor import Fact, facts
 from einalg.errors import CodegenError, DeviceError
-from tests.codegen.fake_device import FakeDevice
+from tests.codegen.cuda.fake_device import FakeDevice
 
 
 def test_everything_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

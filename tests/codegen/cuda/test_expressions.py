@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from codegen.cuda_printer import MAX_GRID
-from codegen.cuda_schedule import CUDA_DEFAULT
-from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, check, run_programs
+from codegen.cuda.printer import MAX_GRID
+from codegen.cuda.schedule import CUDA_DEFAULT
+from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.test_expressions import ARRAYS, CASES, expected
 
 SCHEDULES = {"default schedule": (CUDA_DEFAULT, MAX_GRID), "tight schedule": (TIGHT, TIGHT_GRID)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.cuda_printer import MAX_GRID
-from codegen.cuda_schedule import CUDA_DEFAULT
-from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, check, run_programs
+from codegen.cuda.printer import MAX_GRID
+from codegen.cuda.schedule import CUDA_DEFAULT
+from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.harness import flat
 from tests.ops.harness import CASES, load_cases, parameter_sets
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from codegen.cuda_barriers import nest_extents
+from codegen.cuda.barriers import nest_extents
 from codegen.ir import Alloc, Buf, For, Function, Ref, Statement, walk
 from einalg.affine import Index, affine
 from einalg.errors import CodegenError

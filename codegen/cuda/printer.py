@@ -12,8 +12,8 @@ from math import prod
 from codegen.c_helpers import C_TYPES, RESERVED
 from codegen.c_names import Names
 from codegen.c_printer import Printer, entry_name
-from codegen.cuda_barriers import nest_extents, with_barriers
-from codegen.cuda_vectors import Row, element_size, vector_rows
+from codegen.cuda.barriers import nest_extents, with_barriers
+from codegen.cuda.vectors import Row, element_size, vector_rows
 from codegen.ir import Alloc, Buf, For, Function, Put, Ref, Statement, Sync, walk
 from einalg.affine import Affine, FloorDiv, Index, affine
 from einalg.errors import CodegenError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.cuda_printer import Launch
+from codegen.cuda.printer import Launch
 from einalg.errors import DeviceError
 
 Array = np.ndarray[Any, Any]
@@ -16,7 +16,7 @@ WITHOUT = "source('cuda') and derive(..., measure=False) work without a device"
 
 
 class PyCuda:
-    """`codegen.cuda_driver.Driver` for the first device, or the one that `CUDA_VISIBLE_DEVICES` puts first."""
+    """`codegen.cuda.driver.Driver` for the first device, or the one that `CUDA_VISIBLE_DEVICES` puts first."""
 
     def __init__(self) -> None:
         self.cuda = _pycuda()

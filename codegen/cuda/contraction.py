@@ -12,8 +12,8 @@ from typing import Any
 
 import sympy
 
-from codegen.cuda_points import CudaSource, Points, below, counted, named
-from codegen.cuda_schedule import CudaSchedule, Tile
+from codegen.cuda.points import CudaSource, Points, below, counted, named
+from codegen.cuda.schedule import CudaSchedule, Tile
 from codegen.ir import Alloc, Apply, Buf, Function, Holds, If, Number, Put, Ref, Statement
 from codegen.plan import Level
 from codegen.scalar import cast

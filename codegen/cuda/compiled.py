@@ -11,12 +11,12 @@ from typing import Any
 
 from codegen.arguments import loaded, sample
 from codegen.compiled import GENERATED, NOTHING, Compiled, Step
-from codegen.cuda_compiler import require_nvcc
-from codegen.cuda_driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_memory import device_dtype, to_device
-from codegen.cuda_printer import cuda_source, launch
-from codegen.cuda_schedule import CUDA_DEFAULT, CudaSchedule
+from codegen.cuda.compiler import require_nvcc
+from codegen.cuda.driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.memory import device_dtype, to_device
+from codegen.cuda.printer import cuda_source, launch
+from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.ir import Function
 from codegen.libraries import Buffers
 from einalg.errors import CodegenError

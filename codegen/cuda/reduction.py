@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.block import LOCAL_NAMES, Block
-from codegen.cuda_points import CudaSource, Points, counted
+from codegen.cuda.points import CudaSource, Points, counted
 from codegen.ir import Alloc, Buf, Function, Put, Ref, Statement
 from codegen.plan import points
 from codegen.schedule import outer_first

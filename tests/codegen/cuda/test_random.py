@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from codegen.cuda_printer import MAX_GRID
-from codegen.cuda_schedule import CUDA_DEFAULT
-from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, check, run_programs
+from codegen.cuda.printer import MAX_GRID
+from codegen.cuda.schedule import CUDA_DEFAULT
+from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.harness import evaluated
 from tests.codegen.test_random import SLOW, programs_with_arrays
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from codegen.block import Block, Source
-from codegen.cuda_schedule import CudaSchedule
+from codegen.cuda.schedule import CudaSchedule
 from codegen.guards import Place, Range
 from codegen.ir import For, Function, Holds, If, Number, Statement
 from codegen.plan import Level, Plan, has_numbers, merge_last

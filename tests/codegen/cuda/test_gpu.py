@@ -9,14 +9,14 @@ import pytest
 
 import einalg as ea
 from codegen.compiled import checked
-from codegen.cuda_compiled import compile_cuda
-from codegen.cuda_driver import DeviceArray, find_driver
-from codegen.cuda_schedule import CUDA_DEFAULT
+from codegen.cuda.compiled import compile_cuda
+from codegen.cuda.driver import DeviceArray, find_driver
+from codegen.cuda.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
 from einalg.program import Program, as_program
-from tests.codegen.cuda_harness import TIGHT, check
+from tests.codegen.cuda.harness import TIGHT, check
+from tests.codegen.cuda.test_compiler import LARGE
 from tests.codegen.harness import evaluated, flat
-from tests.codegen.test_cuda_compiler import LARGE
 from tests.codegen.test_expressions import ARRAYS, CASES, arrays_for, expected
 from tests.ops.harness import CASES as OPERATORS
 from tests.ops.harness import load_cases, parameter_sets

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.cuda_barriers import with_barriers
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_printer import cuda_source, index_type, launch
-from codegen.cuda_schedule import CUDA_DEFAULT, TILES, CudaSchedule, Tile
+from codegen.cuda.barriers import with_barriers
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.printer import cuda_source, index_type, launch
+from codegen.cuda.schedule import CUDA_DEFAULT, TILES, CudaSchedule, Tile
 from codegen.ir import Alloc, Sync, walk
 from einalg.dtypes import NUMPY
 from einalg.errors import CodegenError
 from einalg.program import as_program
-from tests.codegen.cuda_harness import MAX_GRID, check, run_programs
+from tests.codegen.cuda.harness import MAX_GRID, check, run_programs
 from tests.codegen.harness import evaluated
 from tests.codegen.test_expressions import arrays_for
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.cuda_vectors import element_size
+from codegen.cuda.vectors import element_size
 from codegen.schedule import Schedule
 
 REGISTERS = 255  # of a thread

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen.cuda_driver import DeviceArray
-from codegen.cuda_printer import Launch
+from codegen.cuda.driver import DeviceArray
+from codegen.cuda.printer import Launch
 from codegen.shim import ShimLibrary
 from einalg.errors import DeviceError
 
@@ -23,7 +23,7 @@ class HostMemory:
 
 
 class FakeDevice:
-    """`codegen.cuda_driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take."""
+    """`codegen.cuda.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take."""
 
     name, sm = "a fake device", 80
 

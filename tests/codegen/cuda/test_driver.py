@@ -10,12 +10,12 @@ import pytest
 
 import einalg as ea
 from codegen.compiled import checked, compile_program
-from codegen.cuda_compiled import CudaCompiled, compile_cuda
-from codegen.cuda_driver import DeviceArray
-from codegen.cuda_pycuda import PyCuda
+from codegen.cuda.compiled import CudaCompiled, compile_cuda
+from codegen.cuda.driver import DeviceArray
+from codegen.cuda.pycuda import PyCuda
 from einalg.errors import CodegenError, DeviceError, ShapeError
 from einalg.program import Program, as_program
-from tests.codegen.fake_device import FakeDevice, assemble
+from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
 TEXT = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]"
 SHAPES = dict(A=(5, 7), B=(7, 3), C=(3,))
@@ -137,7 +137,7 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
     def missing() -> None:
         raise DeviceError("there is none")
 
-    monkeypatch.setattr("codegen.cuda_driver.find_driver", missing)
+    monkeypatch.setattr("codegen.cuda.driver.find_driver", missing)
     with pytest.raises(DeviceError, match="there is none"):
         ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
 
@@ -145,9 +145,9 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
 def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
-    monkeypatch.setattr("codegen.cuda_driver.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.cuda_compiled.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.cuda_compiled.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.cuda.driver.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", assemble)
     monkeypatch.setattr("codegen.measuring.rates", lambda target: rates)
     monkeypatch.setattr("codegen.measuring.identity", lambda target: f"{target}, a fake device")
     d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
@@ -181,7 +181,7 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         def init() -> None:
             pass
 
-    monkeypatch.setattr("codegen.cuda_pycuda._pycuda", lambda: Stub)
+    monkeypatch.setattr("codegen.cuda.pycuda._pycuda", lambda: Stub)
     with pytest.raises(DeviceError, match=r"no CUDA device here\n.*target='cpu'"):
         PyCuda()
 
@@ -197,6 +197,6 @@ def test_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     program = as_program(ea.parse(TEXT, **SHAPES))
     run = compile_cuda(program, checked(program, None), driver=lambda: device)
-    monkeypatch.setattr("codegen.cuda_compiler.find_nvcc", lambda: None)
+    monkeypatch.setattr("codegen.cuda.compiler.find_nvcc", lambda: None)
     with pytest.raises(DeviceError, match=r"nvcc is not found.*\n.*CUDA_HOME"):
         run(**given())

@@ -9,11 +9,11 @@ import numpy as np
 
 from codegen.arguments import loaded
 from codegen.c_printer import c_source, entry_name
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_memory import from_device, to_device
-from codegen.cuda_printer import MAX_GRID
-from codegen.cuda_schedule import CUDA_DEFAULT, CudaSchedule, Tile
-from codegen.cuda_serial import serial
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.memory import from_device, to_device
+from codegen.cuda.printer import MAX_GRID
+from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule, Tile
+from codegen.cuda.serial import serial
 from codegen.ir import Function
 from codegen.shim import Shim
 from einalg.dtypes import is_float

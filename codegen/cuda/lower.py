@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from codegen.cuda_contraction import ContractionSource, choose_tile, contraction, contraction_kernel
-from codegen.cuda_map import map_kernel
-from codegen.cuda_points import CudaSource
-from codegen.cuda_reduction import reduction_kernel, shared_reductions
-from codegen.cuda_schedule import CUDA_DEFAULT, CudaSchedule
+from codegen.cuda.contraction import ContractionSource, choose_tile, contraction, contraction_kernel
+from codegen.cuda.map import map_kernel
+from codegen.cuda.points import CudaSource
+from codegen.cuda.reduction import reduction_kernel, shared_reductions
+from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.ir import Function
 from einalg.scope import Scope
 

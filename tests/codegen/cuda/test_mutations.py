@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.cuda_barriers import with_barriers
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_printer import cuda_source
-from codegen.cuda_schedule import CUDA_DEFAULT
+from codegen.cuda.barriers import with_barriers
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.printer import cuda_source
+from codegen.cuda.schedule import CUDA_DEFAULT
 from codegen.ir import For, Function, If, Put, Sync, walk
 from codegen.shim import Shim, ShimLibrary, cpp_compiler
 from einalg.affine import Affine
 from einalg.errors import DeviceError
 from einalg.program import as_program
-from tests.codegen.cuda_harness import ORDERS, SMALL
+from tests.codegen.cuda.harness import ORDERS, SMALL
 from tests.codegen.harness import agrees, evaluated
 from tests.codegen.test_expressions import arrays_for
 from tests.codegen.test_mutations import later, mutants, never, other_fill, other_start, overwritten, shorter

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.cuda_points import CudaSource, Points, counted, named
-from codegen.cuda_vectors import element_size
+from codegen.cuda.points import CudaSource, Points, counted, named
+from codegen.cuda.vectors import element_size
 from codegen.ir import Function, If, Statement
 from codegen.plan import Level
 from einalg.affine import affine

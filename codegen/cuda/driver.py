@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codegen.cuda_memory import device_dtype, from_device
-from codegen.cuda_printer import Launch
+from codegen.cuda.memory import device_dtype, from_device
+from codegen.cuda.printer import Launch
 from einalg.access import Tensor
 from einalg.errors import ShapeError
 
@@ -97,6 +97,6 @@ def device_address(tensor: Tensor, value: Any) -> int:
 @lru_cache(maxsize=1)
 def find_driver() -> Driver:
     """The device of this machine; `DeviceError` that says what is missing, and what to do about it."""
-    from codegen.cuda_pycuda import PyCuda
+    from codegen.cuda.pycuda import PyCuda
 
     return PyCuda()

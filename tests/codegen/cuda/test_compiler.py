@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from codegen import cuda_compiler
-from codegen.cuda_compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
-from codegen.cuda_lower import lower_cuda
-from codegen.cuda_printer import cuda_source, launch
+from codegen.cuda import compiler as cuda_compiler
+from codegen.cuda.compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
+from codegen.cuda.lower import lower_cuda
+from codegen.cuda.printer import cuda_source, launch
 from einalg.dtypes import NUMPY
 from einalg.errors import CodegenError, DeviceError
-from tests.codegen.cuda_harness import TIGHT, TIGHT_GRID, functions
+from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, functions
 from tests.codegen.harness import flat
 from tests.codegen.test_expressions import CASES
 from tests.ops.harness import CASES as OPERATORS
