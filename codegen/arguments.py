@@ -31,6 +31,28 @@ def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str
     return {**constants, **{name: load(tensor, arrays[name]) for name, tensor in inputs.items()}}
 
 
+class Loader:
+    """`loaded` for the inputs of a program, of which no call asks anew what they must be."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        self._tensors = dict(tensors)
+        self._kinds = [(name, tensor, tensor.shape, numpy_dtype(tensor.dtype)) for name, tensor in tensors.items()]
+
+    def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        if arrays.keys() != self._tensors.keys():
+            return loaded(self._tensors, arrays)
+        found = {}
+        for name, tensor, shape, dtype in self._kinds:
+            value = arrays[name]
+            found[name] = value if _fits(value, shape, dtype) else load(tensor, value)
+        return found
+
+
+def _fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether kernels can read an array where it is."""
+    return type(value) is np.ndarray and value.shape == shape and value.dtype == dtype and value.flags.carray
+
+
 def load(tensor: Tensor, value: Any) -> Array:
     """One array, copied only where its layout or type is another one.
 
@@ -38,7 +60,7 @@ def load(tensor: Tensor, value: Any) -> Array:
     array([1., 2.], dtype=float32)
     """
     dtype = numpy_dtype(tensor.dtype)
-    if type(value) is np.ndarray and value.dtype == dtype and value.shape == tensor.shape and value.flags.carray:
+    if _fits(value, tensor.shape, dtype):
         return value
     try:
         array = np.asarray(value)

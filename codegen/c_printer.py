@@ -23,13 +23,21 @@ CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
 ALIGNED = 64  # bytes
 LARGE = 2048  # elements from which on a local buffer of one axis is not on the stack
 SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
+SEQUENCE = "kernels"  # the exported function that makes several calls in one
 Text = tuple[str, int]  # C text and how tightly it binds
+_SEQUENCE = f"""
+void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *const *buffers) {{
+  for (long k = 0; k < count; k++)
+    kernels[k](buffers[k]);
+}}
+"""
 
 
 def c_source(functions: Sequence[Function]) -> str:
     """A C file with one static function for each kernel, and for each an entry `kernel_<position>(void *const *buffers)`.
 
-    The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own.
+    The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own. `kernels(count, entries, buffers)`
+    calls several entries in order.
     """
     return c_sources(functions)[0]
 
@@ -37,7 +45,7 @@ def c_source(functions: Sequence[Function]) -> str:
 def c_sources(functions: Sequence[Function]) -> tuple[str, list[str]]:
     """The C file of some kernels, and that of each by itself; `c_source` says what is in one."""
     printed = [(Printer(function), [Printer(pack) for pack in function.packs]) for function in functions]
-    return _file(printed), [_file([group]) for group in printed]
+    return _file(printed) + _SEQUENCE, [_file([group]) for group in printed]
 
 
 def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from codegen.arguments import load, loaded, sample
+from codegen.arguments import Loader, load, loaded, sample
 from codegen.c_printer import c_sources
 from codegen.choosing import GENERATED, library_for
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import entry
+from codegen.frames import Frame, Plan, Stage, plan
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, einalg_library, prepared
 from codegen.lower import lower
@@ -62,16 +64,23 @@ class Compiled:
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
         self._running = [step for step in steps if step.kernel.output not in self._done]
         self._missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
+        self._load = Loader(self._missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
         self._running = [replace(step, run=prepared(step.run, self._ready)) for step in self._running]
 
     def __call__(self, **arrays: Any) -> Any:
-        buffers = self._buffers(arrays)
-        for step in self._running:
-            step.run(buffers)
-        outputs = self.program.outputs
-        return {name: buffers[name] for name in outputs} if len(outputs) > 1 else buffers[outputs[0]]
+        frame = self._memory.__dict__.get("frame")
+        if frame is None:
+            frame = self._memory.frame = self._frame()
+        results = self._results()
+        frame.run({**self._load(arrays), **results})
+        return results if len(results) > 1 else next(iter(results.values()))
+
+    @property
+    def workspace(self) -> int:
+        """The bytes that a thread keeps for what is between the kernels: what does not live at the same time shares them."""
+        return self._plan.bytes
 
     def bind(self, **arrays: Any) -> Compiled:
         """The same program with some of its inputs given ahead, as weights are: what depends on these alone is computed now, once.
@@ -99,14 +108,15 @@ class Compiled:
 
         Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
         """
-        buffers = self._buffers(arrays or sample(self._missing))
-        spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._running}
+        frame = self._frame(apart=True)
+        frame.place({**self._load(arrays or sample(self._missing)), **self._results()})
+        spent: list[list[float]] = [[] for _ in self._running]
         for _ in range(1 + max(1, repeats)):
-            for step in self._running:
+            for seconds, call in zip(spent, frame.calls, strict=True):
                 began = perf_counter()
-                step.run(buffers)
-                spent[step.kernel.output].append(perf_counter() - began)
-        return {name: median(seconds[1:]) for name, seconds in spent.items()}
+                call()
+                seconds.append(perf_counter() - began)
+        return {step.kernel.output: median(seconds[1:]) for step, seconds in zip(self._running, spent)}
 
     def __repr__(self) -> str:
         width = max(len(step.library) for step in self._steps)
@@ -123,18 +133,27 @@ class Compiled:
                 step.run(ready)
         return ready
 
-    def _buffers(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-        """The inputs as the kernels read them, new memory for the outputs, and memory that is kept for what is between."""
-        buffers = {**self._ready, **loaded(self._missing, arrays)}
-        kept = self._memory.__dict__
-        for name, (shape, dtype) in self._shapes.items():
-            if name in self.program.outputs:
-                buffers[name] = np.empty(shape, dtype)
-            else:
-                if name not in kept:
-                    kept[name] = np.empty(shape, dtype)
-                buffers[name] = kept[name]
-        return buffers
+    def _results(self) -> dict[str, np.ndarray[Any, Any]]:
+        """New memory for the outputs."""
+        return {name: np.empty(*self._shapes[name]) for name in self.program.outputs}
+
+    @cached_property
+    def _plan(self) -> Plan:
+        between = {name: (scope.shape, scope.dtype) for name, scope in self.program.statements if name in self._shapes}
+        return plan(self._stages, {name: kind for name, kind in between.items() if name not in self.program.outputs})
+
+    @cached_property
+    def _stages(self) -> list[Stage]:
+        return [Stage(step.run, self._touched(step)) for step in self._running]
+
+    def _touched(self, step: Step) -> frozenset[str]:
+        """The names of what a step reads and writes."""
+        if step.library == NUMPY:
+            return frozenset((*self.program.tensors, *self.program.names))
+        return frozenset((*self.program[step.kernel.output].tensors, step.kernel.output))
+
+    def _frame(self, apart: bool = False) -> Frame:
+        return Frame(self._stages, self._plan, self._ready, (*self._missing, *self.program.outputs), apart)
 
 
 def compile_program(

@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from codegen.c_printer import entry_name
-from codegen.calls import caller
-from codegen.ir import Buf, Function
-from codegen.libraries import Buffers, Run
-from einalg.dtypes import numpy_dtype
-
-Array = np.ndarray[Any, Any]
+from codegen.c_printer import SEQUENCE, entry_name
+from codegen.calls import Call
+from codegen.ir import Function
+from codegen.libraries import Buffers
+from codegen.memory import Array, aligned
 
 
-def entry(library: Any, function: Function, position: int = 0) -> Run:
-    """The kernel at `position` of a C file that is loaded, as a call."""
-    run = caller(getattr(library, entry_name(position)), _names(function))
-    packs = [(pack, caller(getattr(library, entry_name(position, n)), _names(pack))) for n, pack in enumerate(function.packs)]
-    return Packed(run, packs, {}) if packs else run
+@dataclass(frozen=True)
+class Pack:
+    """A function that fills a packed input of a kernel."""
+
+    function: Function
+    call: Call
+
+    def filled(self, buffers: Buffers, array: Array) -> Array:
+        self.call({**buffers, self.function.output.name: array})
+        return array
 
 
-class Packed:
-    """A kernel that reads packed inputs: these are packed in each call, or once where they are known ahead (`prepared`)."""
+class Entry:
+    """A kernel, and what it packs first: inputs are packed in each run, or once where they are known ahead (`prepared`).
 
-    def __init__(self, run: Run, packs: Sequence[tuple[Function, Run]], ready: Mapping[str, Array]):
-        self._run, self._ready = run, ready
-        self._packs = [(pack, call) for pack, call in packs if pack.output.name not in ready]
+    `sequence` is the function of its file that makes several calls in one.
+    """
+
+    def __init__(self, kernel: Call, packs: Sequence[Pack], sequence: Any, ready: Mapping[str, Array]):
+        self.kernel, self.sequence, self.ready = kernel, sequence, dict(ready)
+        self.packs = [pack for pack in packs if pack.function.output.name not in ready]
         self._memory = threading.local()
 
     def __call__(self, buffers: Buffers) -> None:
-        self._run({**buffers, **self._ready, **{pack.output.name: self._filled(pack, call, buffers) for pack, call in self._packs}})
+        packed = {pack.function.output.name: pack.filled(buffers, self._kept(pack)) for pack in self.packs}
+        self.kernel({**buffers, **self.ready, **packed} if packed or self.ready else buffers)
 
-    def prepared(self, known: Buffers) -> Run:
+    def prepared(self, known: Buffers) -> Entry:
         """The same kernel with what is known ahead packed now."""
-        ready = dict(self._ready)
-        for pack, call in self._packs:
-            if all(b.name in known for b in pack.inputs):
-                ready[pack.output.name] = _filled(pack.output, call, known, _array(pack.output))
-        return Packed(self._run, self._packs, ready)
+        ready = dict(self.ready)
+        for pack in self.packs:
+            if all(b.name in known for b in pack.function.inputs):
+                target = pack.function.output
+                ready[target.name] = pack.filled(known, aligned(target.shape, target.dtype))
+        return Entry(self.kernel, self.packs, self.sequence, ready)
 
-    def _filled(self, pack: Function, call: Run, buffers: Buffers) -> Array:
-        kept = self._memory.__dict__
-        if pack.output.name not in kept:
-            kept[pack.output.name] = _array(pack.output)
-        return _filled(pack.output, call, buffers, kept[pack.output.name])
-
-
-def _names(function: Function) -> list[str]:
-    return [b.name for b in (*function.inputs, function.output)]
+    def _kept(self, pack: Pack) -> Array:
+        kept, target = self._memory.__dict__, pack.function.output
+        if target.name not in kept:
+            kept[target.name] = aligned(target.shape, target.dtype)
+        return kept[target.name]
 
 
-def _filled(target: Buf, call: Run, buffers: Buffers, array: Array) -> Array:
-    call({**buffers, target.name: array})
-    return array
+def entry(library: Any, function: Function, position: int = 0) -> Entry:
+    """The kernel at `position` of a C file that is loaded, as a call."""
+    packs = [Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack))) for n, pack in enumerate(function.packs)]
+    sequence = getattr(library, SEQUENCE)
+    sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
+    return Entry(Call(getattr(library, entry_name(position)), _names(function)), packs, sequence, {})
 
 
-def _array(buf: Buf, alignment: int = 64) -> Array:
-    """Memory that begins with a line of the cache."""
-    dtype = numpy_dtype(buf.dtype)
-    size = int(np.prod(buf.shape)) * dtype.itemsize
-    memory = np.zeros(size + alignment, np.uint8)
-    begin = -memory.ctypes.data % alignment
-    return memory[begin : begin + size].view(dtype).reshape(buf.shape)
+def _names(function: Function) -> tuple[str, ...]:
+    return tuple(b.name for b in (*function.inputs, function.output))
