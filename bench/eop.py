@@ -19,7 +19,7 @@ import sympy
 
 import bench
 import einalg as ea
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiled import compile_program
 from codegen.compiler import find_compiler
 from codegen.lower import lower

@@ -30,7 +30,7 @@ from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from codegen.arguments import sample
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.choosing import points
 from codegen.compiled import compile_program
 from codegen.compiler import Compiler, find_compiler

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import bench
 from bench.kernel_cases import CASES, Case
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiler import Compiler, find_compiler
 from codegen.contraction import Contraction
 from codegen.entries import entry

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from codegen.c_constants import literal
-from codegen.c_helpers import C_TYPES, HALF, MATH, helper, index_function, index_helper, vector_declarations
+from codegen.c_helpers import C_TYPES, MATH, helper, index_function, index_helper
 from codegen.c_names import Names
 from codegen.c_vectors import Vectors, is_tile, steps, unrolled
 from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Turn, Value, walk
@@ -23,53 +23,7 @@ CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
 ALIGNED = 64  # bytes
 LARGE = 2048  # elements from which on a local buffer of one axis is not on the stack
 SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
-SEQUENCE = "kernels"  # the exported function that makes several calls in one
 Text = tuple[str, int]  # C text and how tightly it binds
-_SEQUENCE = f"""
-void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *const *buffers) {{
-  for (long k = 0; k < count; k++)
-    kernels[k](buffers[k]);
-}}
-"""
-
-
-def c_source(functions: Sequence[Function]) -> str:
-    """A C file with one static function for each kernel, and for each an entry `kernel_<position>(void *const *buffers)`.
-
-    The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own. `kernels(count, entries, buffers)`
-    calls several entries in order.
-    """
-    return c_sources(functions)[0]
-
-
-def c_sources(functions: Sequence[Function]) -> tuple[str, list[str]]:
-    """The C file of some kernels, and that of each by itself; `c_source` says what is in one."""
-    printed = [(Printer(function), [Printer(pack) for pack in function.packs]) for function in functions]
-    return _file(printed) + _SEQUENCE, [_file([group]) for group in printed]
-
-
-def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:
-    """A C file with kernels and what they pack ahead."""
-    packs = [(pack, f"{position}_{n}") for position, (_, packs) in enumerate(groups) for n, pack in enumerate(packs)]
-    numbered = [*packs, *((printer, str(position)) for position, (printer, _) in enumerate(groups))]
-    texts = [printer.function(position) for printer, position in numbered]
-    helpers = dict.fromkeys(h for printer, _ in numbered for h in sorted(printer.helpers))
-    uses_half = any(b.dtype == "f16" for printer, _ in groups for b in (*printer.source.inputs, printer.source.output))
-    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
-    head += vector_declarations({call for printer, _ in numbered for call in printer.called})
-    arena = max((printer.arena for printer, _ in numbered), default=0)
-    held = [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"] if arena else []
-    head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]
-    return "\n".join(head) + "\n\n" + "\n".join(texts)
-
-
-def entry_name(position: int, pack: int | None = None) -> str:
-    """The exported function of the kernel at `position` of a C file, or of what it packs ahead.
-
-    >>> entry_name(2), entry_name(2, 0)
-    ('kernel_2', 'kernel_2_0')
-    """
-    return f"kernel_{position}" if pack is None else f"kernel_{position}_{pack}"
 
 
 def index_type(function: Function, nodes: Sequence[Any] = ()) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Array, sample
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiler import Compiler
 from codegen.entries import entry
 from codegen.ir import Function

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Loader, load, loaded, sample
-from codegen.c_printer import c_sources
+from codegen.c_file import c_sources
 from codegen.choosing import GENERATED, library_for
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import entry

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.c_printer import SEQUENCE, entry_name
+from codegen.c_file import SEQUENCE, entry_name
 from codegen.calls import Call
 from codegen.ir import Function
 from codegen.libraries import Buffers

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from codegen.c_file import entry_name
 from codegen.c_helpers import C_TYPES, RESERVED
 from codegen.c_names import Names
-from codegen.c_printer import Printer, entry_name
+from codegen.c_printer import Printer
 from codegen.cuda.barriers import nest_extents, with_barriers
 from codegen.cuda.vectors import Row, element_size, vector_rows
 from codegen.ir import Alloc, Buf, For, Function, Put, Ref, Statement, Sync, walk

@@ -13,7 +13,7 @@ import numpy as np
 
 import einalg as ea
 from codegen.arguments import loaded
-from codegen.c_printer import c_source, entry_name
+from codegen.c_file import c_source, entry_name
 from codegen.compiler import Compiler, find_compiler
 from codegen.ir import Function
 from codegen.lower import lower

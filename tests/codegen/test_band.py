@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.band import bands_of
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiled import compile_program
 from codegen.ir import For, Function, Put, walk
 from codegen.libraries.generated_bands import band_function

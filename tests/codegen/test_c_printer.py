@@ -10,8 +10,9 @@ import pytest
 import sympy
 
 import einalg as ea
+from codegen.c_file import c_source
 from codegen.c_helpers import RESERVED, index_function, index_helper
-from codegen.c_printer import c_source, index_type
+from codegen.c_printer import index_type
 from codegen.ir import For, content_hash, text, walk
 from codegen.lower import lower
 from codegen.schedule import Schedule

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen import entries
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiled import compile_program
 from codegen.contract import contract
 from codegen.contraction import contraction_of

@@ -143,7 +143,7 @@ def test_a_function_without_code() -> None:
 
 
 def test_a_constant_that_does_not_fit() -> None:
-    from codegen.c_printer import c_source
+    from codegen.c_file import c_source
 
     with pytest.raises(CodegenError, match="does not fit the type i64"):
         c_source([lower("O", ea.L[i](ea.tensor("A", (4,), "i64")[i] + 2**70))])

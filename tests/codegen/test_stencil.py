@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiled import compile_program
 from codegen.ir import For, Function, Put, walk
 from codegen.libraries import einalg_library

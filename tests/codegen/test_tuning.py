@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from bench.tune import maker, numbers
 from codegen import tuning
-from codegen.c_printer import c_source
+from codegen.c_file import c_source
 from codegen.compiler import find_compiler
 from codegen.libraries import einalg_library
 from codegen.tiling import Tiling, plan, ranked

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import loaded
-from codegen.c_printer import c_source, entry_name
+from codegen.c_file import c_source, entry_name
 from codegen.cuda.lower import lower_cuda
 from codegen.cuda.memory import from_device, to_device
 from codegen.cuda.printer import MAX_GRID
