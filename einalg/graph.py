@@ -119,7 +119,7 @@ def _fitting(tensor: Tensor, array: Any) -> Array:
 
 def _as_declared(value: Any, dtype: str) -> Array:
     """A value in the element type that its readers expect; the executor computes integers as i64."""
-    return np.asarray(value).astype(numpy_dtype(dtype), copy=False)
+    return np.asarray(value, numpy_dtype(dtype))
 
 
 def _called(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +151,14 @@ def _tensor(program: Any, target: str) -> Any:
 
 def _flattened(spec: Any, places: Sequence[int]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
     """Arguments, nested as in the example, to arrays of the inputs."""
+    from torch import Tensor
     from torch.utils._pytree import tree_flatten
 
+    plain = spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]  # tensors in a row, which need no search for what is nested
+
     def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
+        if plain and not keywords and len(arguments) == spec.num_leaves and all(isinstance(argument, Tensor) for argument in arguments):
+            return [array_of(arguments[place]) for place in places]
         given, found = tree_flatten((tuple(arguments), dict(keywords)))
         if found != spec:
             raise ShapeError(f"the arguments are nested as {found}, but those of the example as {spec}\n  call it as in the example")
@@ -164,12 +169,24 @@ def _flattened(spec: Any, places: Sequence[int]) -> Callable[[Sequence[Any], Map
 
 def _structured(program: Any, graph: Graph, names: Sequence[str | None]) -> Callable[[Arrays], Any]:
     """Outputs to tensors, nested as the module's result is."""
-    from torch.utils._pytree import tree_unflatten
-
     leaves = _output_leaves(program.graph)
     rebuild = _rebuilder(leaves, names, graph)
     spec = program.call_spec.out_spec  # torch makes it anew each time
-    return lambda arrays: tree_unflatten(rebuild(arrays), spec)
+    nest = _nested(spec)
+    return lambda arrays: nest(iter(rebuild(arrays)))
+
+
+def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
+    """What puts leaves in a row into the structure of a spec: torch's own function, but for tuples and lists, where it takes long."""
+    from torch.utils._pytree import tree_unflatten
+
+    if spec.is_leaf():
+        return next
+    if spec.type in (tuple, list):
+        children = spec.children() if hasattr(spec, "children") else spec.children_specs  # before torch 2.9
+        parts = [_nested(child) for child in children]
+        return lambda leaves: spec.type([part(leaves) for part in parts])
+    return lambda leaves: tree_unflatten([next(leaves) for _ in range(spec.num_leaves)], spec)
 
 
 def _rebuilder(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> Callable[[Arrays], list[Any]]:

@@ -21,10 +21,9 @@ def array_of(tensor: Any) -> Array:
     """
     import torch
 
-    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
-    if plain.layout is not torch.strided:
-        plain = plain.to_dense()
-    return (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy(force=True)
 
 
 def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -39,7 +38,8 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     array = np.asarray(array)
     if not array.flags.writeable or min(array.strides, default=0) < 0:
         array = array.copy()
-    return torch.from_numpy(array).to(device=device, dtype=dtype)
+    tensor = torch.from_numpy(array)
+    return tensor if device is None and dtype in (None, tensor.dtype) else tensor.to(device=device, dtype=dtype)
 
 
 def described(value: Any) -> tuple[tuple[int, ...], str] | None:
