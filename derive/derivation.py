@@ -130,7 +130,7 @@ class Derivation:
 
     def plot(self) -> Plot:
         """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
-        return Plot(self.explored)
+        return Plot(self.explored, self.expression)
 
     def why_not(self, operator: str) -> str:
         """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from einalg.errors import RecordError
+from derive.moves import Move, Rule, apply
+from derive.rules import ALL
+from einalg.errors import EinalgError, RecordError
+from einalg.jupyter.tree import Node, tree_html
+from einalg.program import Program
 
 RED, YELLOW, GREEN = (0xF4, 0xA5, 0x9A), (0xFB, 0xE8, 0xA6), (0xA8, 0xDB, 0xA8)  # light, so that black text reads well
 LONGEST_LABEL = 44
 LONGEST_TEXT = 40  # rows that the plain text shows
+LARGEST_PICTURE = 150  # rows that the picture shows
 
 
 @dataclass(frozen=True)
 class Explored:
     """A state: its number, the state that it was made from and the move that made it, its distance to an operator.
 
-    `candidate` is whether it was kept as one, with its estimated `seconds`.
+    `candidate` is whether it was kept as one, with its estimated `seconds`. `steps` are all moves that lead there from the other state.
     """
 
     number: int
@@ -27,19 +32,24 @@ class Explored:
     distance: float
     candidate: bool
     seconds: float | None
+    steps: tuple[Move, ...] = ()
 
     def as_record(self) -> dict[str, Any]:
         """The row as JSON values."""
-        return asdict(self)
+        return {**{name: getattr(self, name) for name in _PLAIN}, "steps": [step.as_record() for step in self.steps]}
 
     @classmethod
     def from_record(cls, row: Any) -> Explored:
         """Read a row back; `RecordError` where it is broken."""
         kinds = {"number": int, "parent": (int, type(None)), "move": str, "distance": (int, float), "candidate": bool}
         kinds["seconds"] = (int, float, type(None))
-        if not isinstance(row, dict) or any(not isinstance(row.get(f.name, ...), kinds[f.name]) for f in fields(cls)):
+        steps = row.get("steps", []) if isinstance(row, dict) else None  # older records have none
+        if not isinstance(steps, list) or any(not isinstance(row.get(name, ...), kinds[name]) for name in _PLAIN):
             raise RecordError("a row of what was explored is broken")
-        return cls(**{f.name: row[f.name] for f in fields(cls)})
+        return cls(**{name: row[name] for name in _PLAIN}, steps=tuple(map(Move.from_record, steps)))
+
+
+_PLAIN = tuple(f.name for f in fields(Explored) if f.name != "steps")
 
 
 def dot(rows: Iterable[Explored], best: int | None = None) -> str:
@@ -120,10 +130,10 @@ def _path(rows: Sequence[Explored], last: int | None) -> set[int]:
 
 
 class Plot:
-    """The tree of what a search explored: `dot` is Graphviz text; in Jupyter a picture where the package graphviz and its `dot` are installed."""
+    """The tree of what a search explored, from `start`; in Jupyter a picture to zoom and walk in. `dot` is the same as Graphviz text."""
 
-    def __init__(self, rows: Sequence[Explored]):
-        self.rows = tuple(rows)
+    def __init__(self, rows: Sequence[Explored], start: Program | None = None, rules: Mapping[str, Rule] = ALL):
+        self.rows, self.start, self.rules = tuple(rows), start, rules
 
     @property
     def dot(self) -> str:
@@ -131,7 +141,7 @@ class Plot:
         return dot(self.rows)
 
     def svg(self) -> str | None:
-        """The picture, or None where Graphviz is not installed."""
+        """The picture that Graphviz makes, or None where it is not installed."""
         try:
             import graphviz
         except ImportError:
@@ -140,20 +150,49 @@ class Plot:
             return None
         return graphviz.Source(self.dot).pipe(format="svg", encoding="utf-8")
 
+    def html(self) -> str:
+        """The tree as HTML, coloured by distance; of many states those next to an operator, with the ways to them."""
+        shown = self._near(LARGEST_PICTURE)
+        rows = [row for row in self._in_order() if row.number in shown]
+        farthest = max((row.distance for row in rows), default=0.0) or 1.0
+        path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
+        nodes = [
+            Node(row.number, row.parent, row.move or "as it is", _told(row), colour(row.distance / farthest), row.number in path, row.candidate, text)
+            for row, text in zip(rows, programs)
+        ]
+        return tree_html(nodes, len(self.rows) - len(rows))
+
+    def _programs(self, rows: Sequence[Explored]) -> list[str]:
+        """The expressions of states, each after the one that it was made from; empty where that is not known."""
+        known: dict[int | None, Program] = {} if self.start is None else {None: self.start}
+        for row in rows:
+            before = known.get(row.parent) if row.parent is None or row.steps else None
+            try:
+                for step in row.steps:
+                    before = apply(before, step, self.rules) if before is not None else None
+            except EinalgError:  # by a rule that is not given here
+                before = None
+            if before is not None:
+                known[row.number] = before
+        return [str(known.get(row.number, "")) for row in rows]
+
     def __str__(self) -> str:
         """The tree, indented, with the states next to an operator first where there are many."""
-        path = _path(self.rows, _best(self.rows))
-        near = sorted(self.rows, key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number))[:LONGEST_TEXT]
-        shown = set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
+        path, shown = _path(self.rows, _best(self.rows)), self._near(LONGEST_TEXT)
         lines = [self._line(row, path) for row in self._in_order() if row.number in shown]
         hidden = len(self.rows) - len(shown)
         return "\n".join([*lines, *([f"… and {hidden} more states"] if hidden else [])]) or "nothing was explored"
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        picture = self.svg()
-        return {"text/plain": str(self), **({"image/svg+xml": picture} if picture else {})}
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _near(self, most: int) -> set[int]:
+        """The numbers of so many states, the nearest to an operator, and of those that they were made from."""
+        path = _path(self.rows, _best(self.rows))
+        near = sorted(self.rows, key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number))[:most]
+        return set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
 
     def _in_order(self) -> list[Explored]:
         """Each state followed by those made from it."""
@@ -170,5 +209,9 @@ class Plot:
 
     def _line(self, row: Explored, path: set[int]) -> str:
         depth = len(_path(self.rows, row.number)) - 1
-        cost = f", {row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
-        return f"{'*' if row.number in path else ' '} {'  ' * depth}{_shortened(row.move or 'as it is')}  (distance {row.distance:g}{cost})"
+        return f"{'*' if row.number in path else ' '} {'  ' * depth}{_shortened(row.move or 'as it is')}  ({_told(row)})"
+
+
+def _told(row: Explored) -> str:
+    cost = f", {row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
+    return f"distance {row.distance:g}{cost}"

@@ -9,8 +9,11 @@ from typing import Any
 from derive import record
 from derive.moves import Move, Rule, apply
 from derive.rules import ALL
+from derive.script import written
 from einalg.errors import RecordError
-from einalg.program import Program, as_program
+from einalg.jupyter.proof import steps_html
+from einalg.printing import latex
+from einalg.program import Program, as_program, statement_tensor
 
 KIND = "einalg history"
 
@@ -58,10 +61,30 @@ class History:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return steps_html(self.start, [(str(step.move), step.verdict, step.program) for step in self.steps])
+
     def save(self, path: Any) -> None:
         """Write the start and the moves as JSON, whole or not at all."""
+        record.write(path, KIND, self._content())
+
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return record.text(KIND, self._content())
+
+    def _content(self) -> dict[str, Any]:
         steps = [{**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)} for step in self.steps]
-        record.write(path, KIND, {"start": record.program_record(self.start), "steps": steps})
+        return {"start": record.program_record(self.start), "steps": steps}
+
+    def latex(self) -> str:
+        """Every step in the paper's notation, as a LaTeX `align*` environment."""
+        rows = [_latex_row(self.start, "")]
+        rows += [_latex_row(step.program, rf"\text{{({step.move.rule})}}") for step in self.steps]
+        return "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}"
+
+    def script(self) -> str:
+        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        return written(self.start, self.moves)
 
     @staticmethod
     def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:
@@ -82,6 +105,12 @@ class History:
     def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:
         """Apply every move again from the start; the same program as the last step's."""
         return replay(self.start, self.moves, rules)[-1] if self.steps else self.start
+
+
+def _latex_row(program: Program, name: str) -> str:
+    """The statements of a program below each other, the name of a rule beside the last."""
+    lines = [f"{latex(statement_tensor(key, scope))} &= {latex(scope)}" for key, scope in program.statements]
+    return " \\\\\n".join([*(f"{line} &&" for line in lines[:-1]), f"{lines[-1]} && {name}"])
 
 
 def replay(start: Any, moves: Iterable[Move], rules: Mapping[str, Rule] = ALL) -> Sequence[Program]:

@@ -49,16 +49,20 @@ def program_from_record(record: Any) -> Program:
         raise RecordError(f"the record holds no program: {error}") from None
 
 
-def write(path: Any, kind: str, content: dict[str, Any]) -> None:
-    """Write a record atomically: a reader sees the old file or the whole new one."""
+def text(kind: str, content: dict[str, Any]) -> str:
+    """A record as JSON."""
     from einalg import __version__
 
-    target = Path(path)
-    text = json.dumps({"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1)
+    return json.dumps({"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1)
+
+
+def write(path: Any, kind: str, content: dict[str, Any]) -> None:
+    """Write a record atomically: a reader sees the old file or the whole new one."""
+    target, written = Path(path), text(kind, content)
     handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(written)
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)

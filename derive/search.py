@@ -160,6 +160,7 @@ class _Search:
         self.stats = Stats()
         self.found: list[Found] = []
         self.explored: list[Explored] = []
+        self.lengths: list[int] = []  # of the derivations of what was explored
         self.seen: set[Any] = {key(start)}
         self.kernel_lists: set[Any] = set()
         self.began = time.perf_counter()
@@ -172,8 +173,8 @@ class _Search:
             while queue and not self.exhausted():
                 state = heapq.heappop(queue)
                 self.stats.states += 1
-                if self.progress:
-                    self.progress(self.stats)
+                if not self.goes_on():
+                    break
                 ahead.look(queue)
                 for program, steps, gap in ahead.successors(state):
                     self.stats.generated += 1
@@ -182,6 +183,15 @@ class _Search:
                         heapq.heappush(queue, following)
         self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
         self.stats.seconds = time.perf_counter() - self.began
+
+    def goes_on(self) -> bool:
+        """Tell how far the search is; who is told may end it by `StopIteration`, and gets what was found until then."""
+        try:
+            if self.progress:
+                self.progress(self.stats)
+        except StopIteration:
+            self.stats.stopped = "by the one who watched"
+        return not self.stats.stopped
 
     def starts(self) -> list[_State]:
         """The expression as it was written, tidied; with all merged that merges, should it have been taken apart before;
@@ -242,7 +252,9 @@ class _Search:
     def keep(self, program: Program, derivation: tuple[Move, ...], gap: float, parent: int | None, as_it_is: bool = False) -> None:
         estimate = self.collect(program, derivation, as_it_is) if gap < FAR or as_it_is else None
         shown = str(derivation[-1]) if derivation else ""
-        self.explored.append(Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate))
+        steps = derivation[self.lengths[parent] if parent is not None else 0 :]
+        self.explored.append(Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate, steps))
+        self.lengths.append(len(derivation))
 
     def collect(self, program: Program, derivation: tuple[Move, ...], as_it_is: bool) -> float | None:
         """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""

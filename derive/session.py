@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from html import escape
+from functools import cached_property
 from typing import Any
 
 from derive.backend import Backend, Runnable
+from derive.choices import Choice, Choices, program_distance
 from derive.history import History, Step, indented
+from derive.matching import Distance, distance_to, grown
 from derive.moves import Move, Rule, apply, moves
 from derive.places import Path, places, scope_at
 from derive.proof import prove
@@ -15,41 +17,15 @@ from derive.rules import ALL, RULES, variable_substitution
 from derive.rules.spelling import fresh_statement, lifted
 from derive.search import kernels_of
 from einalg.errors import CodegenError, RuleError
+from einalg.jupyter.panel import Panel
+from einalg.jupyter.show import bundle
 from einalg.kernel import Kernel
-from einalg.printing import latex
+from einalg.ops.templates import TEMPLATES
 from einalg.program import Program, as_program
 
 
-class Choice:
-    """One numbered move with the place it changes, before and after."""
-
-    def __init__(self, number: int, move: Move, before: str, after: str):
-        self.number, self.move, self.before, self.after = number, move, before, after
-
-    def __str__(self) -> str:
-        return f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}"
-
-    __repr__ = __str__
-
-    def html(self) -> str:
-        return f"{escape(str(self.move))}<br><code>{escape(self.before)}</code><br>⇒ <code>{escape(self.after)}</code>"
-
-
-class Choices(list[Choice]):
-    """The moves that are possible, numbered from 0; shown with what each makes of its place."""
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self)) or "no move is possible"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{c.number}</td><td style='text-align:left'>{c.html()}</td></tr>" for c in self)
-        return f"<table>{rows}</table>"
-
-
 class Session:
-    """A derivation by hand.
+    """A derivation by hand; in Jupyter a widget that shows the moves and applies them by a click.
 
     >>> import einalg as ea
     >>> s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -65,6 +41,7 @@ class Session:
         self.offered = [*RULES.values(), *(rule for rule in rules if rule.name not in RULES)]
         self.history = History(as_program(expression))
         self.undone: list[Step] = []
+        self.watchers: list[Callable[[], None]] = []
         self._backend, self._search = backend, search
         self._listed: tuple[Program, Choices] | None = None
 
@@ -78,35 +55,49 @@ class Session:
 
         The numbers hold for `apply` until the next step or the next call.
         """
+        choices = self.possible(rule, path)
+        self._listed = (self.expr, choices)
+        return choices
+
+    def possible(self, rule: str | None = None, path: Path | None = None) -> Choices:
+        """The same as `moves`, but the numbers that `apply` takes stay those of the last listing."""
         if rule is not None and rule not in self.rules:
             raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
         offered = self.offered if rule is None else [self.rules[rule]]
         found = moves(self.expr, offered, None if path is None else tuple(path))
-        choices = Choices(Choice(k, move, *self._preview(move)) for k, move in enumerate(found))
-        self._listed = (self.expr, choices)
-        return choices
-
-    def _preview(self, move: Move) -> tuple[str, str]:
-        after = apply(self.expr, move, self.rules)
-        if self.rules[move.rule].level == "scope":
-            return str(scope_at(self.expr, move.path)), str(scope_at(after, move.path))
-        old, new = str(self.expr).splitlines(), str(after).splitlines()
-        return "; ".join(line for line in old if line not in new), "; ".join(line for line in new if line not in old)
+        return Choices(Choice(number, move, self.expr, self.rules) for number, move in enumerate(found))
 
     def apply(self, move: Move | Choice | int) -> Step:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.
 
         Raises `RuleError` where the move does not apply, or where a (user's) rule made something that is not equal.
         """
-        chosen = self._chosen(move)
-        after = apply(self.expr, chosen, self.rules)
-        proof = prove(self.expr, after)
-        if proof.verdict == "different":
-            raise RuleError(f"{chosen.rule} is wrong here: its result differs from what it was applied to\n  {proof}")
-        step = Step(chosen, after, proof.verdict)
+        step = self._step(self._chosen(move))
         self.history.steps.append(step)
         self.undone.clear()
+        self._tell()
         return step
+
+    def follow(self, steps: Iterable[Move]) -> Session:
+        """Apply moves one after the other, such as those of a candidate of `search`; none counts where one does not apply."""
+        done = len(self.history)
+        undone = [*self.undone]
+        try:
+            for move in steps:
+                self.history.steps.append(self._step(move))
+        except RuleError:
+            del self.history.steps[done:]
+            raise
+        self.undone = undone if len(self.history) == done else []
+        self._tell()
+        return self
+
+    def _step(self, move: Move) -> Step:
+        after = apply(self.expr, move, self.rules)
+        proof = prove(self.expr, after)
+        if proof.verdict == "different":
+            raise RuleError(f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}")
+        return Step(move, after, proof.verdict)
 
     def _chosen(self, move: Move | Choice | int) -> Move:
         if isinstance(move, Choice):
@@ -125,15 +116,26 @@ class Session:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
             raise RuleError(f"there are {len(self.history)} steps to take back, not {steps}")
-        for _ in range(steps):
-            self.undone.append(self.history.steps.pop())
-        return self
+        return self.goto(len(self.history) - steps)
 
     def redo(self) -> Session:
         """Apply again the step that was taken back last."""
         if not self.undone:
             raise RuleError("no step was taken back")
-        self.history.steps.append(self.undone.pop())
+        return self.goto(len(self.history) + 1)
+
+    @property
+    def timeline(self) -> list[Step]:
+        """The steps that were done and, after them, those that were taken back and can be done again."""
+        return [*self.history.steps, *reversed(self.undone)]
+
+    def goto(self, number: int) -> Session:
+        """Go to the program after that many steps of the timeline; 0 is the start."""
+        line = self.timeline
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= len(line):
+            raise RuleError(f"there is no step {number}: there are {len(line)}\n  0 is the start")
+        self.history.steps[:], self.undone[:] = line[:number], reversed(line[number:])
+        self._tell()
         return self
 
     def substitute(self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL) -> Step:
@@ -150,8 +152,20 @@ class Session:
         """Every scope with the path that moves use for it."""
         return {path: str(scope) for path, scope in places(self.expr)}
 
+    @property
+    def distance(self) -> float:
+        """How far the program is from the operators of the libraries, as the search counts it."""
+        return program_distance(self.expr)
+
+    def distances(self) -> list[Distance]:
+        """The distance to every operator, with its reasons, the nearest operator first."""
+        flat = lifted(self.expr)
+        scopes = [scope for name in flat.names for scope, _ in grown(flat, name)]
+        operators = dict.fromkeys(template.name for template in TEMPLATES)
+        return sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float)
+
     def search(self, **options: Any) -> Any:
-        """`einalg.derive` from here on, with the same options."""
+        """`einalg.derive` from here on, with the same options; `follow` takes the moves of a candidate that it finds."""
         if self._search is None:
             raise RuleError("this session cannot search\n  make it with einalg.Session")
         return self._search(self.expr, **options)
@@ -180,17 +194,23 @@ class Session:
         session.history = history
         return session
 
+    def latex(self) -> str:
+        """Every step in the paper's notation, as a LaTeX `align*` environment."""
+        return self.history.latex()
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher()
+
     def __str__(self) -> str:
         return f"{len(self.history)} steps\n{indented(self.expr)}"
 
     __repr__ = __str__
 
-    def _repr_latex_(self) -> str:
-        return self.expr._repr_latex_()
+    @cached_property
+    def panel(self) -> Panel:
+        """What the widget shows and does, without one."""
+        return Panel(self)
 
-    def latex(self) -> str:
-        """Every step in the paper's notation, as a LaTeX `align*` environment."""
-        rows = [self.history.start, *(s.program for s in self.history.steps)]
-        names = ["", *(rf"\text{{({s.move.rule})}}" for s in self.history.steps)]
-        lines = [rf"&{latex(p[p.outputs[-1]])} && {name}" for p, name in zip(rows, names)]
-        return "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return bundle(self.panel)

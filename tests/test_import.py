@@ -29,6 +29,9 @@ OPTIONAL = (
     "hypothesis",
     "distributed",
     "tqdm",
+    "anywidget",
+    "latex2mathml",
+    "traitlets",
     "click",
     "rich",
 )

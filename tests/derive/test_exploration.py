@@ -6,11 +6,14 @@ import re
 import shutil
 import sys
 from dataclasses import FrozenInstanceError
+from html import unescape
 
 import pytest
 
 import einalg as ea
-from derive.exploration import Explored, Plot, colour, dot
+from derive.exploration import LARGEST_PICTURE, Explored, Plot, colour, dot
+from derive.moves import apply
+from derive.rules import ALL
 
 ROWS = [
     Explored(0, None, "", 3.0, True, 0.004),
@@ -68,20 +71,46 @@ def test_rows_are_frozen_and_travel_as_records():
             Explored.from_record(broken)
 
 
-def test_without_graphviz_it_is_text(monkeypatch):
+def test_without_graphviz_there_is_no_svg(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", None)
-    assert Plot(ROWS).svg() is None and set(Plot(ROWS)._repr_mimebundle_()) == {"text/plain"}
+    assert Plot(ROWS).svg() is None
 
 
-def test_without_its_program_it_is_text(monkeypatch):
+def test_without_its_program_there_is_no_svg(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_: None)
     assert Plot(ROWS).svg() is None
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_the_picture():
+def test_the_picture_of_graphviz():
     pytest.importorskip("graphviz")
-    assert "<svg" in Plot(ROWS)._repr_mimebundle_()["image/svg+xml"]
+    assert "<svg" in Plot(ROWS).svg()
+
+
+def test_the_picture_has_every_state_in_its_colour():
+    html = Plot(ROWS)._repr_html_()
+    assert html.count("<rect") == len(ROWS) and html.count("<path") == len(ROWS) - 1
+    assert html.count(f'fill="{colour(0)}"') == html.count(f'fill="{colour(1)}"') == 1
+    assert "split &quot;r&quot;" in html and 'data-note="distance 1, 2.000 ms"' in html
+
+
+def test_the_picture_says_the_expression_of_every_state():
+    d = ea.derive(ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=8, measure=False)
+    programs = [d.expression]
+    for row in d.explored[1:]:
+        program = programs[row.parent]
+        for step in row.steps:
+            program = apply(program, step, ALL)
+        programs.append(program)
+    html = d.plot().html()
+    shown = re.findall(r'data-number="(\d+)"[^>]* data-text="([^"]*)"', html)
+    assert len(shown) == len(d.explored) and {int(number): unescape(text) for number, text in shown} == dict(enumerate(map(str, programs)))
+
+
+def test_a_picture_of_many_states_says_how_many_it_leaves_out():
+    many = [Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)]
+    html = Plot(many).html()
+    assert html.count("<rect") == LARGEST_PICTURE and f"{400 - LARGEST_PICTURE} states" in html
 
 
 def test_a_derivation_plots_what_it_explored():

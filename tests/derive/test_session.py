@@ -126,4 +126,44 @@ def test_every_step_in_latex():
     step(s, "summation splitting", outer=("r", "s"))
     text = s.latex()
     assert text.startswith("\\begin{align*}") and "summation splitting" in text and text.count("\\\\") == 1
-    assert s._repr_latex_().startswith("$\\displaystyle")
+    assert r"O[" not in text and r"O &= \mathop{L}_{n, h, w, f}" in text
+
+
+def test_jumps_keep_the_steps_that_are_taken_back():
+    s = paper(session())
+    line = [s.history.start, *(x.program for x in s.history.steps)]
+    for number in (3, 0, len(s.timeline), 5):
+        assert s.goto(number).expr is line[number] and len(s.timeline) == len(line) - 1
+    for wrong in (-1, len(line), True, "1"):
+        with pytest.raises(ea.RuleError, match="there is no step"):
+            s.goto(wrong)
+    s.goto(2).apply(s.moves()[0])
+    assert len(s.timeline) == 3
+
+
+def test_the_moves_of_a_candidate_are_followed_or_none_of_them():
+    found = paper(session())
+    s = session()
+    s.apply(0)
+    s.undo()
+    assert s.follow(found.history.moves).expr == found.expr and not s.undone
+    again = session()
+    with pytest.raises(ea.RuleError):
+        again.follow([*found.history.moves[:2], Move("lifting", ("O", 7), {"name": "T"})])
+    assert len(again.history) == 0 and again.expr == again.history.start
+
+
+def test_watchers_are_told_of_every_change():
+    s, told = session(), []
+    s.watchers.append(lambda: told.append(str(s.expr)))
+    s.apply(0)
+    s.undo().redo().goto(0)
+    assert len(told) == 4 and told[0] == told[2] and told[1] == told[3] == str(s.history.start)
+
+
+def test_in_a_notebook_without_widgets_it_is_html():
+    s = session()
+    forms = s._repr_mimebundle_()
+    assert set(forms) == {"text/plain", "text/html"} and forms["text/plain"] == str(s)
+    assert "summation splitting at O" in forms["text/html"]
+    assert f"Moves: {len(s.moves())}" in forms["text/html"]

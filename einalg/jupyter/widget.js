@@ -1,0 +1,268 @@
+// The view of a session: each section of the model is a function that builds it anew when it changes.
+
+const EXPORTS = { script: "Python script", json: "JSON", latex: "LaTeX" };
+
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "html") node.innerHTML = value; // mathematics that the kernel made
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child !== null));
+  return node;
+}
+
+function button(label, key, act, attributes = {}) {
+  return make("button", { type: "button", "data-key": key, onclick: act, ...attributes }, label);
+}
+
+function number(value) {
+  return String(Number(value.toFixed(2)));
+}
+
+function plural(count, what) {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+// Mathematics does not wrap: what is too wide is made smaller, and scrolls where that is not enough.
+function shrink(place) {
+  const formulas = [...place.querySelectorAll(".einalg-formula")];
+  formulas.forEach((formula) => { formula.style.fontSize = ""; });
+  const shares = formulas.map((formula) => (formula.scrollWidth > formula.clientWidth + 1 ? formula.clientWidth / formula.scrollWidth : 1));
+  formulas.forEach((formula, k) => { if (shares[k] < 1 && shares[k] > 0) formula.style.fontSize = `${Math.max(0.7, shares[k] * 0.98)}em`; });
+}
+
+function milliseconds(candidate) {
+  return `${candidate.milliseconds.toPrecision(3)} ms${candidate.measured ? "" : " (estimated)"}`;
+}
+
+const SECTIONS = {
+  toolbar(model, send) {
+    const steps = model.get("steps"), now = steps.findIndex((step) => step.now);
+    return [
+      button("↶ Undo", "undo", () => send("undo"), { disabled: now <= 0, title: "take the last step back (Ctrl+Z)" }),
+      button("↷ Redo", "redo", () => send("redo"), { disabled: now >= steps.length - 1, title: "apply it again (Ctrl+Y)" }),
+      make("span", { class: "einalg-where" }, `step ${now} of ${steps.length - 1}`),
+      make("span", { class: "einalg-space" }),
+      make("span", { class: "einalg-muted" }, "Export"),
+      ...Object.entries(EXPORTS).map(([kind, label]) => button(label, `export ${kind}`, () => send("export", { kind }))),
+    ];
+  },
+
+  message(model) {
+    const message = model.get("message");
+    return message.text ? [make("span", { class: message.kind === "error" ? "einalg-error" : "" }, message.text)] : [];
+  },
+
+  program(model) {
+    return [make("div", { class: "einalg-program", html: model.get("program").math, title: model.get("program").text })];
+  },
+
+  moves(model, send) {
+    const rules = model.get("rules"), possible = rules.filter((rule) => rule.count), idle = rules.filter((rule) => !rule.count);
+    const now = model.get("distances").program, version = model.get("version");
+    const groups = possible.map((rule) => {
+      const card = make("div", { class: "einalg-card" }, make("code", {}, `${rule.before} ⇒ ${rule.after}`), rule.requires ? ` requires: ${rule.requires}` : "");
+      const moves = rule.moves.map((move) => moveButton(rule, move, now, () => send("apply", { number: move.number, version })));
+      const details = make(
+        "details",
+        { open: rule.open, ontoggle: () => details.open !== rule.open && send("open", { rule: rule.name, opened: details.open }) },
+        make("summary", { "data-key": `rule ${rule.name}` }, rule.name, make("span", { class: "einalg-count" }, rule.count)),
+        card,
+        make("div", { class: "einalg-list" }, moves)
+      );
+      return details;
+    });
+    const rest = idle.length ? [make("p", { class: "einalg-muted" }, `No move now: ${idle.map((rule) => rule.name).join(", ")}.`)] : [];
+    return [make("h4", { tabindex: -1, "data-key": "moves" }, "Moves"), ...groups, ...rest];
+  },
+
+  steps(model, send) {
+    const rows = model.get("steps").map((step) =>
+      make(
+        "li",
+        { class: step.now ? "now" : step.undone ? "undone" : "" },
+        button(
+          [make("strong", {}, step.rule), step.verdict ? make("span", { class: `einalg-badge ${step.verdict === "proved" ? "good" : ""}` }, step.verdict) : "",
+            make("small", {}, step.detail)],
+          `step ${step.number}`,
+          () => send("goto", { step: step.number }),
+          { title: step.text, "aria-current": step.now ? "step" : null, "aria-label": `go to step ${step.number}, ${step.rule}` }
+        )
+      )
+    );
+    return [make("h4", {}, "Steps"), make("ol", { start: 0, class: "einalg-steps" }, rows)];
+  },
+
+  distances(model) {
+    const { near, far } = model.get("distances");
+    const longest = Math.max(1, ...near.map((row) => row.distance));
+    const row = (found) => {
+      const bar = make("span", { class: "einalg-meter", "aria-hidden": "true" }, make("i", { style: `width:${(100 * found.distance) / longest}%` }));
+      const head = [make("span", { class: "einalg-operator" }, found.operator), bar, make("span", { class: "einalg-number" }, number(found.distance))];
+      if (!found.distance) return make("div", { class: "einalg-distance reached" }, ...head);
+      const reasons = make("ul", {}, found.reasons.map((reason) => make("li", {}, reason)));
+      return make("details", { class: "einalg-distance" }, make("summary", { "data-key": `distance ${found.operator}` }, ...head), reasons);
+    };
+    const others = far.length ? [make("details", {}, make("summary", { "data-key": "far" }, `${far.length} others`), far.map(row))] : [];
+    return [make("h4", {}, "Distance to each operator"), ...near.map(row), ...others];
+  },
+
+  kernels(model, send) {
+    const { kernels, source, language } = model.get("kernels");
+    const show = (name, label) => button(label, `source ${name}`, () => send("source", { language: name }));
+    return [
+      make("h4", {}, "Kernels"),
+      make("ul", { class: "einalg-list-of-kernels" }, kernels.map((kernel) => make("li", {}, make("code", {}, kernel)))),
+      make("div", { class: "einalg-bar" }, make("span", { class: "einalg-muted" }, "Source"), show("c", "C"), show("cuda", "CUDA")),
+      source ? make("pre", { class: "einalg-source", tabindex: 0, "aria-label": `source in ${language}` }, source) : null,
+    ].filter(Boolean);
+  },
+
+  search(model, send, view) {
+    const search = model.get("search");
+    const start = () => send("search", { seconds: Number(view.seconds), measure: view.measure });
+    const seconds = make("input", {
+      type: "number", min: 1, max: 3600, value: view.seconds, "data-key": "seconds", oninput: (event) => { view.seconds = event.target.value; },
+    });
+    const measure = make("input", {
+      type: "checkbox", checked: view.measure, "data-key": "measure", onchange: (event) => { view.measure = event.target.checked; },
+    });
+    const bar = make(
+      "div",
+      { class: "einalg-bar" },
+      search.running ? button("Stop", "search", () => send("stop")) : button("Search from here", "search", start),
+      make("label", {}, "for ", seconds, " seconds"),
+      make("label", {}, measure, " measure on this machine")
+    );
+    const progress = search.running
+      ? [make("progress", { max: search.seconds, value: Math.min(search.spent, search.seconds), "aria-label": "search" }),
+         make("span", { class: "einalg-muted" }, ` ${search.states} states, ${search.found ?? 0} candidates`)]
+      : [];
+    const longest = Math.max(...(search.candidates ?? []).map((candidate) => candidate.milliseconds), 1e-9);
+    const found = (search.candidates ?? []).map((candidate) =>
+      make("li", {},
+        make("span", { class: "einalg-meter cost", "aria-hidden": "true" }, make("i", { style: `width:${(100 * candidate.milliseconds) / longest}%` })),
+        make("strong", {}, milliseconds(candidate)),
+        candidate.moves
+          ? button(`Apply ${plural(candidate.moves, "move")}`, `follow ${candidate.number}`, () => send("follow", { candidate: candidate.number }))
+          : make("span", { class: "einalg-muted" }, "as it is"),
+        make("div", {}, candidate.kernels.map((kernel) => make("code", {}, kernel))))
+    );
+    const tree = search.tree
+      ? [make("details", { open: view.tree, ontoggle: (event) => { view.tree = event.target.open; } },
+          make("summary", { "data-key": "tree" }, "What was explored"), make("div", { html: search.tree }))]
+      : [];
+    tree.forEach((node) => setTimeout(() => enliven(node.querySelector(".einalg-tree > div"))));
+    return [
+      make("h4", {}, "Search"), bar, ...progress,
+      search.error ? make("p", { class: "einalg-error" }, search.error) : null,
+      search.summary ? make("p", { class: "einalg-muted" }, search.summary) : null,
+      make("ol", { class: "einalg-found", start: 0 }, found), ...tree,
+    ].filter(Boolean);
+  },
+
+  export(model) {
+    const { kind, name, text } = model.get("export");
+    if (!kind) return [];
+    const area = make("textarea", { readonly: true, rows: 12, "data-key": "export text", "aria-label": EXPORTS[kind] });
+    area.value = text;
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: name, "data-key": "download" }, `Download ${name}`);
+    const copy = button("Copy", "copy", () => { area.select(); navigator.clipboard?.writeText(text); });
+    return [make("h4", {}, EXPORTS[kind]), area, make("div", { class: "einalg-bar" }, copy, link)];
+  },
+};
+
+const DEPENDS = {
+  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version", "distances"], steps: ["steps"],
+  distances: ["distances"], kernels: ["kernels"], search: ["search"], export: ["export"],
+};
+
+function moveButton(rule, move, now, act) {
+  const kind = move.distance < now ? "good" : move.distance > now ? "bad" : "";
+  const change = move.distance === now ? `distance ${number(now)}` : `distance ${number(now)} → ${number(move.distance)}`;
+  const badge = make("span", { class: `einalg-badge ${kind}`, title: "distance of the program to the operators" }, change);
+  return button(
+    [
+      make("div", { class: "einalg-head" }, make("span", {}, move.detail), badge),
+      make("div", { class: "einalg-before", html: move.before }),
+      make("div", { class: "einalg-after", html: move.after }),
+    ],
+    `move ${rule.name} ${move.detail}`,
+    act,
+    { class: "einalg-move", "aria-label": `apply ${rule.name} at ${move.detail}; ${change}` }
+  );
+}
+
+function render({ model, el }) {
+  const view = { seconds: 10, measure: false, tree: true };
+  const places = Object.fromEntries(Object.keys(SECTIONS).map((name) => [name, make(name === "toolbar" ? "div" : "section", { class: `einalg-${name}` })]));
+  places.toolbar.setAttribute("role", "toolbar");
+  places.toolbar.setAttribute("aria-label", "derivation");
+  places.message.setAttribute("role", "status");
+  const side = make("div", { class: "einalg-side" }, places.steps, places.distances);
+  const root = make(
+    "div",
+    { class: "einalg einalg-session", role: "group", "aria-label": "derivation by hand", "data-lm-suppress-shortcuts": "true" },
+    places.toolbar, places.program, places.message, places.export,
+    make("div", { class: "einalg-columns" }, make("div", {}, places.moves, places.kernels, places.search), side)
+  );
+  el.append(root);
+
+  function send(what, content = {}) {
+    root.setAttribute("aria-busy", "true");
+    model.send({ do: what, ...content });
+  }
+
+  function draw(name) {
+    const place = places[name], active = root.getRootNode().activeElement;
+    const key = place.contains(active) ? active.dataset.key : null;
+    const opened = new Set([...place.querySelectorAll("details[open] > summary")].map((summary) => summary.dataset.key));
+    place.replaceChildren(...SECTIONS[name](model, send, view));
+    for (const summary of place.querySelectorAll("summary")) if (name === "distances" && opened.has(summary.dataset.key)) summary.parentNode.open = true;
+    shrink(place);
+    if (!key) return;
+    const again = [...place.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && !node.disabled);
+    (again ?? place.querySelector("h4[tabindex], button:not([disabled])"))?.focus();
+  }
+
+  function keys(event) {
+    if (event.target.matches("input, textarea")) return;
+    const command = event.ctrlKey || event.metaKey, letter = event.key.toLowerCase();
+    if (command && letter === "z" && !event.shiftKey) send("undo");
+    else if (command && (letter === "y" || (letter === "z" && event.shiftKey))) send("redo");
+    else if (event.target.matches(".einalg-move") && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      const moves = [...root.querySelectorAll(".einalg-move")];
+      moves[moves.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  function listen() {
+    return Object.keys(SECTIONS).map((name) => {
+      const events = DEPENDS[name].map((trait) => `change:${trait}`).join(" ");
+      const again = () => { if (!waiting.has(name)) { waiting.add(name); queueMicrotask(() => { waiting.delete(name); draw(name); }); } };
+      model.on(events, again);
+      draw(name);
+      return [events, again];
+    });
+  }
+
+  const waiting = new Set();
+  const done = () => root.removeAttribute("aria-busy");
+  model.on("msg:custom", done);
+  root.addEventListener("keydown", keys);
+  const listening = listen();
+  const resized = new ResizeObserver(() => shrink(root));
+  resized.observe(el);
+  return () => {
+    resized.disconnect();
+    listening.forEach(([events, again]) => model.off(events, again));
+    model.off("msg:custom", done);
+  };
+}
+
+export default { render };
