@@ -14,7 +14,8 @@ import numpy as np
 
 from derive import record
 from derive.backend import Backend, Runnable
-from derive.cost import CostModel, Measured, Roofline, calibrated, done_once, total
+from derive.candidates import Candidate, Candidates, told
+from derive.cost import CostModel, Measured, Roofline, calibrated, total
 from derive.exploration import Explored, Plot
 from derive.history import indented, replay
 from derive.matching import distance_to, grown, named
@@ -27,7 +28,7 @@ from derive.search import Budget, Found, Progress, Stats, kernels_of, rules_by_n
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
-from einalg.kernel import EOP, Kernel
+from einalg.kernel import EOP
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
 
@@ -43,53 +44,11 @@ TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative t
 
 
 @dataclass
-class Candidate:
-    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
-
-    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
-    relative to its largest element.
-    """
-
-    program: Program
-    kernels: tuple[Kernel, ...]
-    moves: tuple[Move, ...]
-    cost: float
-    verdict: str
-    measured: bool = False
-    error: float | None = None
-    backend: Backend | None = field(default=None, repr=False)
-
-    def compile(self, target: str | None = None) -> Runnable:
-        """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
-        if self.backend is None:
-            raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
-        return self.backend.compile(self.program, self.kernels, target)
-
-    def source(self, language: str = "c") -> str:
-        """The generated source of the kernels that no library has."""
-        return self.compile("cuda" if language == "cuda" else "cpu").source(language)
-
-    def __str__(self) -> str:
-        how = "measured" if self.measured else "estimated"
-        error = "" if self.error is None else f", error {self.error:.1e}"
-        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
-        return "\n".join([head, *told(self.kernels)])
-
-    __repr__ = __str__
-
-
-def told(kernels: Sequence[Kernel]) -> list[str]:
-    """A line for each kernel, with those marked that are done once."""
-    once = done_once(kernels)
-    return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
-
-
-@dataclass
 class Derivation:
     """What a search found for `expression`: `best`, all `candidates` (cheapest first), `stats` of the search, and what it `explored`."""
 
     expression: Program
-    candidates: list[Candidate]
+    candidates: Candidates
     stats: Stats
     backend: Backend | None = field(default=None, repr=False)
     explored: list[Explored] = field(default_factory=list, repr=False)
@@ -158,7 +117,7 @@ class Derivation:
         content = record.read(path, KIND)
         expression = record.program_from_record(content.get("expression"))
         try:
-            candidates = [_loaded(expression, row, rules, backend) for row in content["candidates"]]
+            candidates = Candidates(_loaded(expression, row, rules, backend) for row in content["candidates"])
             stats = Stats(**{k: v for k, v in content["stats"].items() if k in NUMBERS})
             stats.rejected.update(content["stats"].get("rejected", {}))
             explored = [Explored.from_record(row) for row in content.get("explored", [])]  # older records have none
@@ -244,12 +203,12 @@ def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:
     return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
 
 
-def _ranked(candidates: list[Candidate]) -> list[Candidate]:
+def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     """Cheapest first, the measured before the estimated; where costs are as good as equal, fewer moves first."""
     measured = any(c.measured for c in candidates)
     ordered = sorted(candidates, key=lambda c: (measured and not c.measured, c.cost))
     equal = [c for c in ordered if c.measured == ordered[0].measured and c.cost <= ordered[0].cost * (1 + NOISE)]
-    return [*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]]
+    return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
 def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:

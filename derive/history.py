@@ -18,7 +18,7 @@ from einalg.program import Program, as_program, statement_tensor
 KIND = "einalg history"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """One move with the program after it, and the verdict on the two being equal."""
 
@@ -28,6 +28,8 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.move}   ({self.verdict})\n{indented(self.program)}"
+
+    __repr__ = __str__
 
 
 def indented(node: Any, by: str = "    ") -> str:

@@ -22,9 +22,9 @@ _HOME = {
     "einalg.text": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",
     "einalg.program": "Program",
-    "einalg.scope": "Scope",
+    "einalg.scope": "Reduce Scope",
     "einalg.reference": "evaluate",
-    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session check_rule derive distance optimize prove rule rules",
+    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session check_rule derive distance doctor optimize prove rule rules",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = ("ops", "testing")

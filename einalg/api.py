@@ -255,7 +255,7 @@ def distance(expr: Any, operator: str) -> Distance:
 
 
 def doctor() -> list[Any]:
-    """What this machine has for einalg, as facts with `name`, `found` and `detail`: which one, or what to do without it.
+    """What this machine has for einalg, as a list of facts with `name`, `found` and `detail`: which one, or the command that installs it.
 
     >>> {fact.name: fact.found for fact in doctor()}["cache"]
     True

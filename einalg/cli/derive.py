@@ -41,17 +41,13 @@ def run(text: str, shapes: Mapping[str, Shape], weights: Iterable[str], explain:
 
 def _candidates(found: Any) -> None:
     rows = [
-        (str(number), f"{c.cost * 1e3:.3f}", "measured" if c.measured else "estimated", c.verdict, str(len(c.moves)), _operators(c))
+        (str(number), f"{c.cost * 1e3:.3f}", "measured" if c.measured else "estimated", c.verdict, str(len(c.moves)), ", ".join(c.operators))
         for number, c in enumerate(found.candidates[:MOST_ROWS], 1)
     ]
     table(("#", "ms", "how", "verdict", "moves", "kernels"), rows, numbers=("#", "ms", "moves"))
     left = len(found.candidates) - len(rows)
     if left:
         say(f"and {left} more")
-
-
-def _operators(candidate: Any) -> str:
-    return ", ".join(kernel.op for kernel in candidate.kernels)
 
 
 def record(found: Any) -> dict[str, Any]:

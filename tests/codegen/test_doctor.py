@@ -14,6 +14,7 @@ def test_everything_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_driver", FakeDevice)
     found = {fact.name: fact for fact in facts()}
     assert found["CUDA device"] == Fact("CUDA device", True, "a fake device, sm_80")
+    assert found["BLAS"].found and any(digit in found["BLAS"].detail for digit in "0123456789")
     assert found["C compiler"].found and str(found["C compiler"]).startswith("ok ")
 
 
@@ -32,7 +33,21 @@ def test_nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "cpp_compiler", no_compiler)
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     found = facts()
-    assert {fact.name for fact in found if fact.found} == {"cache"}
-    for fact in found[:-1]:
+    assert {fact.name for fact in found if fact.found} == {"BLAS", "cache"}
+    for fact in found:
+        if fact.found:
+            continue
         assert str(fact).startswith("missing") and "\n" not in str(fact)
         assert any(word in fact.detail for word in ("install", "use")), fact
+
+
+def test_remedies_are_commands_of_the_package_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    for manager, command in (("apt-get", "sudo apt-get install gcc"), ("dnf", "sudo dnf install gcc"), ("", "install gcc or clang")):
+        monkeypatch.setattr(doctor.shutil, "which", lambda name, manager=manager: f"/usr/bin/{name}" if name == manager else None)
+        assert doctor.remedy("gcc") == command
+    assert doctor.remedy("nvcc").startswith("install the CUDA toolkit")
+
+
+def test_facts_are_shown_one_a_line() -> None:
+    found = facts()
+    assert str(found).splitlines() == [str(fact) for fact in found] and repr(found) == str(found)

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from einalg.scope import Reduce
 
 
 @ea.rule("reversing a sum", before="L[x] Σ[s] f(s)", after="L[x] Σ[s] f(S - 1 - s)", requires="a sum over one index")
 def reversing(scope: ea.Scope) -> Iterator[ea.Scope]:
     total = scope.body
-    if isinstance(total, Reduce) and total.op == "Sum" and not total.where and len(total.iterators) == 1:
+    if isinstance(total, ea.Reduce) and total.op == "Sum" and not total.where and len(total.iterators) == 1:
         ((index, low, high),) = total.iterators
         yield ea.Scope(scope.iterators, scope.where, ea.Sum[index:low:high](total.body.subs(index, low + high - 1 - index)))
 

@@ -1,0 +1,109 @@
+"""Equal programs that a search found, and their list as a person reads it (design §8, §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import SupportsIndex, overload
+
+from derive.backend import Backend, Runnable
+from derive.cost import done_once
+from derive.moves import Move
+from einalg.errors import CodegenError
+from einalg.kernel import Kernel
+from einalg.program import Program
+
+HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
+MOST_ROWS = 12  # that a text or a table shows
+
+
+@dataclass
+class Candidate:
+    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
+
+    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
+    relative to its largest element.
+    """
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    moves: tuple[Move, ...]
+    cost: float
+    verdict: str
+    measured: bool = False
+    error: float | None = None
+    backend: Backend | None = field(default=None, repr=False)
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """What runs it, kernel by kernel: the name of an operator, or `"eop"` for generated code."""
+        return tuple(kernel.op for kernel in self.kernels)
+
+    def compile(self, target: str | None = None) -> Runnable:
+        """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
+        if self.backend is None:
+            raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
+        return self.backend.compile(self.program, self.kernels, target)
+
+    def source(self, language: str = "c") -> str:
+        """The generated source of the kernels that no library has."""
+        return self.compile("cuda" if language == "cuda" else "cpu").source(language)
+
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "estimated"
+        error = "" if self.error is None else f", error {self.error:.1e}"
+        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
+        return "\n".join([head, *told(self.kernels)])
+
+    __repr__ = __str__
+
+
+def told(kernels: Sequence[Kernel]) -> list[str]:
+    """A line for each kernel, with those marked that are done once."""
+    once = done_once(kernels)
+    return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
+
+
+class Candidates(list[Candidate]):
+    """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
+
+    >>> import einalg as ea
+    >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
+    >>> d.candidates.using("matmul")[0].operators
+    ('matmul', 'eop')
+    """
+
+    @overload
+    def __getitem__(self, position: SupportsIndex) -> Candidate: ...
+    @overload
+    def __getitem__(self, position: slice) -> Candidates: ...
+    def __getitem__(self, position: SupportsIndex | slice) -> Candidate | Candidates:
+        found = super().__getitem__(position)
+        return Candidates(found) if isinstance(found, list) else found
+
+    def using(self, *operators: str) -> Candidates:
+        """Those that run on all of these operators, whatever else they run on; `"eop"` is generated code."""
+        return Candidates([c for c in self if set(operators) <= set(c.operators)])
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The cells of `HEADS` for every candidate."""
+        for number, c in enumerate(self):
+            how = "measured" if c.measured else "estimated"
+            yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), ", ".join(c.operators)
+
+    def __str__(self) -> str:
+        rows = [HEADS, *list(self.rows())[:MOST_ROWS]]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS) - 1)]
+        lines = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]).rstrip() for row in rows]
+        return "\n".join([*lines, *self._rest()]) if len(self) else "no candidate"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{head}</th>" for head in HEADS)
+        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in list(self.rows())[:MOST_ROWS])
+        return f"<table><tr>{heads}</tr>{rows}</table>{''.join(self._rest())}"
+
+    def _rest(self) -> list[str]:
+        return [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []

@@ -1,0 +1,43 @@
+"""The list of candidates as a person reads it."""
+
+from __future__ import annotations
+
+import pickle
+
+import einalg as ea
+from derive.candidates import HEADS, MOST_ROWS, Candidates
+
+
+def found() -> ea.Derivation:
+    return ea.derive(ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(8, 16), K=(4, 8, 3)), measure=False)
+
+
+def test_a_line_each() -> None:
+    candidates = found().candidates
+    lines = str(candidates).splitlines()
+    assert len(candidates) > 2 and len(lines) == 1 + min(len(candidates), MOST_ROWS) + (len(candidates) > MOST_ROWS)
+    assert lines[0].split() == [head for head in HEADS if head]
+    for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
+        assert line.split()[0] == str(number) and line.endswith("  " + ", ".join(candidate.operators))
+    assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
+
+
+def test_a_table_in_jupyter() -> None:
+    candidates = found().candidates
+    assert candidates._repr_html_().count("<tr>") == 1 + min(len(candidates), MOST_ROWS)
+    assert "and 3 more" in Candidates([candidates[0]] * (MOST_ROWS + 3))._repr_html_()
+
+
+def test_parts_of_it_are_lists_of_the_same_kind() -> None:
+    candidates = found().candidates
+    first = candidates[:2]
+    assert isinstance(first, Candidates) and list(first) == [candidates[0], candidates[1]]
+    assert isinstance(pickle.loads(pickle.dumps(first)), Candidates)
+
+
+def test_those_that_use_an_operator() -> None:
+    candidates = found().candidates
+    both = candidates.using("matmul", "eop")
+    assert both and all({"matmul", "eop"} <= set(c.operators) for c in both)
+    assert set(map(id, candidates.using("matmul"))) == {id(c) for c in candidates if "matmul" in c.operators}
+    assert not candidates.using("conv3d")
