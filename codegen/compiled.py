@@ -24,6 +24,7 @@ from codegen.ir import Function
 from codegen.libraries import Buffers, Run, einalg_library, prepared
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
+from codegen.sharing import Unit, unit
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
@@ -207,25 +208,32 @@ def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
 
 
 def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float) -> tuple[list[Step], str]:
-    """A step for each kernel, and the one C file with all that is generated."""
+    """A step for each kernel, and the one C file with all that is generated: once for statements that differ in names alone."""
     known: dict[str, Scope] = dict(program.statements)
     ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
-    generated = [_generated(kernel, known, ahead, schedule) for kernel in kernels]
-    found = [
-        library_for(kernel, known[kernel.output], function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
-        for kernel, (_, function) in zip(kernels, generated)
-    ]
-    functions = [function for (_, function), way in zip(generated, found) if way is None]
+    shared: dict[Any, tuple[Unit, str, int]] = {}  # by unit: the one that was first, what its code is called, its position in the file
+    functions: list[Function] = []
+    found: list[Step | tuple[Kernel, Unit]] = []
+    for kernel in kernels:
+        own = unit(kernel, known, ahead)
+        if own.key not in shared or kernel.op != EOP:
+            name, function = _generated(kernel, known, ahead, schedule)
+            way = library_for(kernel, known[kernel.output], function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
+            if way is not None:
+                found.append(Step(kernel, *way))
+                continue
+            if own.key not in shared:
+                shared[own.key] = own, name, len(functions)
+                functions.append(function)
+        found.append((kernel, own))
     text, sources = c_sources(functions)
     library = _flagged(compiler, functions).load(text, timeout) if functions else None
-    steps, position = [], 0
-    for kernel, way, (name, function) in zip(kernels, found, generated):
-        if way is not None:
-            steps.append(Step(kernel, *way))
-            continue
-        steps.append(Step(replace(kernel, source=sources[position]), name, entry(library, function, position)))
-        position += 1
-    return steps, text
+
+    def generated(kernel: Kernel, own: Unit) -> Step:
+        first, name, position = shared[own.key]
+        return Step(replace(kernel, source=sources[position]), name, entry(library, functions[position], position, first.renaming(own)))
+
+    return [step if isinstance(step, Step) else generated(*step) for step in found], text
 
 
 def _generated(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str], schedule: Schedule) -> tuple[str, Function]:

@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from codegen.c_file import SEQUENCE, entry_name
@@ -13,6 +14,9 @@ from codegen.calls import Call
 from codegen.ir import Function
 from codegen.libraries import Buffers
 from codegen.memory import Array, aligned
+from codegen.sharing import Names, renamed
+
+NO_NAMES: Names = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,13 @@ class Entry:
         return kept[target.name]
 
 
-def entry(library: Any, function: Function, position: int = 0) -> Entry:
-    """The kernel at `position` of a C file that is loaded, as a call."""
-    packs = [Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack))) for n, pack in enumerate(function.packs)]
+def entry(library: Any, function: Function, position: int = 0, names: Names = NO_NAMES) -> Entry:
+    """The kernel at `position` of a C file that is loaded, as a call, with other `names` for some buffers."""
+    packs = [
+        Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack)))
+        for n, pack in enumerate(renamed(pack, names) for pack in function.packs)
+    ]
+    function = renamed(function, names)
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
     return Entry(Call(getattr(library, entry_name(position)), _names(function)), packs, sequence, {})

@@ -1,0 +1,87 @@
+"""Statements that differ in names alone share their code, and each reads its own tensors; whatever else differs has code of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.compiled import compile_program
+from derive.rules.spelling import lifted
+from derive.search import kernels_of
+from einalg import ops
+from einalg.access import Constant
+from einalg.execute import execute
+from einalg.program import Program, as_program, in_double, statement_tensor
+
+
+def codes(compiled):
+    return compiled.source().count("void kernel_") - compiled.source().count("void kernel_0_")
+
+
+def assert_right(program, compiled, **given):
+    expected = execute(in_double(program), given)
+    found = compiled(**given)
+    for name, value in (found if isinstance(found, dict) else {program.outputs[0]: found}).items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5)
+
+
+def arrays(program, seed=0):
+    rng = np.random.default_rng(seed)
+    return {name: (rng.standard_normal(t.shape) / t.shape[-1] ** 0.5).astype(np.float32) for name, t in program.inputs.items()}
+
+
+def test_equal_statements_have_one_code():
+    program = ea.parse("T[i,j] += A[i,k]*B[k,j]\nU[x,y] += Z[k,y]*T[x,k]\nO[i,j] += C[k,j]*U[i,k]", **dict.fromkeys("ABCZ", (12, 12)))
+    compiled = compile_program(program)
+    assert codes(compiled) == 1
+    assert_right(program, compiled, **arrays(program))
+
+
+@pytest.mark.parametrize("names", ["WAV", "AWV", "VWA"])
+def test_what_is_known_ahead_is_told_from_what_is_not(names):
+    """Whatever the names, whose order is that of a product's factors."""
+    first, second, data = names
+    text = f"T[i,j] += {data}[i,k]*{first}[k,j]\nU[i,j] += T[i,k]*{second}[k,j]\nO[i,j] += U[i,k]*T[k,j]"
+    program = ea.parse(text, **{data: (70, 70)}, **{name: ea.tensor(name, (70, 70), role="weight") for name in (first, second)})
+    given = arrays(program)
+    compiled = compile_program(program, kernels_of(program))
+    assert_right(program, compiled, **given)
+    bound = compiled.bind(**{name: given[name] for name in (first, second)})
+    np.testing.assert_allclose(bound(**{data: given[data]}), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4)
+
+
+def test_layers_of_a_network_have_one_code():
+    statements, read = [], ea.tensor("A", (1, 16, 9, 9))
+    for k in range(3):
+        scope = ops.conv2d(read, ea.tensor(f"K{k}", (16, 16, 3, 3), role="weight"), padding=1)
+        statements.append((f"C{k}", scope))
+        read = statement_tensor(f"C{k}", scope)
+    program = Program(statements)
+    given = {n: a / 4 for n, a in arrays(program).items()}
+    compiled = compile_program(program, kernels_of(program)).bind(**{n: a for n, a in given.items() if n != "A"})
+    assert len({kernel.source for kernel in compiled.kernels if kernel.source}) <= 1
+    np.testing.assert_allclose(compiled(A=given["A"]), execute(in_double(program), given)["C2"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "tensors"),
+    [
+        ("T[i] = A[i] + 1\nO[i] = T[i] + 2", {"A": (5,)}),
+        ("T[i] = A[i]*2\nU[j] = B[j]*2\nO[i] = T[i] + U[i]", {"A": (5,), "B": ea.tensor("B", (5,), "f64")}),
+        ("T[i] = A[i]*B[i]\nO[i] = T[i]*T[i]", {"A": (5,), "B": (5,)}),
+        ("T[i] = A[i]*P[i]\nO[i] = T[i]*Q[i]", {"A": (2,), "P": Constant("P", (2,), "f32", (1, 2)), "Q": Constant("Q", (2,), "f32", (1, 3))}),
+    ],
+)
+def test_what_differs_has_its_own(text, tensors):
+    program = as_program(ea.parse(text, **tensors))
+    compiled = compile_program(program)
+    assert codes(compiled) == len(program.statements)
+    assert_right(program, compiled, **arrays(program))
+
+
+def test_values_that_are_missing_at_some_points_are_told_apart():
+    text = "T[i] = L[j:8](A[j], where=j >= 2).pad(1)[i] + 0*A[i]\nV[i] = L[j:8](A[j]).pad(1)[i] + T[i]\nO[i] = V[i] + A[i]"
+    program = lifted(as_program(ea.parse(text, A=(8,))))
+    compiled = compile_program(program)
+    assert_right(program, compiled, **arrays(program))
