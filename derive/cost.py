@@ -93,6 +93,12 @@ def total(model: CostModel, kernels: Sequence[Kernel], limit: float = math.inf) 
     return seconds
 
 
+def shares(model: CostModel, kernels: Sequence[Kernel]) -> list[float]:
+    """Seconds of each kernel by itself; 0 for what is done once."""
+    once = done_once(kernels)
+    return [0.0 if kernel.output in once else model.seconds(_with_weights(kernel, once)) for kernel in kernels]
+
+
 def _with_weights(kernel: Kernel, once: frozenset[str]) -> Kernel:
     """The kernel with what is done once as weights, which its operator may pack ahead."""
     assert kernel.scope is not None

@@ -15,9 +15,9 @@ import numpy as np
 from derive import record
 from derive.backend import Backend, Runnable
 from derive.candidates import Candidate, Candidates, told
-from derive.cost import CostModel, Measured, Roofline, calibrated, total
+from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
 from derive.exploration import Explored, Plot
-from derive.history import indented, replay
+from derive.history import History, Step, indented, replay
 from derive.matching import distance_to, grown, named
 from derive.moves import Move, Rule
 from derive.parallel import ordered_map
@@ -28,6 +28,7 @@ from derive.search import Budget, Found, Progress, Stats, kernels_of, rules_by_n
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
+from einalg.jupyter.costs import Bar, Costs
 from einalg.kernel import EOP
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
@@ -89,7 +90,29 @@ class Derivation:
 
     def plot(self) -> Plot:
         """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
-        return Plot(self.explored, self.expression)
+        return Plot(self.explored, self.expression, self.rules)
+
+    def steps(self, candidate: Candidate | None = None) -> History:
+        """The moves that lead to a candidate (the best by default), each with its program: in Jupyter a proof, read downwards.
+
+        Every program is proven equal to the one before.
+        """
+        chosen, history = candidate or self.best, History(self.expression)
+        for move, program in zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)):
+            history.steps.append(Step(move, program, _verdict(history.program, program)))
+        return history
+
+    def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
+        """What candidates cost, kernel by kernel, as bars on one scale: by default the expression as it is, and the best that is derived."""
+        chosen = candidates if candidates is not None else [self.original, *[c for c in self.candidates if c.moves][:1]]
+        return Costs([self._bar(candidate) for candidate in chosen])
+
+    def _bar(self, candidate: Candidate) -> Bar:
+        measuring = candidate.measured and self.backend is not None
+        model = Measured(calibrated(self.backend), self.backend) if measuring and self.backend is not None else Roofline()
+        title = "as it is" if not candidate.moves else f"after {len(candidate.moves)} moves"
+        kernels = zip(map(str, candidate.kernels), shares(model, candidate.kernels))
+        return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
     def why_not(self, operator: str) -> str:
         """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""

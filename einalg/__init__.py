@@ -24,7 +24,9 @@ _HOME = {
     "einalg.program": "Program",
     "einalg.scope": "Reduce Scope",
     "einalg.reference": "evaluate",
-    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session check_rule derive distance doctor optimize prove rule rules",
+    "einalg.jupyter.footprint": "footprint",
+    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session "
+    "check_rule derive distance doctor mapping_table optimize prove rule rules",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = ("ops", "testing")

@@ -18,6 +18,7 @@ from derive import session as _session
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
 from derive.matching import Distance, distance_to, spellings
+from derive.matching.table import mapping_table
 from derive.moves import Move, Rule
 from derive.progress import shown
 from derive.proof import Proof, prove
@@ -278,6 +279,7 @@ __all__ = [
     "derive",
     "distance",
     "doctor",
+    "mapping_table",
     "optimize",
     "prove",
     "rule",
