@@ -10,7 +10,7 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test gpu-test lint format types notebooks bench nightly clean
+.PHONY: help setup demo test gpu-test lint format types docs docs-serve notebooks bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ format: $(VENV)/.installed-dev  ## put the style right where that is safe
 
 types: $(VENV)/.installed-dev $(VENV)/.installed-$(EXTRAS)  ## the type checker
 	$(BIN)/pyright
+
+docs: $(VENV)/.installed-docs  ## the documentation as a site in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
+
+docs-serve: $(VENV)/.installed-docs  ## the documentation at http://127.0.0.1:8000, made anew when a page changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook
 	$(BIN)/python -m pytest -n $(WORKERS) tests/test_notebooks.py

@@ -18,7 +18,8 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
     """Make a rule from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
 
     `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
-    `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`.
+    `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`. `Session.apply` raises `RuleError`
+    where a move of it has no result, or one that differs in value.
 
     >>> import einalg as ea
     >>> @ea.rule("twice", before="L[x] f", after="L[x] (f + f)/2")

@@ -38,7 +38,19 @@ def indented(node: Any, by: str = "    ") -> str:
 
 @dataclass
 class History:
-    """A program and the steps from it; saves, loads and replays."""
+    """A program and the steps from it; saves, loads and replays. A session makes it.
+
+    >>> import einalg as ea
+    >>> s = ea.Session(ea.parse("O[i] += A[i,j,k]*x[k]", A=(4, 5, 6), x=(6,)))
+    >>> step = s.apply(s.moves("summation splitting")[0])
+    >>> print(s.history)
+    given
+        O[i:4] = Sum[j:5, k:6](A[i, j, k]*x[k])
+    1. summation splitting at O: reduction=0, outer=(j)   (proved)
+        O[i:4] = Sum[j:5]((L[j:5, i:4](Sum[k:6](A[i, j, k]*x[k])))[j, i])
+    >>> s.history.replay() == s.expr
+    True
+    """
 
     start: Program
     steps: list[Step] = field(default_factory=list)
@@ -50,6 +62,7 @@ class History:
 
     @property
     def moves(self) -> tuple[Move, ...]:
+        """The moves of all steps."""
         return tuple(step.move for step in self.steps)
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import islpy as isl
 
@@ -20,6 +20,13 @@ from einalg.scope import Scope
 Args = dict[str, Any]
 
 
+class Example(NamedTuple):
+    """An expression that a rule has a move for: its text, and the shapes of its tensors as `einalg.parse` takes them."""
+
+    text: str
+    shapes: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Rule:
     """A card that a person can read, and the two functions that find and perform its moves.
@@ -27,7 +34,14 @@ class Rule:
     `find(scope)` yields the arguments of every move that holds at a scope; `rewrite(scope, **args)` returns the scope with
     the same box and the same values, or raises `RuleError` where the precondition fails. A rule that concerns several
     statements has `level="program"`: then `find(program)` yields `(path, args)` and `rewrite(program, path, **args)`
-    returns a program.
+    returns a program. `example` is where the documentation shows it: the first move that is found there.
+
+    >>> from derive.rules import RULES
+    >>> print(RULES["summation splitting"].card())
+    summation splitting
+      L[x] Σ[s1,s2] f
+      ⇒ L[x] Σ[s1] {L[s1,x] Σ[s2] f}[s1,x]
+      requires: nothing
     """
 
     name: str
@@ -38,6 +52,7 @@ class Rule:
     rewrite: Callable[..., Any] = field(repr=False)
     level: str = "scope"
     section: str = "EinNet §4"
+    example: Example | None = field(default=None, repr=False)
 
     def card(self) -> str:
         """The rule in L-notation, on three lines."""
@@ -67,6 +82,7 @@ class Move:
         return f"{self.rule} at {place}: " + ", ".join(f"{k}={_shown(v)}" for k, v in self.args.items())
 
     def to_json(self) -> str:
+        """The move as a line of JSON."""
         return json.dumps(self.as_record())
 
     def as_record(self) -> dict[str, Any]:
@@ -75,6 +91,7 @@ class Move:
 
     @staticmethod
     def from_record(record: Any) -> Move:
+        """A move from the JSON values that `as_record` gives; `RecordError` for anything else."""
         try:
             rule, path, args = record["rule"], record["path"], record["args"]
             sound = isinstance(rule, str) and isinstance(path, list) and isinstance(args, dict) and path and isinstance(path[0], str)
@@ -86,6 +103,7 @@ class Move:
 
     @staticmethod
     def from_json(text: str) -> Move:
+        """A move from what `to_json` wrote; `RecordError` for anything else."""
         try:
             return Move.from_record(json.loads(text))
         except (json.JSONDecodeError, RecursionError) as error:

@@ -50,6 +50,7 @@ class Node:
 
     @property
     def args(self) -> tuple[Basic, ...]:
+        """The fields as SymPy sees them."""
         if not self._args:  # pyright: ignore
             self._args = tuple(lift(getattr(self, name)) for name in self._fields)
         return self._args

@@ -105,7 +105,18 @@ def _require_device(target: str) -> None:
 
 
 class Derivation(_derivation.Derivation):
-    """What `derive` found: `best`, `candidates`, `stats`, `explain()`, `why_not(operator)`, `save(path)`, `replay()`."""
+    """What `derive` found: `best`, all `candidates` (cheapest first), and `stats` of the search.
+
+    `explain()` tells a candidate's moves, `plot()` draws what was tried, `why_not(operator)` says what separates the expression from an
+    operator; `save(path)` and `Derivation.load(path)` keep it in a file, and `replay()` applies the moves again.
+
+    >>> import einalg as ea
+    >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
+    >>> d.best.verdict, d.best.cost <= d.original.cost
+    ('proved', True)
+    >>> d.replay() == d.best.program
+    True
+    """
 
     @classmethod
     def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
@@ -173,6 +184,14 @@ class Optimized(_optimizer.Optimized):
     """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it.
 
     The framework goes on running the model where it is faster (`is_original`, `times`).
+
+    >>> import numpy as np
+    >>> import einalg as ea
+    >>> o = ea.optimize(ea.parse("O[i] = 2*Max(A[i], 0)", A=(4,)), {"A": np.ones(4)}, seconds=1)
+    >>> o(np.array([-1, 0, 1, 2]))
+    array([0., 0., 2., 4.], dtype=float32)
+    >>> [part.verdict for part in o.parts.values()], o.opaque
+    (['proved'], [])
     """
 
     def __init__(self, made: _optimizer.Optimized, model: Network):

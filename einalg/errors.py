@@ -11,12 +11,23 @@ class EinalgError(Exception):
     """Base of all errors that einalg raises on purpose.
 
     `about` is the index, the access, or the access and axis in question; `placed` says that the message shows where that is.
+
+    >>> import einalg as ea
+    >>> try:
+    ...     ea.parse("O[i,j] = A[i,k]", A=(4, 5))
+    ... except ea.EinalgError as error:
+    ...     print(error)
+    O[i,j] = A[i,k]
+                 ^
+    index k is on the right only
+      use += to sum over it, or add it to the left: [i, j, k]
     """
 
     about: Any = None
     placed: bool = False
 
     def regarding(self: Error, about: Any) -> Error:
+        """The same error, about something."""
         self.about = about
         return self
 
@@ -28,39 +39,109 @@ class EinalgError(Exception):
 
 
 class NotationError(EinalgError, ValueError):
-    """The text or the Python expression is not part of the notation."""
+    """The text or the Python expression is not part of the notation.
+
+    >>> import einalg as ea
+    >>> ea.parse("O[i] = A[i] if i > 2 else 0", A=(8,))
+    Traceback (most recent call last):
+    einalg.errors.NotationError: O[i] = A[i] if i > 2 else 0
+           ^^^^^^^^^^^^^^^^^^^^
+    `if` is not part of the notation
+      write Piecewise((a, condition), (b, True))
+    """
 
 
 class UseError(NotationError, TypeError):
-    """A Python operation that has no meaning on a tensor expression (`bool`, `len`, iteration, …)."""
+    """A Python operation that has no meaning on a tensor expression (`bool`, `len`, iteration, …).
+
+    >>> import einalg as ea
+    >>> for row in ea.tensor("A", (8, 6)):
+    ...     pass
+    Traceback (most recent call last):
+    einalg.errors.UseError: iteration of a tensor expression has no meaning
+      index it: T[i, j] with i, j = ea.indices('i j')
+    """
 
 
 class RangeError(EinalgError, ValueError):
-    """An index has no range, two ranges, or leads outside what may be read."""
+    """An index has no range, two ranges, or leads outside what may be read.
+
+    >>> import einalg as ea
+    >>> ea.parse("O[i:8] = A[i+1]", A=(8,))
+    Traceback (most recent call last):
+    einalg.errors.RangeError: O[i:8] = A[i+1]
+               ^^^
+    i + 1 reads [1,9) of A axis 0, which holds [0,8)
+      pad it: A.pad((0, 1)), or narrow an index
+    """
 
 
 class ShapeError(RangeError):
-    """Shapes, dtypes or parameters of an operator do not fit together."""
+    """Shapes, dtypes or parameters of an operator do not fit together.
+
+    >>> import einalg as ea
+    >>> ea.ops.matmul(ea.tensor("A", (4, 5)), ea.tensor("B", (6, 7)))
+    Traceback (most recent call last):
+    einalg.errors.ShapeError: matmul: the summed axis of B has size 6, but the summed axis of A has size 5
+      make the two equal
+    """
 
 
 class RuleError(EinalgError):
-    """A rule's precondition does not hold, or a move names a place that does not exist."""
+    """A rule's precondition does not hold, or a move names a place that does not exist.
+
+    >>> import einalg as ea
+    >>> s = ea.Session(ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))
+    >>> s.apply(ea.Move("summation splitting", ("O",), {"reduction": 0, "outer": ["j"]}))
+    Traceback (most recent call last):
+    einalg.errors.RuleError: the reduction has the indices k, not all of j
+    """
 
 
 class MatchError(EinalgError):
-    """An expression does not match the operator that was asked for."""
+    """An expression does not match the operator that was asked for, or there is no such operator to match.
+
+    >>> import einalg as ea
+    >>> try:
+    ...     ea.distance(ea.parse("O[i] = A[i]", A=(8,)), "conv9d")
+    ... except ea.MatchError as error:
+    ...     print(str(error).splitlines()[0])
+    there is no template 'conv9d'
+    """
 
 
 class CodegenError(EinalgError):
-    """No code could be generated or compiled."""
+    """No code could be generated or compiled.
+
+    >>> import einalg as ea
+    >>> d = ea.derive(ea.parse("O[i] = 2*A[i]", A=(8,)), measure=False)
+    >>> d.best.source("fortran")
+    Traceback (most recent call last):
+    einalg.errors.CodegenError: there is no source in 'fortran' for the target 'cpu'
+      use source('c')
+    """
 
 
 class DeviceError(EinalgError):
-    """The device is missing or failed."""
+    """The device is missing or failed, or there is no such target.
+
+    >>> import einalg as ea
+    >>> ea.derive(ea.parse("O[i] = 2*A[i]", A=(8,)), target="tpu")
+    Traceback (most recent call last):
+    einalg.errors.DeviceError: there is no target 'tpu'
+      use one of: cpu, cuda
+    """
 
 
 class RecordError(EinalgError):
-    """A saved record is broken, foreign, or newer than this version."""
+    """A saved record is broken, foreign, or newer than this version.
+
+    >>> import einalg as ea
+    >>> ea.Move.from_json("[]")
+    Traceback (most recent call last):
+    einalg.errors.RecordError: this is not a move: []
+      a move has a rule, a path and args
+    """
 
 
 def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:

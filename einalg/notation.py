@@ -20,7 +20,11 @@ from einalg.traverse import as_number
 def indices(names: str) -> Any:
     """Indices by their names, separated by spaces or commas: a tuple, or a single index.
 
+    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no name, or for one that is a word of the notation.
+
     >>> h, w = indices("h w")
+    >>> 2*h + w - 1
+    2*h + w - 1
     """
     made = tuple(Index(name) for name in names.replace(",", " ").split())
     if not made:
@@ -106,7 +110,19 @@ def _settled(body: Any) -> Any:
 
 
 class _Traversal:
-    """`L[x, …](body, where=…)` makes a scope."""
+    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x, …` (EinNet §3).
+
+    An index between the brackets is `h`, whose range is inferred from the shapes of what is read; `h:224`, which is 0 to 223; or
+    `t:-1:225`, which is -1 to 224. `where` cuts the domain: a comparison of indices, or a tuple of them. Raises `NotationError` for a
+    body that is no scalar or an index that is not bound, `RangeError` where a range cannot be inferred or a read leads outside.
+
+    >>> import einalg as ea
+    >>> A, (i, j) = ea.tensor("A", (4, 4)), ea.indices("i j")
+    >>> ea.L[i, j](2*A[j, i])
+    L[i:4, j:4](2*A[j, i])
+    >>> ea.L[i, j](A[i, j], where=j <= i)
+    L[i:4, j:4](A[i, j], where=i >= j)
+    """
 
     def __getitem__(self, key: Any) -> Any:
         iterators = binder(key)
@@ -125,7 +141,18 @@ class _Traversal:
 
 
 class _Reduction:
-    """`Sum[s, …](body, where=…)` reduces; `Max(a, b)` and `Min(a, b)` compare two elements."""
+    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod` (EinNet §3).
+
+    Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
+    and `Min(a, b, …)` compare elements. Raises `NotationError` for a body that is no scalar.
+
+    >>> import einalg as ea
+    >>> A, (i, j) = ea.tensor("A", (4, 5)), ea.indices("i j")
+    >>> ea.L[i](ea.Sum[j](A[i, j]))
+    L[i:4](Sum[j:5](A[i, j]))
+    >>> ea.L[i](ea.Max(ea.Max[j](A[i, j]), 0))
+    L[i:4](Max(0, Max[j:5](A[i, j])))
+    """
 
     def __init__(self, op: str, elementwise: Any = None):
         self.op, self.elementwise = op, elementwise

@@ -17,6 +17,9 @@ from einalg.traverse import add_tensor, all_scopes, map_accesses, rebased
 class Program(Node, Basic):
     """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the results.
 
+    By default the results are the statements that no other reads. Raises `NotationError` for no statement, a name that is given twice,
+    and a read of what is not there yet.
+
     >>> import einalg as ea
     >>> p = ea.parse("T[i] = A[i] + 1\\nO[i] = T[i]*T[i]", A=(4,))
     >>> p.outputs, p["T"].shape
@@ -44,6 +47,7 @@ class Program(Node, Basic):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the statements, in order."""
         return tuple(name for name, _ in self.statements)
 
     def __getitem__(self, name: str) -> Scope:
@@ -74,6 +78,7 @@ class Program(Node, Basic):
 
     @property
     def free_symbols(self) -> set[Any]:
+        """None: a program is closed."""
         return set()
 
     @property

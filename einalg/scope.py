@@ -223,7 +223,14 @@ class Scope(Node, Indexable, Basic):
     """`L[x…](body)`: the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
 
     The names of its indices are not semantic: scopes that differ in names only are equal. Points of the box outside
-    `where` hold nothing and may be read through `.pad` only; as an output they are 0.
+    `where` hold nothing and may be read through `.pad` only; as an output they are 0. Made by `ea.L` and `ea.parse`.
+
+    >>> import einalg as ea
+    >>> s = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 6))
+    >>> s.shape, s.dtype, sorted(s.tensors)
+    ((4, 6), 'f32', ['A', 'B'])
+    >>> s == ea.parse("P[x,y] += A[x,z]*B[z,y]", A=(4, 5), B=(5, 6))
+    True
     """
 
     __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
@@ -236,22 +243,27 @@ class Scope(Node, Indexable, Basic):
 
     @property
     def indices(self) -> tuple[Index, ...]:
+        """The indices of the traversal, in order."""
         return tuple(it.index for it in self.iterators)
 
     @property
     def box(self) -> Box:
+        """The half-open range of every axis."""
         return tuple((it.low, it.high) for it in self.iterators)
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.iterators)
 
     @property
     def ranges(self) -> dict[Index, tuple[int, int]]:
+        """The half-open range of every index."""
         return {it.index: (it.low, it.high) for it in self.iterators}
 
     @property
     def free_symbols(self) -> set[Any]:
+        """None: a scope is closed."""
         return set()
 
     @property

@@ -21,7 +21,7 @@ from derive.bilinear.cuts import (
     pairs,
     summed,
 )
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from einalg.access import Constant
 from einalg.dtypes import is_float
 from einalg.errors import RuleError
@@ -123,4 +123,5 @@ RULE = Rule(
     find=find,
     rewrite=factorise,
     section="Winograd, Strassen; not in EinNet",
+    example=Example("O[h:4] += A[h+r]*K[r]", {"A": 6, "K": 3}),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import child, replace_child
 from derive.rules.bodies import around, covered, holds_everywhere, may_differ_from, reads, reads_of, reduction_at, remembered, replace_reduction
 from derive.rules.forms import conditions
@@ -127,4 +127,5 @@ RULE = Rule(
     requires="the added points are not read, or f is the fill there; the added reads are covered by padding",
     find=find,
     rewrite=relax,
+    example=Example("O[r:3,h:8] = (L[r:3,t:-1:9](A.pad(1)[t]*K[r], where=(t+1>=r, r+6>=t)))[r,h+r-1]", {"A": 8, "K": 3}),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import islpy as isl
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import child
 from derive.rules.bodies import around, bounding_box, may_differ_from, may_vanish, reads_of, reduction_at, remembered, replace_reduction
 from einalg.access import Access, Padded
@@ -169,4 +169,5 @@ RULE = Rule(
     requires="f is the fill's value on Y, or Y is never read",
     find=find,
     rewrite=tighten,
+    example=Example("O[h:8] += (L[r:3,t:-1:9](A.pad(1)[t]*K[r]))[r,h+r-1]", {"A": 8, "K": 3}),
 )

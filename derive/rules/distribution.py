@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.rules.bodies import finite, reduction_at, replace_reduction
 from derive.rules.traversal_merging import flattened
 from einalg.access import Access
@@ -225,4 +225,5 @@ RULE = Rule(
     find=find,
     rewrite=distribute,
     section="design §2",
+    example=Example("O[i] += A[i,k]*(B[k] + C[k])", {"A": (4, 5), "B": 5, "C": 5}),
 )

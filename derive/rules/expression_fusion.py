@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import Path
 from derive.rules.bodies import reads
 from derive.rules.traversal_merging import inline
@@ -88,4 +88,5 @@ RULE = Rule(
     find=find,
     rewrite=fuse,
     level="program",
+    example=Example("T[i] = Max(A[i], 0)\nO[i] = 2*T[i]", {"A": 8}),
 )

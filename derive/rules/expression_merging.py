@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import Path, places, replace_at, scope_at
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index, affine
@@ -255,4 +255,5 @@ RULE = Rule(
     find=find,
     rewrite=merge,
     level="program",
+    example=Example("P[i,j] += X[i,k]*V[k,j]\nQ[i,j] += X[i,k]*W[k,j]", {"X": (4, 6), "V": (6, 3), "W": (6, 5)}),
 )

@@ -7,7 +7,7 @@ from itertools import product
 from math import gcd
 from typing import Any
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.rules.bodies import reads, remembered
 from einalg.access import Access, Padded, unpadded
 from einalg.affine import Affine, Index, affine
@@ -148,4 +148,5 @@ RULE = Rule(
     requires="X0 and X1, or the phases, cover X and are disjoint",
     find=find,
     rewrite=split,
+    example=Example("O[h] += A.pad(1)[h+r-1]*K[r]", {"A": 8, "K": 3}),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import Path, places, scope_at
 from derive.rules.bodies import reads
 from einalg.access import Padded
@@ -105,5 +105,25 @@ def nest(program: Program, path: Path, producer: str) -> Program:
     return nested if still else Program([(n, s) for n, s in nested.statements if n != producer], nested.outputs)
 
 
-LIFTING = Rule("lifting", "L[x] …{L[y] f}[e]…", "T = L[y] f; L[x] …T[e]…", "", find_liftable, lift, "program", "design §2")
-NESTING = Rule("nesting", "T = L[y] f; L[x] …T[e]…", "L[x] …{L[y] f}[e]…", "", find_inlinable, nest, "program", "design §2")
+LIFTING = Rule(
+    name="lifting",
+    before="L[x] …{L[y] f}[e]…",
+    after="T = L[y] f; L[x] …T[e]…",
+    requires="",
+    find=find_liftable,
+    rewrite=lift,
+    level="program",
+    section="design §2",
+    example=Example("O[i:8] = 2*(L[j:8](Max(A[j], 0)))[i]", {"A": 8}),
+)
+NESTING = Rule(
+    name="nesting",
+    before="T = L[y] f; L[x] …T[e]…",
+    after="L[x] …{L[y] f}[e]…",
+    requires="",
+    find=find_inlinable,
+    rewrite=nest,
+    level="program",
+    section="design §2",
+    example=Example("T[i] = Max(A[i], 0)\nO[i] = 2*T[i]", {"A": 8}),
+)

@@ -13,7 +13,7 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.rules.bodies import Read, around, covered, holds_everywhere, reads, reduction_at, remembered, replace_reduction
 from derive.rules.forms import form, text
 from einalg.access import Access, Padded, Tensor
@@ -292,4 +292,5 @@ RULE = Rule(
     find=find,
     rewrite=stage,
     section="design §2",
+    example=Example("O[h] += A.pad(1)[h+r-1]*K[r]", {"A": 8, "K": 3}),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.rules.bodies import around, reduction_at, replace_reduction
 from einalg.access import Access
 from einalg.affine import Index, affine
@@ -115,4 +115,5 @@ RULE = Rule(
     requires="",
     find=find,
     rewrite=split,
+    example=Example("O[h] += A.pad(1,0)[h+r-1,c]*K[r,c]", {"A": (8, 4), "K": (3, 4)}),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.places import child
 from derive.rules.bodies import Read, holds_everywhere, reads_of
 from einalg.access import Access, Padded
@@ -148,4 +148,5 @@ RULE = Rule(
     requires="Φ(X) inside the domain of the inner scope, or outside it the fill is the reduction's identity",
     find=find,
     rewrite=merge,
+    example=Example("O[h] += (L[r:3,h:8](Sum[c](A.pad(1,0)[h+r-1,c]*K[r,c])))[r,h]", {"A": (8, 4), "K": (3, 4)}),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import islpy as isl
 
-from derive.moves import Rule
+from derive.moves import Example, Rule
 from derive.rules.bodies import Read, around, reads, reduction_at, remembered, replace_reduction
 from derive.rules.forms import form, text
 from derive.rules.substitution_maps import Forms, Map, maps
@@ -189,4 +189,5 @@ RULE = Rule(
     requires="Φ bijective on X",
     find=find,
     rewrite=substituted,
+    example=Example("O[r:3,h:8] = A.pad(1)[h+r-1]*K[r]", {"A": 8, "K": 3}),
 )

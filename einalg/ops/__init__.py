@@ -1,4 +1,9 @@
-"""Library operators as expressions: the definition types an operator, is its template for matching, and its reference (design §5)."""
+"""Library operators as expressions: the definition types an operator, is its template for matching, and its reference (design §5).
+
+>>> import einalg as ea
+>>> ea.ops.relu(ea.ops.matmul(ea.tensor("A", (4, 5)), ea.tensor("B", (5, 6))))
+L[i:4, j:6](Max(0, (L[m:4, n:6](Sum[k:5](A[m, k]*B[k, n])))[i, j]))
+"""
 
 # ruff: noqa: F401 - every operator is exported, as the registry lists it
 from __future__ import annotations
@@ -52,4 +57,5 @@ from einalg.ops.reshaping import flatten, reshape, squeeze, unsqueeze
 from einalg.ops.softmax_attention import attention, banded_attention
 from einalg.ops.transposed_convolution import conv_transpose1d, conv_transpose2d, conv_transpose3d
 
-__all__ = ["OPERATORS", "operator", *OPERATORS]  # pyright: ignore
+__all__ = ["OPERATORS", "operator"]
+__all__.extend(OPERATORS)  # pyright: ignore[reportUnsupportedDunderAll]

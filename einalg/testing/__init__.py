@@ -2,6 +2,11 @@
 
 `strategies` makes random expressions for hypothesis; `check_rule` tries a rule on them. Both are imported on first use, so that
 nothing here needs hypothesis before it is used.
+
+>>> import einalg as ea
+>>> from derive.rules import RULES
+>>> ea.testing.check_rule(RULES["summation splitting"], examples=10).programs >= 10
+True
 """
 
 from __future__ import annotations

@@ -1,0 +1,21 @@
+"""Adds the pages that are made from the code to those that are written by hand, whenever MkDocs builds the site."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # MkDocs runs this file by itself
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Called by MkDocs with the files of the site."""
+    from mkdocs.structure.files import File
+
+    from docs.pages import PAGES
+
+    for path, page in PAGES.items():
+        files.append(File.generated(config, path, content=page()))
+    return files

@@ -1,0 +1,76 @@
+"""The API reference: every public name of `einalg`, by what one does with it."""
+
+from __future__ import annotations
+
+import inspect
+from itertools import groupby
+from typing import Any
+
+import einalg as ea
+from docs.pages.markdown import with_examples_as_blocks
+
+INTRODUCTION = """# API
+
+<!-- made from the docstrings of the public names -->
+
+These are the names of `import einalg as ea`. Operators have [a page of their own](operators.md).
+Shapes are in elements, times in seconds, unless a text says otherwise.
+"""
+SECTIONS = {
+    "Write expressions": "parse indices tensor constant L Sum Max Min Prod einsum Scope Program",
+    "Evaluate and prove": "evaluate prove Proof",
+    "Derive": "derive Derivation distance Session History Move",
+    "Rules of your own": "rule Rule",
+    "Whole models": "optimize Optimized",
+    "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError MatchError CodegenError DeviceError RecordError",
+}
+ELSEWHERE = {"ops": "operators.md", "testing": "#testing"}
+BESIDES = """## Results
+
+What `derive` returns and its parts, which you read and do not make.
+
+::: derive.derivation.Candidate
+
+::: einalg.kernel.Kernel
+
+::: derive.search.Stats
+
+## Testing
+
+`ea.testing` has what tests rules and expressions at random.
+
+::: derive.custom.check_rule
+
+::: einalg.testing.strategies
+    options:
+      heading: ea.testing.strategies
+      members_order: source
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for title, names in SECTIONS.items():
+        parts.append(f"## {title}")
+        for alike in groupby(names.split(), _docstring_of):
+            parts.append(_entry(list(alike[1])))
+    return "\n\n".join([*parts, BESIDES])
+
+
+def _docstring_of(name: str) -> str:
+    """That of an object, or of its class where it is an object that is called and subscripted."""
+    value = getattr(ea, name)
+    return inspect.getdoc(value if _is_defined(value) else type(value)) or ""
+
+
+def _is_defined(value: Any) -> bool:
+    return inspect.isfunction(value) or inspect.isclass(value)
+
+
+def _entry(names: list[str]) -> str:
+    """Names of one docstring: `Sum` and its kin are one class."""
+    value = getattr(ea, names[0])
+    if _is_defined(value):
+        return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}"
+    return f"### {', '.join(f'ea.{name}' for name in names)}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"

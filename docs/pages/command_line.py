@@ -1,0 +1,31 @@
+"""The reference of the command line, from its options."""
+
+from __future__ import annotations
+
+INTRODUCTION = """# Command line
+
+`pip install 'einalg[cli]'` installs the command `einalg`; `python -m einalg.cli` is the same.
+
+Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an element type `--x 8:f64`.
+`--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg derive --schema` prints.
+
+| exit code | meaning |
+|---|---|
+| 0 | done; for `prove`: proved or tested equal |
+| 1 | different, or failed |
+| 2 | bad usage: an option, an expression, a shape or a file |
+| 130 | interrupted |
+
+::: mkdocs-click
+    :module: einalg.cli.app
+    :command: cli
+    :prog_name: einalg
+    :depth: 1
+    :style: plain
+    :list_subcommands: true
+"""
+
+
+def page() -> str:
+    """The whole page; mkdocs-click fills in the options."""
+    return INTRODUCTION
