@@ -91,6 +91,7 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
         derandomize=seed is None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example],
         phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
         print_blob=False,
     )
     @given(data())

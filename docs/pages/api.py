@@ -11,8 +11,6 @@ from docs.pages.markdown import with_examples_as_blocks
 
 INTRODUCTION = """# API
 
-<!-- made from the docstrings of the public names -->
-
 These are the names of `import einalg as ea`. Operators have [a page of their own](operators.md).
 Shapes are in elements, times in seconds, unless a text says otherwise.
 """
@@ -72,5 +70,6 @@ def _entry(names: list[str]) -> str:
     """Names of one docstring: `Sum` and its kin are one class."""
     value = getattr(ea, names[0])
     if _is_defined(value):
-        return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}"
+        inherited = "true" if value.__module__ == ea.derive.__module__ else "false"  # from classes of ours, not from SymPy's
+        return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}\n      inherited_members: {inherited}"
     return f"### {', '.join(f'ea.{name}' for name in names)}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"

@@ -13,8 +13,6 @@ from einalg.ops.templates import PLAIN, TEMPLATES
 
 INTRODUCTION = """# Operators
 
-<!-- made from einalg/ops -->
-
 An operator is a function of `ea.ops`. It takes tensors or expressions, and gives an expression: its definition. The same definition types the
 operator in a program, is matched against expressions, and is the reference in tests. Every operator raises `ShapeError` where
 its arguments do not fit, and the message begins with the name of the operator.

@@ -13,8 +13,6 @@ from docs.pages.markdown import block, table
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 INTRODUCTION = """# Performance
 
-<!-- made from bench/results -->
-
 Each benchmark is one command, which answers one question and prints tables; `--json PATH` keeps them. The tables below are the
 files in `bench/results`, as they were measured on the machine that each names. Run the command to have the figures of yours.
 

@@ -13,8 +13,6 @@ from einalg.program import as_program
 
 INTRODUCTION = """# Rules
 
-<!-- made from the cards in derive/rules -->
-
 A derivation is a sequence of moves. A **move** is a rule, applied at one place of a program, with arguments. Each rule here has a
 card: what it rewrites, into what, and what must hold. A rule checks what it requires with integer sets (isl), every time that it is
 applied, and raises `RuleError` where that does not hold.
