@@ -53,7 +53,11 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
 
 @dataclass(frozen=True)
 class RuleReport:
-    """How much a check saw: random programs, and moves that were applied, evaluated and replayed."""
+    """How much a check saw: random programs, and moves that were applied, evaluated and replayed.
+
+    >>> print(RuleReport("mine", 20, 35))
+    mine: 35 moves on 20 random programs, all equal
+    """
 
     rule: str
     programs: int

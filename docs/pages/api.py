@@ -18,10 +18,11 @@ SECTIONS = {
     "Write expressions": "parse indices tensor constant L Sum Max Min Prod einsum Scope Program",
     "Evaluate and prove": "evaluate prove Proof",
     "Derive": "derive Derivation distance Session History Move",
-    "Rules of your own": "rule Rule",
+    "Rules": "rules rule Rule check_rule RuleReport",
     "Whole models": "optimize Optimized",
     "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError MatchError CodegenError DeviceError RecordError",
 }
+VALUES = {"rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, mine]` searches with these and one of your own."}
 ELSEWHERE = {"ops": "operators.md", "testing": "#testing"}
 BESIDES = """## Results
 
@@ -35,9 +36,7 @@ What `derive` returns and its parts, which you read and do not make.
 
 ## Testing
 
-`ea.testing` has what tests rules and expressions at random.
-
-::: derive.custom.check_rule
+`ea.testing.strategies` makes expressions at random; `ea.testing.check_rule` is `ea.check_rule`.
 
 ::: einalg.testing.strategies
     options:
@@ -69,6 +68,8 @@ def _is_defined(value: Any) -> bool:
 def _entry(names: list[str]) -> str:
     """Names of one docstring: `Sum` and its kin are one class."""
     value = getattr(ea, names[0])
+    if names[0] in VALUES:
+        return f"### ea.{names[0]}\n\n{VALUES[names[0]]}"
     if _is_defined(value):
         inherited = "true" if value.__module__ == ea.derive.__module__ else "false"  # from classes of ours, not from SymPy's
         return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}\n      inherited_members: {inherited}"

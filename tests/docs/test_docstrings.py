@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import einalg as ea
+from docs.pages.api import VALUES
 from einalg.ops.registry import OPERATORS
 
-PUBLIC = {name: getattr(ea, name) for name in ea.__all__}
+PUBLIC = {name: getattr(ea, name) for name in ea.__all__ if name not in VALUES}
 CLASSES = {name: value for name, value in PUBLIC.items() if inspect.isclass(value)}
 FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
 
@@ -47,7 +48,7 @@ def test_an_operator_has_a_sentence_and_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_public_function_tells_what_it_raises(name: str) -> None:
-    assert "raises `" in text_of(FUNCTIONS[name]).lower()
+    assert "raises `" in " ".join(text_of(FUNCTIONS[name]).lower().split())
 
 
 @pytest.mark.parametrize("name", OPERATORS)
