@@ -277,6 +277,8 @@ def distance(expr: Any, operator: str) -> Distance:
 def doctor() -> list[Any]:
     """What this machine has for einalg, as a list of facts with `name`, `found` and `detail`: which one, or the command that installs it.
 
+    Raises nothing: what is missing is a fact.
+
     >>> {fact.name: fact.found for fact in doctor()}["cache"]
     True
     """

@@ -166,7 +166,15 @@ def _side(part: Any, value: Any) -> Affine:
 
 
 class Reduce(Node, Expr):
-    """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`; part of a scope's body."""
+    """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`; part of a scope's body.
+
+    Made by `ea.Sum` and its kin; rules take it apart and make it anew. Raises `NotationError` for another `op`.
+
+    >>> import einalg as ea
+    >>> total = ea.parse("O[i] += A[i,k]*x[k]", A=(4, 5), x=(5,)).body
+    >>> total.op, total.iterators[0].extent, total.body
+    ('Sum', 5, A[i, k]*x[k])
+    """
 
     __slots__ = ("op", "iterators", "where", "body")
     __array_ufunc__ = None
@@ -182,14 +190,17 @@ class Reduce(Node, Expr):
 
     @property
     def indices(self) -> tuple[Index, ...]:
+        """The indices that are reduced over, in order."""
         return tuple(it.index for it in self.iterators)
 
     @property
     def identity(self) -> Expr:
+        """The value over no points."""
         return IDENTITY[self.op]
 
     @property
     def free_symbols(self) -> set[Any]:
+        """The indices that are bound outside."""
         inner = set(self.body.free_symbols).union(*(c.indices for c in self.where))
         return inner - set(self.indices)
 

@@ -48,7 +48,8 @@ def test_an_operator_has_a_sentence_and_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_public_function_tells_what_it_raises(name: str) -> None:
-    assert "raises `" in " ".join(text_of(FUNCTIONS[name]).lower().split())
+    text = " ".join(text_of(FUNCTIONS[name]).lower().split())
+    assert "raises `" in text or "raises nothing" in text
 
 
 @pytest.mark.parametrize("name", OPERATORS)
