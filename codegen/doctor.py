@@ -141,7 +141,7 @@ def _tried(name: str, describe: Callable[[], str], remedy: str = "") -> Fact:
     try:
         return Fact(name, True, describe())
     except EinalgError as error:
-        return Fact(name, False, remedy or " ".join(str(error).split()))
+        return Fact(name, False, remedy or "; ".join(line.strip() for line in str(error).splitlines()))
 
 
 def _first_line(text: str) -> str:

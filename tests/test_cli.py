@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import click
 import numpy as np
@@ -129,6 +130,17 @@ def test_expressions_from_files_and_standard_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("form", "part"), [([], "y[i:4] = Sum[j:5](A[i, j])"), (["--latex"], r"\sum"), (["--tree"], "  Sum[j:5]")])
 def test_show(form: list[str], part: str) -> None:
     assert part in printed("show", "y[i] += A[i,j]", "--A", "4,5", *form)
+
+
+def test_show_as_a_picture() -> None:
+    """Every statement below the one before, inside the picture, with its letters."""
+    texts = ("y[i] += A[i,j]", "T[i,j] = A[i,j]\ny[i] += T[i,j]")
+    one, two = (ElementTree.fromstring(printed("show", text, "--A", "4,5", "--svg")) for text in texts)
+    for picture in (one, two):
+        assert picture.tag.endswith("svg") and picture.attrib["viewBox"] == f"0 0 {picture.attrib['width']} {picture.attrib['height']}"
+    assert float(two.attrib["height"]) > 1.5 * float(one.attrib["height"])
+    letters = [len(list(picture.iter("{http://www.w3.org/2000/svg}use"))) for picture in (one, two)]
+    assert letters[0] >= len("y=LiΣjA[i,j]") and letters[1] > letters[0]
 
 
 def test_shapes_and_roles() -> None:
@@ -304,6 +316,18 @@ main()
 def test_an_interrupted_process_prints_no_traceback() -> None:
     process = _started("show", "-", code=INTERRUPTED_SOON)
     out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out, errors) == (130, "", "interrupted\n")
+
+
+BUSY = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,2*h+r-1,2*w+s-1]*K[f,c,r,s]"
+
+
+def test_an_interrupted_search_prints_no_traceback() -> None:
+    """A real one, at whatever the search is doing."""
+    soon = "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    soon += "import einalg.api; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+    process = _started("derive", BUSY, "--A", "1,64,57,57", "--K", "64,64,3,3", "--seconds", "60", "--states", "100000", code=soon + MAIN)
+    out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, "", "interrupted\n")
 
 

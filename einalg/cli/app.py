@@ -92,6 +92,20 @@ def _texts(*metavars: str) -> Callable[[Any], Any]:
     return add
 
 
+def _search(function: Any) -> Any:
+    """The options of a search."""
+    options = [
+        click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on."),
+        click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=20.0, show_default=True, help="Time to search."),
+        click.option("--states", type=click.IntRange(min=0), metavar="NUMBER", default=400, show_default=True, help="States to expand."),
+        click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs of the numerical check."),
+        click.option("--op", "ops", multiple=True, metavar="NAME", help="An operator to look for; all where none is named."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def _given(ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int) -> tuple[list[str], dict[str, Any]]:
     """So many texts, and the shape and dtype of every tensor that has one."""
     options = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
@@ -125,11 +139,7 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
 @click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file.")
-@click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=20.0, show_default=True, help="Time to search.")
-@click.option("--states", type=click.IntRange(min=0), metavar="NUMBER", default=400, show_default=True, help="States to expand.")
-@click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs of the numerical check.")
-@click.option("--op", "ops", multiple=True, metavar="NAME", help="An operator to look for; all where none is named.")
+@_search
 @click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
 @click.pass_context
 def derive(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, as_json: bool, save: Path | None, **search: Any) -> None:
@@ -145,6 +155,25 @@ def derive(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: b
         raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
     search["measure"] = not search.pop("no_measure")
     _work("derive").run(text, tensors, weights, explain, as_json, save, **{**search, "ops": search["ops"] or None})
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@_search
+@click.option("--most", type=click.IntRange(min=1), metavar="NUMBER", default=3, show_default=True, help="Candidates to time.")
+@click.option("--without", type=click.Choice(["torch"]), multiple=True, help="A library to leave out.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def bench(ctx: click.Context, words: Any, shapes: Any, weights: Any, most: int, without: Any, as_json: bool, **search: Any) -> None:
+    """How fast does an expression run here?
+
+    As it is written, by NumPy, as generated loops, and by NumPy's and torch's operators where it is one; and as the best that are derived.
+
+    \b
+    einalg bench "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64
+    """
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    _work("bench").run(text, tensors, weights, most, without, as_json, **{**search, "ops": search["ops"] or None})
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
@@ -165,6 +194,7 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
 @click.option("--latex", "form", flag_value="latex", help="As LaTeX.")
+@click.option("--svg", "form", flag_value="svg", help="As a picture: einalg show … --svg > conv.svg")
 @click.option("--tree", "form", flag_value="tree", help="As a tree, one node a line.")
 @click.pass_context
 def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, form: str | None) -> None:

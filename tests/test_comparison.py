@@ -1,0 +1,77 @@
+"""How fast an expression runs in every way that is known, from Python and at the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import einalg as ea
+from codegen import comparing
+from derive.comparison import Timing, Timings
+from einalg import api
+from einalg.cli import app, bench
+
+WEIGHT = ea.tensor("W", (5, 3), role="weight")
+
+
+def compared(text: str, **shapes: object) -> dict[str, Timing]:
+    timings = ea.derive(ea.parse(text, **shapes), states=3).compare()
+    assert [t.seconds for t in timings] == sorted(t.seconds for t in timings) and all(0 <= t.error < 1e-5 for t in timings)
+    return {timing.way: timing for timing in timings}
+
+
+def test_an_operator_is_compared_with_libraries() -> None:
+    ways = compared("O[i,j] += A[i,k]*W[k,j]", A=(4, 5), W=WEIGHT)
+    assert {comparing.EXECUTOR, comparing.LOOPS, "numpy", "candidate 0, as it is"} <= set(ways)
+    assert ways["numpy"].operators == ("matmul",) and ways[comparing.LOOPS].operators == ()
+
+
+def test_what_is_no_operator_is_compared_with_what_is_written() -> None:
+    ways = compared("O[i] = A[i]*B[i//2] + 1", A=(6,), B=(3,))
+    assert set(ways) == {comparing.EXECUTOR, comparing.LOOPS, "candidate 0, as it is"}
+
+
+def test_a_library_takes_part_where_it_has_every_operator() -> None:
+    """A product by NumPy, and what is around it by loops."""
+    ways = compared("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 5), B=(5, 3))
+    assert ways["numpy"].operators[0] == "matmul" and len(ways["numpy"].operators) == 2
+
+
+def test_without_a_compiler_numpy_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3)), states=0, measure=False)
+    monkeypatch.setattr(comparing, "find_compiler", lambda: None)
+    assert list(comparing.as_written(d.best.program, d.best.kernels)) == [comparing.EXECUTOR]
+
+
+def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {"slow": 0, "quick": 0}
+    monkeypatch.setattr(api, "_SLOW", 0.0)
+    runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
+    assert all(s > 0 for s in api._Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
+
+
+def test_a_table_in_jupyter() -> None:
+    html = Timings([Timing("b", 2.0, 0.0, ()), Timing("<a>", 1.0, 0.0, ("matmul",))])._repr_html_()
+    assert html.count("<tr>") == 3 and html.index("&lt;a&gt;") < html.index("<td>b</td>") and "<td>2.00x</td>" in html
+
+
+MATMUL = ["bench", "O[i,j] += A[i,k]*B[k,j]", "--A", "4,5", "--B", "5,3", "--states", "2", "--without", "torch"]
+
+
+def test_at_the_command_line() -> None:
+    result = CliRunner().invoke(app.cli, MATMUL)
+    assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    record = json.loads(CliRunner().invoke(app.cli, [*MATMUL, "--json"]).stdout)
+    assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record["text"].startswith("O[i:4, j:3]")
+
+
+@pytest.mark.parametrize(("without", "expected"), [([], ["torch"]), (["--without", "torch"], [])])
+def test_torch_takes_part_unless_it_is_left_out(monkeypatch: pytest.MonkeyPatch, without: list[str], expected: list[str]) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(bench, "find_spec", lambda name: name)
+    monkeypatch.setattr(bench, "import_module", imported.append)
+    result = CliRunner().invoke(app.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without])
+    assert result.exit_code == 0 and imported == expected, result.output
