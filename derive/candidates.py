@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 from typing import SupportsIndex, overload
 
 from derive.backend import Backend, Runnable
@@ -65,6 +66,16 @@ def told(kernels: Sequence[Kernel]) -> list[str]:
     return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
 
 
+def shortly(operators: Sequence[str]) -> str:
+    """Operators in a row, with those counted that follow each other.
+
+    >>> shortly(["eop", "eop", "matmul", "eop"])
+    '2 eop, matmul, eop'
+    """
+    runs = ((name, len(list(same))) for name, same in groupby(operators))
+    return ", ".join(f"{count} {name}" if count > 1 else name for name, count in runs)
+
+
 class Candidates(list[Candidate]):
     """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
 
@@ -73,6 +84,8 @@ class Candidates(list[Candidate]):
     >>> d.candidates.using("matmul")[0].operators
     ('matmul', 'eop')
     """
+
+    heads = HEADS
 
     @overload
     def __getitem__(self, position: SupportsIndex) -> Candidate: ...
@@ -90,7 +103,7 @@ class Candidates(list[Candidate]):
         """The cells of `HEADS` for every candidate."""
         for number, c in enumerate(self):
             how = "measured" if c.measured else "estimated"
-            yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), ", ".join(c.operators)
+            yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
 
     def __str__(self) -> str:
         rows = [HEADS, *list(self.rows())[:MOST_ROWS]]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from derive.candidates import shortly
+
 HEADS = ("way", "ms", "of the fastest", "error", "operators")
 
 
@@ -42,7 +44,7 @@ class Timings(list[Timing]):
         """The cells of `HEADS` for every way."""
         for t in self:
             ratio = t.seconds / max(self[0].seconds, 1e-12)
-            yield t.way, f"{t.seconds * 1e3:.3f}", f"{ratio:.2f}x", f"{t.error:.1e}", ", ".join(t.operators)
+            yield t.way, f"{t.seconds * 1e3:.3f}", f"{ratio:.2f}x", f"{t.error:.1e}", shortly(t.operators)
 
     def __str__(self) -> str:
         rows = [HEADS, *self.rows()]

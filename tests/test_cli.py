@@ -71,6 +71,16 @@ def test_derive_explains_within_80_columns() -> None:
     assert "h + r - 1" in " ".join(text.splitlines())
 
 
+def test_derive_explains_the_candidate_that_is_asked_for() -> None:
+    """The best one may be the expression as it is, of which there is nothing to tell."""
+    text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
+    assert "--candidate 1 explains the next one" in text and "1. " not in text.partition("given\n")[2]
+    other = printed("derive", CONV, *CONV_SHAPES, "--candidate", "1", *QUICK)
+    assert "\n1. " in other.partition("given\n")[2] and "--candidate" not in other
+    far = einalg("derive", CONV, *CONV_SHAPES, "--candidate", "999", *QUICK)
+    assert far.exit_code == 2 and "there is no candidate 999" in far.stderr and "cost: " in far.stdout
+
+
 def test_derive_json_is_valid() -> None:
     record = valid(printed(*MATMUL, "--json", "--explain", *QUICK))
     assert record["expression"]["inputs"]["A"] == {"shape": [4, 5], "dtype": "f32", "role": "input"}

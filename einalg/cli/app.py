@@ -135,14 +135,25 @@ def cli() -> None:
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
-@click.option("--explain", is_flag=True, help="Show the derivation step by step.")
+@click.option("--explain", is_flag=True, help="Show the derivation of the best candidate, step by step.")
+@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
 @click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file.")
 @_search
 @click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
 @click.pass_context
-def derive(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, as_json: bool, save: Path | None, **search: Any) -> None:
+def derive(
+    ctx: click.Context,
+    words: Any,
+    shapes: Any,
+    weights: Any,
+    explain: bool,
+    number: int | None,
+    as_json: bool,
+    save: Path | None,
+    **search: Any,
+) -> None:
     """Search for equal programs that run faster.
 
     TEXT is one expression, or a program of several lines.
@@ -154,7 +165,7 @@ def derive(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: b
     if save is not None and not save.parent.is_dir():
         raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
     search["measure"] = not search.pop("no_measure")
-    _work("derive").run(text, tensors, weights, explain, as_json, save, **{**search, "ops": search["ops"] or None})
+    _work("derive").run(text, tensors, weights, explain, number, as_json, save, **{**search, "ops": search["ops"] or None})
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)

@@ -7,6 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import click
+
 import einalg as ea
 from einalg.cli.arguments import Shape
 from einalg.cli.output import finite, print_json, say, table, working
@@ -22,32 +24,42 @@ def schema_text() -> str:
     return (files("einalg.cli") / "derive.schema.json").read_text(encoding="utf-8")
 
 
-def run(text: str, shapes: Mapping[str, Shape], weights: Iterable[str], explain: bool, as_json: bool, save: Path | None, **search: Any) -> None:
-    """Search and print what was found; `search` goes to `einalg.derive`."""
+def run(
+    text: str,
+    shapes: Mapping[str, Shape],
+    weights: Iterable[str],
+    explain: bool,
+    number: int | None,
+    as_json: bool,
+    save: Path | None,
+    **search: Any,
+) -> None:
+    """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as tell:
         found = ea.derive(program, progress=lambda s: tell(f"{s.states} states, {s.candidates} candidates"), **search)
     if save is not None:
         found.save(save)
+    wanted = explain or number is not None
     if as_json:
-        explanation = {"explanation": found.explain()} if explain else {}
-        print_json({**record(found), **explanation})
+        print_json({**record(found), **({"explanation": _explanation(found, number or 0)} if wanted else {})})
         return
     say(str(found))
-    _candidates(found)
-    if explain:
-        say(found.explain())
+    rows = list(found.candidates[:MOST_ROWS].rows())
+    table(("#", *found.candidates.heads[1:]), rows, numbers=("#", "ms", "moves"))
+    if len(found.candidates) > len(rows):
+        say(f"and {len(found.candidates) - len(rows)} more")
+    if wanted:
+        say(_explanation(found, number or 0))
+    if explain and number is None and not found.best.moves and len(found.candidates) > 1:
+        say("\nNothing is faster than what was given; --candidate 1 explains the next one.")
 
 
-def _candidates(found: Any) -> None:
-    rows = [
-        (str(number), f"{c.cost * 1e3:.3f}", "measured" if c.measured else "estimated", c.verdict, str(len(c.moves)), ", ".join(c.operators))
-        for number, c in enumerate(found.candidates[:MOST_ROWS], 1)
-    ]
-    table(("#", "ms", "how", "verdict", "moves", "kernels"), rows, numbers=("#", "ms", "moves"))
-    left = len(found.candidates) - len(rows)
-    if left:
-        say(f"and {left} more")
+def _explanation(found: Any, number: int) -> str:
+    """The derivation of a candidate step by step, after its number."""
+    if number >= len(found.candidates):
+        raise click.UsageError(f"there is no candidate {number}: {len(found.candidates)} were found, numbered from 0")
+    return found.explain(found.candidates[number])
 
 
 def record(found: Any) -> dict[str, Any]:

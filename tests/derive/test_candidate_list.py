@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import einalg as ea
-from derive.candidates import HEADS, MOST_ROWS, Candidates
+from derive.candidates import HEADS, MOST_ROWS, Candidates, shortly
 
 
 def found() -> ea.Derivation:
@@ -18,7 +18,7 @@ def test_a_line_each() -> None:
     assert len(candidates) > 2 and len(lines) == 1 + min(len(candidates), MOST_ROWS) + (len(candidates) > MOST_ROWS)
     assert lines[0].split() == [head for head in HEADS if head]
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
-        assert line.split()[0] == str(number) and line.endswith("  " + ", ".join(candidate.operators))
+        assert line.split()[0] == str(number) and line.endswith("  " + shortly(candidate.operators))
     assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
 
 
