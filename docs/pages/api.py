@@ -17,6 +17,7 @@ Shapes are in elements, times in seconds, unless a text says otherwise.
 SECTIONS = {
     "Write expressions": "parse indices tensor constant L Sum Max Min Prod einsum Scope Reduce Program",
     "Evaluate and prove": "evaluate prove Proof",
+    "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",
     "Whole models and machines": "optimize Optimized doctor",
@@ -65,12 +66,19 @@ def _is_defined(value: Any) -> bool:
     return inspect.isfunction(value) or inspect.isclass(value)
 
 
+def _where_documented(value: Any) -> Any:
+    """The object itself, or the class from which a class takes its docstring."""
+    bases = value.__mro__[1:] if inspect.isclass(value) else ()
+    return next((base for base in bases if value.__doc__ and base.__doc__ == value.__doc__), value)
+
+
 def _entry(names: list[str]) -> str:
     """Names of one docstring: `Sum` and its kin are one class."""
     value = getattr(ea, names[0])
     if names[0] in VALUES:
         return f"### ea.{names[0]}\n\n{VALUES[names[0]]}"
     if _is_defined(value):
+        value = _where_documented(value)
         inherited = "true" if value.__module__ == ea.derive.__module__ else "false"  # from classes of ours, not from SymPy's
         return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}\n      inherited_members: {inherited}"
     return f"### {', '.join(f'ea.{name}' for name in names)}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"

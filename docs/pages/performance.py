@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from docs.pages.markdown import block, table
@@ -57,8 +59,7 @@ def _about(name: str) -> Iterable[str]:
     if not files:
         return []
     text = ast.get_docstring(ast.parse(files[0].read_text(encoding="utf-8"))) or ""
-    parts = text.split("\n\n")
-    return [block(part, "sh") if part.lstrip().startswith("python -m") else part for part in parts]
+    return [block(dedent(part), "sh") if re.match(r"\s*python -m [\w.]+( |$)", part) else part for part in text.split("\n\n")]
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]]) -> str:
