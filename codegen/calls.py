@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -31,21 +32,25 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Call:
-    """A compiled function with the names of the buffers that it takes, in order: a function of buffers by name."""
+    """A compiled function with the names of the buffers that it takes, in order: a function of buffers by name.
+
+    `offsets` say from which byte on it takes each of them.
+    """
 
     function: Any
     names: tuple[str, ...]
+    offsets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self.function.argtypes, self.function.restype = [ctypes.c_void_p], None
 
     def __call__(self, buffers: Mapping[str, Array]) -> None:
-        called(self.function, addresses([buffers[name] for name in self.names]))
+        called(self.function, self.addresses(buffers))
 
-
-def addresses(arrays: list[Array]) -> ctypes.Array[ctypes.c_void_p]:
-    """Where the elements of arrays lie, as compiled functions take it."""
-    return (ctypes.c_void_p * len(arrays))(*map(address, arrays))
+    def addresses(self, buffers: Mapping[str, Array]) -> ctypes.Array[ctypes.c_void_p]:
+        """Where its buffers lie, as it takes it; 0 for those that are not among these."""
+        places = zip(self.names, self.offsets or repeat(0))
+        return (ctypes.c_void_p * len(self.names))(*(address(buffers[name]) + offset if name in buffers else 0 for name, offset in places))
 
 
 def _address(array: Array) -> int:

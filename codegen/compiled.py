@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -211,14 +212,16 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
     """A step for each kernel, and the one C file with all that is generated: once for statements that differ in names alone."""
     known: dict[str, Scope] = dict(program.statements)
     ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
+    units = [unit(kernel, known, ahead) for kernel in kernels]
+    often = Counter(own.key for own in units)
     shared: dict[Any, tuple[Unit, str, int]] = {}  # by unit: the one that was first, what its code is called, its position in the file
     functions: list[Function] = []
     found: list[Step | tuple[Kernel, Unit]] = []
-    for kernel in kernels:
-        own = unit(kernel, known, ahead)
+    for kernel, own in zip(kernels, units):
         if own.key not in shared or kernel.op != EOP:
-            name, function = _generated(kernel, known, ahead, schedule)
-            way = library_for(kernel, known[kernel.output], function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
+            scope = own.scope if often[own.key] > 1 else known[kernel.output]
+            name, function = _generated(kernel, scope, known, ahead, schedule)
+            way = library_for(kernel, scope, function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
             if way is not None:
                 found.append(Step(kernel, *way))
                 continue
@@ -231,14 +234,14 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
 
     def generated(kernel: Kernel, own: Unit) -> Step:
         first, name, position = shared[own.key]
-        return Step(replace(kernel, source=sources[position]), name, entry(library, functions[position], position, first.renaming(own)))
+        run = entry(library, functions[position], position, first.names(own), own.offsets if often[own.key] > 1 else {})
+        return Step(replace(kernel, source=sources[position]), name, run)
 
     return [step if isinstance(step, Step) else generated(*step) for step in found], text
 
 
-def _generated(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str], schedule: Schedule) -> tuple[str, Function]:
+def _generated(kernel: Kernel, scope: Scope, known: Mapping[str, Scope], ahead: Collection[str], schedule: Schedule) -> tuple[str, Function]:
     """Code for a kernel: that of its operator where there is some, else a loop nest."""
-    scope = known[kernel.output]
     function = einalg_library.function(kernel, scope, ahead) if kernel.op != EOP else None
     return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, known, schedule))
 

@@ -16,7 +16,7 @@ from codegen.libraries import Buffers
 from codegen.memory import Array, aligned
 from codegen.sharing import Names, renamed
 
-NO_NAMES: Names = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Entry:
         return kept[target.name]
 
 
-def entry(library: Any, function: Function, position: int = 0, names: Names = NO_NAMES) -> Entry:
-    """The kernel at `position` of a C file that is loaded, as a call, with other `names` for some buffers."""
+def entry(library: Any, function: Function, position: int = 0, names: Names = NOTHING, offsets: Mapping[str, int] = NOTHING) -> Entry:
+    """The kernel at `position` of a C file that is loaded, as a call: with other `names` for some buffers, of which some begin at `offsets`."""
     packs = [
         Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack)))
         for n, pack in enumerate(renamed(pack, names) for pack in function.packs)
@@ -71,7 +71,8 @@ def entry(library: Any, function: Function, position: int = 0, names: Names = NO
     function = renamed(function, names)
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
-    return Entry(Call(getattr(library, entry_name(position)), _names(function)), packs, sequence, {})
+    called = _names(function)
+    return Entry(Call(getattr(library, entry_name(position)), called, tuple(offsets.get(name, 0) for name in called)), packs, sequence, {})
 
 
 def _names(function: Function) -> tuple[str, ...]:

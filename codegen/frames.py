@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from codegen.calls import Array, address, addresses, called
+from codegen.calls import Array, address, called
 from codegen.entries import Entry
 from codegen.libraries import Run
 from codegen.memory import Life, planned, reserved, size_of, view
@@ -68,7 +68,7 @@ class Frame:
         memory, offsets = reserved(self.plan.bytes), self.plan.offsets
         self._buffers = dict(self.fixed)
         self._buffers.update((name, view(memory, offsets[name], *kind)) for name, kind in self.plan.between.items() if name in offsets)
-        self._places: dict[str, list[tuple[Any, int]]] = {name: [] for name in self.given}
+        self._places: dict[str, list[tuple[Any, int, int]]] = {name: [] for name in self.given}  # a block, the position in it, an offset
         self._given: Mapping[str, Array] | None = None
         self._keep: list[Any] = [memory]  # what only its address refers to
         self._shared = any(not isinstance(stage.run, Entry) for stage in self.stages)  # whether someone reads the buffers by name
@@ -88,8 +88,8 @@ class Frame:
         self._given = given
         for name, places in self._places.items():
             where = address(given[name])
-            for block, position in places:
-                block[position] = where
+            for block, position, offset in places:
+                block[position] = where + offset
         if self._shared:
             self._buffers.update(given)
 
@@ -123,8 +123,8 @@ class Frame:
         own = {t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype) for t in _packed(stage)}
         known = {**self._buffers, **entry.ready, **own}
         for call in (*(pack.call for pack in entry.packs), entry.kernel):
-            placed = addresses([known.get(name, memory) for name in call.names])
+            placed = call.addresses(known)
             for k, name in enumerate(call.names):
                 if name not in known:
-                    self._places[name].append((placed, k))
+                    self._places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
             yield call.function, placed

@@ -21,6 +21,7 @@ from codegen.schedule import DEFAULT, Schedule, prefers_row
 from codegen.sums import add_row, contributing, hoist, outermost_reductions, value
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Reduce, Scope
+from einalg.traverse import accesses
 
 
 def lower(name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: Schedule = DEFAULT) -> Function:
@@ -173,10 +174,11 @@ class _Nest:
     def _uncut(self, place: Place) -> set[Index]:
         """The loops that are not cut: outer ones first where all cuts together would give too many parts."""
         uncut: set[Index] = set()
+        most = max(self.schedule.regions, sum(1 for _ in accesses(self.source.scope.body)))  # the parts of what is joined of many
         regions = 1
         for level in reversed(self.levels):
             count = len(cuts(place, level.index, *level.range, self.conditions)) + 1
-            if regions * count > self.schedule.regions:
+            if regions * count > most:
                 uncut.add(level.index)
             else:
                 regions *= count

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.guards import Place, cuts, enclosure, layers, narrowed, skipping
-from codegen.ir import Bound
+from codegen.ir import Bound, If, walk
+from codegen.lower import lower
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Reduce
 from einalg.traverse import accesses
@@ -130,3 +131,10 @@ def test_holes_are_conditions() -> None:
     view = ea.tensor("T", (4, 4)).pad(1, 0, fill=7)
     (access,) = accesses(ea.L[h:6, s:4](view[h - 1, s]).body)
     assert Constraint(h - s - 1, ">=") in layers(access, {"T": lower})[0][0]
+
+
+def test_what_is_joined_of_many_parts_has_no_guards() -> None:
+    count, j = 100, ea.indices("j")
+    parts = [ea.tensor(f"S{n}", (1, 8)).pad((n, count - 1 - n), 0)[h - n, j] for n in range(count)]
+    function = lower("O", ea.L[h:count, j:8](sympy.Add(*parts)))
+    assert not any(isinstance(node, If) for node in walk(function))

@@ -85,3 +85,28 @@ def test_values_that_are_missing_at_some_points_are_told_apart():
     program = lifted(as_program(ea.parse(text, A=(8,))))
     compiled = compile_program(program)
     assert_right(program, compiled, **arrays(program))
+
+
+def steps(count, size=9):
+    """What a recurrent network does: each step reads its own row of the inputs, and lies at its own place of all."""
+    text = ["Y[t,j] += X[t,k]*W[k,j]", "S0[t:1,j] = tanh(Y[0,j])"]
+    text += [f"S{n}[t:{n}:{n + 1},j] = tanh(Y[{n},j] + 2*S{n - 1}[{n - 1},j])" for n in range(1, count)]
+    text += [f"O[t:{count},j] = " + " + ".join(f"S{n}.pad(({n},{count - 1 - n}),0)[t,j]" for n in range(count))]
+    return ea.parse("\n".join(text), X=(count, size), W=(size, size))
+
+
+@pytest.mark.parametrize("library", ["", "numpy"])
+def test_steps_that_read_parts_of_one_tensor_have_one_code(library, monkeypatch):
+    monkeypatch.setenv("EINALG_LIBRARIES", library)
+    program = steps(12)
+    compiled = compile_program(program, kernels_of(program))
+    assert codes(compiled) <= 4  # the product, the first step, the others, all of them joined
+    assert_right(program, compiled, **arrays(program))
+
+
+def test_parts_of_inputs_and_of_values_at_several_places():
+    text = "T[i] = A[1,i]*B[2,0,i]\nU[i] = A[3,i]*B[1,1,i]\nV[i] = A[0,i]*A[1,i]\nW[i] = A[2,i]*A[3,i]\nO[i] = T[i] + U[i] + V[i] + W[i]"
+    program = ea.parse(text, A=(4, 5), B=(3, 2, 5))
+    compiled = compile_program(program)
+    assert codes(compiled) == 4  # T and U share; V and W read one tensor at two places
+    assert_right(program, compiled, **arrays(program))
