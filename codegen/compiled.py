@@ -218,16 +218,15 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
     functions: list[Function] = []
     found: list[Step | tuple[Kernel, Unit]] = []
     for kernel, own in zip(kernels, units):
-        if own.key not in shared or kernel.op != EOP:
+        if own.key not in shared:
             scope = own.scope if often[own.key] > 1 else known[kernel.output]
             name, function = _generated(kernel, scope, known, ahead, schedule)
             way = library_for(kernel, scope, function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
             if way is not None:
                 found.append(Step(kernel, *way))
                 continue
-            if own.key not in shared:
-                shared[own.key] = own, name, len(functions)
-                functions.append(function)
+            shared[own.key] = own, name, len(functions)
+            functions.append(function)
         found.append((kernel, own))
     text, sources = c_sources(functions)
     library = _flagged(compiler, functions).load(text, timeout) if functions else None
