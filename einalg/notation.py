@@ -110,7 +110,7 @@ def _settled(body: Any) -> Any:
 
 
 class _Traversal:
-    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x, …` (EinNet §3).
+    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x, …` (the L-notation of EinNet).
 
     An index between the brackets is `h`, whose range is inferred from the shapes of what is read; `h:224`, which is 0 to 223; or
     `t:-1:225`, which is -1 to 224. `where` cuts the domain: a comparison of indices, or a tuple of them. Raises `NotationError` for a
@@ -141,7 +141,7 @@ class _Traversal:
 
 
 class _Reduction:
-    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod` (EinNet §3).
+    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod` (design §2).
 
     Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
     and `Min(a, b, …)` compare elements. Raises `NotationError` for a body that is no scalar.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from docs.pages.markdown import block
+
 INTRODUCTION = """# Command line
 
 `pip install 'einalg[cli]'` installs the command `einalg`; `python -m einalg.cli` is the same.
 
 Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an element type `--x 8:f64`.
 `--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg derive --schema` prints.
-
-| exit code | meaning |
-|---|---|
-| 0 | done; for `prove`: proved or tested equal |
-| 1 | different, or failed |
-| 2 | bad usage: an option, an expression, a shape or a file |
-| 130 | interrupted |
-
-::: mkdocs-click
+"""
+COMMANDS = """::: mkdocs-click
     :module: einalg.cli.app
     :command: cli
     :prog_name: einalg
@@ -27,5 +22,7 @@ Shapes are options that are named like the tensors of the expression: `--A 1,64,
 
 
 def page() -> str:
-    """The whole page; mkdocs-click fills in the options."""
-    return INTRODUCTION
+    """The whole page; mkdocs-click fills in the commands."""
+    from einalg.cli.app import EPILOG  # which needs the extra `cli`
+
+    return "\n\n".join([INTRODUCTION, block(EPILOG.replace("\b\n", "").strip()), COMMANDS])

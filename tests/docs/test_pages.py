@@ -10,7 +10,7 @@ import pytest
 import einalg as ea
 from derive.moves import apply, moves
 from derive.rules import ALL
-from docs.pages import PAGES, api, errors, operators, performance, rules
+from docs.pages import PAGES, api, command_line, errors, operators, performance, rules
 from einalg.errors import EinalgError
 from einalg.ops.registry import OPERATORS
 from einalg.ops.templates import PLAIN, TEMPLATES
@@ -67,6 +67,11 @@ def test_the_performance_page_has_every_result(tmp_path, monkeypatch):
     monkeypatch.setattr(performance, "BENCH", tmp_path)
     text = performance.page()
     assert "Measured on: python 3.11." in text and "Note: one" in text and "| a | 0.5 |" in text
+
+
+def test_the_command_line_page_has_the_exit_codes():
+    text = command_line.page()
+    assert "\n  130  interrupted\n" in text and "\b" not in text
 
 
 def test_every_page_is_in_the_table_of_contents():
