@@ -297,6 +297,25 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ea.DeviceError("no device\n  derive(..., measure=False) works"), 1),
+        (ea.CodegenError("no compiler"), 1),
+        (ea.EinalgError("no package"), 1),
+        (ea.ShapeError("two sizes"), 2),
+    ],
+)
+def test_what_the_machine_lacks_is_no_bad_usage(monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+    def failing(*words: Any, **options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(ea, "derive", failing)
+    result = einalg(*MATMUL)
+    shown = str(error).replace("derive(..., measure=False)", "derive --no-measure")
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"error: {shown}\n")
+
+
 MAIN = "from einalg.cli import main; main()"
 
 

@@ -14,15 +14,16 @@ import click
 
 from einalg import __version__
 from einalg.cli.arguments import divided, named_values, parsed_shapes
-from einalg.errors import EinalgError
+from einalg.errors import CodegenError, DeviceError, EinalgError
 
 PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
-DIFFERENT, USAGE, INTERRUPTED = 1, 2, 130
+DIFFERENT = FAILED = 1
+USAGE, INTERRUPTED = 2, 130
 
 EPILOG = """\b
 Exit codes:
   0    done; for prove: proved or tested equal
-  1    different, or failed
+  1    different; or failed: a device, a compiler or a package is missing
   2    bad usage: an option, an expression, a shape or a file
   130  interrupted
 
@@ -32,13 +33,24 @@ Completions, e.g. in ~/.bashrc (zsh and fish: zsh_source, fish_source):
 """
 
 
-class _Failure(click.ClickException):
-    """An error of einalg, shown as its message."""
+def _is_of_the_machine(error: EinalgError) -> bool:
+    """Whether something is missing here or failed, whatever was typed; a package that is missing has no class of its own."""
+    return isinstance(error, (CodegenError, DeviceError)) or type(error) is EinalgError
 
-    exit_code = USAGE
+
+class _Failure(click.ClickException):
+    """Something is missing here or failed, shown as a message."""
+
+    exit_code = FAILED
 
     def show(self, file: Any = None) -> None:
         click.echo(f"error: {self.message}", file=file or sys.stderr)
+
+
+class _Misuse(_Failure):
+    """What was typed is wrong."""
+
+    exit_code = USAGE
 
 
 def _as_option(message: str) -> str:
@@ -47,6 +59,7 @@ def _as_option(message: str) -> str:
     >>> _as_option("give its shape: parse(..., Z=(8, 64))")
     'give its shape: --Z 8,64'
     """
+    message = message.replace("derive(..., measure=False)", "derive --no-measure")
     return PARSE_ARGUMENT.sub(lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message)
 
 
@@ -57,11 +70,12 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except EinalgError as error:
-            raise _Failure(_as_option(str(error))) from None
+            kind = _Failure if _is_of_the_machine(error) else _Misuse
+            raise kind(_as_option(str(error))) from None
         except OSError as error:
             if error.errno == errno.EPIPE or error.filename is None:
                 raise
-            raise _Failure(f"{error.filename}: {error.strerror}") from None
+            raise _Misuse(f"{error.filename}: {error.strerror}") from None
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
