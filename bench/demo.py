@@ -85,6 +85,19 @@ def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dic
     return {name: median(times) for name, times in spent.items()}
 
 
+def kernels(candidate: Any) -> str:
+    """What runs a candidate: of the generated operators, which are long, their lines are counted; the eOperators are shown whole."""
+    compiled = candidate.compile()
+    parts = [str(compiled)]
+    for kernel in compiled.kernels:
+        source = kernel.source or ""
+        if kernel.is_eop:
+            parts.append(source)
+        elif source:
+            parts.append(f"{kernel.output} is {len(source.splitlines())} lines of C; candidate.source('c') has them")
+    return "\n\n".join(parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
@@ -93,7 +106,7 @@ def main() -> None:
     conv, arrays = layer(grid=options.grid)
     print(f"a 3x3 layer on a photograph: A {arrays['A'].shape}, K {arrays['K'].shape}, float32\n")
     d = ea.derive(conv)
-    print(f"{d}\n\nthe derivation\n{d.explain()}\n\nits kernels\n{d.best.source('c')}")
+    print(f"{d}\n\nthe derivation\n{d.explain()}\n\nits kernels\n{kernels(d.best)}\n")
     runs = contestants(d, arrays)
     expected = execute(in_double(as_program(conv)), arrays)["O"]
     errors = {name: float(np.abs(run() - expected).max() / np.abs(expected).max()) for name, run in runs.items()}
