@@ -10,7 +10,7 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test gpu-test lint format types docs docs-serve notebooks bench nightly clean
+.PHONY: help setup demo test gpu-test browser lint format types docs docs-serve notebooks bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in 
 
 gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
 	$(BIN)/python -m pytest -m gpu tests/codegen
+
+browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
+	$(BIN)/python -m pytest -m browser -rs tests/jupyter
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .
@@ -50,7 +53,7 @@ bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are b
 	$(BIN)/python -m bench.language
 
 nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random examples
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "not gpu"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "not gpu and not browser"
 
 clean:  ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from io import BytesIO
 from typing import Any
 
 import islpy as isl
@@ -39,12 +41,11 @@ def footprint(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = 
     ['output', 'A', 'K']
     """
     from matplotlib.colors import to_rgb
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     made = grids(expr, path, axes, points)
     widths = [max(2.0, min(8.0, grid.cells.shape[-1])) for grid in made]
-    figure = Figure(figsize=(min(16.0, 2.2 + 0.42 * sum(widths)), 4.2), layout="constrained")
+    figure = _figure()(figsize=(min(16.0, 2.2 + 0.42 * sum(widths)), 4.2), layout="constrained")
     for position, (grid, part) in enumerate(zip(made, figure.subplots(1, len(made), squeeze=False, width_ratios=widths)[0])):
         _draw(part, grid, position == 0)
     names = ("interior", "reads padding") if (made[0].cells == BORDER).any() else ("interior",)
@@ -56,6 +57,20 @@ def footprint(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = 
         handles += [Patch(facecolor=both, label="read by several of them")]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)), frameon=False, fontsize=8)
     return figure
+
+
+@cache
+def _figure() -> Any:
+    """Matplotlib's figure, which a notebook shows without pyplot."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            file = BytesIO()
+            self.savefig(file, format="png", dpi=96)
+            return file.getvalue()
+
+    return Picture
 
 
 def grids(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = None, points: Sequence[Mapping[str, int]] | None = None) -> list[Grid]:

@@ -57,7 +57,7 @@ const SECTIONS = {
   },
 
   program(model) {
-    return [make("div", { class: "einalg-program", html: model.get("program").math, title: model.get("program").text })];
+    return [make("div", { class: "einalg-expression", html: model.get("program").math, title: model.get("program").text })];
   },
 
   moves(model, send) {
