@@ -27,7 +27,7 @@ gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on t
 	$(BIN)/python -m pytest -m gpu tests/codegen
 
 browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
-	$(BIN)/python -m pytest -m browser -rs tests/jupyter
+	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/jupyter
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .
@@ -53,7 +53,7 @@ bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are b
 	$(BIN)/python -m bench.language
 
 nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random examples
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "not gpu and not browser"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=nightly -m "not gpu"
 
 clean:  ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

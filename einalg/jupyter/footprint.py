@@ -55,7 +55,7 @@ def footprint(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = 
     if any(np.sum(grid.marked, axis=0).max() > 1 for grid in made if len(grid.marked) > 1):
         both = np.mean([to_rgb(colour) for colour in CHOSEN[:2]], axis=0)
         handles += [Patch(facecolor=both, label="read by several of them")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)), frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=max(2, int(figure.get_figwidth() / 1.9)), frameon=False, fontsize=8)
     return figure
 
 

@@ -31,7 +31,7 @@ function shrink(place) {
   const formulas = [...place.querySelectorAll(".einalg-formula")];
   formulas.forEach((formula) => { formula.style.fontSize = ""; });
   const shares = formulas.map((formula) => (formula.scrollWidth > formula.clientWidth + 1 ? formula.clientWidth / formula.scrollWidth : 1));
-  formulas.forEach((formula, k) => { if (shares[k] < 1 && shares[k] > 0) formula.style.fontSize = `${Math.max(0.7, shares[k] * 0.98)}em`; });
+  formulas.forEach((formula, k) => { if (shares[k] < 1 && shares[k] > 0) formula.style.fontSize = `${Math.max(0.8, shares[k] * 0.98)}em`; });
 }
 
 function milliseconds(candidate) {

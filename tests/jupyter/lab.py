@@ -21,7 +21,13 @@ TOKEN = "einalg"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = "needs Chromium: apt-get install chromium, or python -m playwright install chromium (extra `browser`)"
 SECONDS = 60.0  # to start
-MILLISECONDS = 60_000  # for what a page is waited for
+MILLISECONDS = 90_000  # for what a page is waited for
+RUN = """async () => {
+    const app = window.jupyterapp;
+    await app.shell.currentWidget.sessionContext.ready;
+    if (app.shell.leftCollapsed === false) await app.commands.execute('application:toggle-left-area');
+    app.commands.execute('notebook:run-all-cells').then(() => { window.done = true; });
+}"""
 
 
 def port() -> int:
@@ -86,21 +92,14 @@ def browser():
             started.close()
 
 
-def opened(browser, address, name, interface="lab", dark=False):
-    """The page of a notebook whose kernel is ready, with all cells run."""
-    page = browser.new_page(viewport={"width": 1280, "height": 1500}, color_scheme="dark" if dark else "light")
+def opened(browser, address, name, interface="lab", wait=True):
+    """The page of a notebook whose cells run; with `wait`, they have. `window.done` says so otherwise."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1500})
     page.set_default_timeout(MILLISECONDS)
     where = {"lab": "lab/tree", "notebook": "notebooks"}[interface]
     page.goto(f"{address}/{where}/{name}?token={TOKEN}")
     page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell.currentWidget?.context?.isReady")
-    page.evaluate(
-        """async (theme) => {
-            const app = window.jupyterapp;
-            await app.shell.currentWidget.sessionContext.ready;
-            if (theme) await app.commands.execute('apputils:change-theme', { theme });
-            if (app.shell.leftCollapsed === false) await app.commands.execute('application:toggle-left-area');
-            await app.commands.execute('notebook:run-all-cells');
-        }""",
-        "JupyterLab Dark" if dark else None,
-    )
+    page.evaluate(RUN)
+    if wait:
+        page.wait_for_function("() => window.done")
     return page

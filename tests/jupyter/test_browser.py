@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import einalg as ea
-from tests.jupyter.lab import browser, jupyter, opened
+from tests.jupyter.lab import ROOT, browser, jupyter, opened
 
 pytestmark = [
     pytest.mark.browser,
@@ -20,6 +21,8 @@ pytestmark = [
 ]
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOK = 600_000  # milliseconds that a notebook may run
 SHAPES = dict(A=(1, 8, 12, 12), K=(8, 8, 3, 3))
 CELLS = [
     "import einalg as ea",
@@ -201,14 +204,8 @@ def test_the_pictures(lab):
 
 
 TEXTS = (
-    ".einalg-expression",
-    ".einalg-muted",
-    ".einalg-count",
-    ".einalg-steps small",
-    ".einalg-badge",
-    ".einalg-card",
-    ".einalg-mapping td",
-    ".einalg-export a",
+    *(".einalg-expression", ".einalg-muted", ".einalg-count", ".einalg-steps small", ".einalg-badge", ".einalg-card"),
+    *(".einalg-mapping td", ".einalg-export a"),
 )
 
 
@@ -235,5 +232,19 @@ def test_notebook_7_shows_the_same(chromium, address):
     at_step(page, 1, 1)
     mirror.apply(mirror.moves("summation splitting")[1])
     assert shown(page) == str(mirror.expr)
-    picture(page, "notebook-light")
+    picture(page, "notebook")
+    page.close()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_notebook_runs_in_the_browser(chromium, address, folder, path):
+    shutil.copy(path, folder / path.name)
+    page = opened(chromium, address, path.name, wait=False)
+    page.set_viewport_size({"width": 1280, "height": 4000})
+    page.wait_for_function("() => window.done", timeout=NOTEBOOK)
+    page.wait_for_timeout(500)
+    picture(page, path.stem)
+    assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert page.locator(".jp-OutputArea-output").count() > 0
     page.close()
