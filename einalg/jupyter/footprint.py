@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from io import BytesIO
+from math import ceil
 from typing import Any
 
 import islpy as isl
@@ -20,6 +21,8 @@ from einalg.traverse import inner_scopes
 OUTSIDE, UNREAD, INSIDE, BORDER = 0, 1, 2, 3  # of a tensor: padding, elements never read, elements read; of the output: interior, border
 COLOURS = ("#e4e4e4", "#ffffff", "#cfe2f3", "#fff2cc")
 CHOSEN = ("#d1495b", "#2a9d8f", "#7b4fa3", "#e08e0b")
+CELL, WIDEST, HIGHEST, LEAST = 0.34, 11.0, 4.4, 0.9  # inches: a cell, all grids together, and a grid at most and at least
+LEFT, GAP, ABOVE, BELOW, ROW, LABEL = 0.7, 0.85, 0.35, 0.6, 0.22, 2.1  # inches: margins, a row and a column of the legend
 LINES = 48  # cells along an axis up to which lines are drawn between them
 
 
@@ -40,14 +43,26 @@ def footprint(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = 
     >>> [grid.title for grid in grids(conv)]
     ['output', 'A', 'K']
     """
+    made = grids(expr, path, axes, points)
+    sizes = _sizes(made)
+    width = LEFT + sum(w + GAP for w, _ in sizes)
+    per_row = max(2, int(width / LABEL))
+    below = BELOW + ROW * ceil((4 + len(made[0].marked)) / per_row)
+    height = max(h for _, h in sizes) + below + ABOVE
+    figure = _figure()(figsize=(width, height))
+    left = LEFT
+    for grid, (w, h) in zip(made, sizes):
+        _draw(figure.add_axes((left / width, (height - ABOVE - h) / height, w / width, h / height)), grid, grid is made[0])
+        left += w + GAP
+    figure.legend(handles=_handles(made), loc="lower left", bbox_to_anchor=(0.02, 0), ncols=per_row, frameon=False, fontsize=8)
+    return figure
+
+
+def _handles(made: Sequence[Grid]) -> list[Any]:
+    """What the colours mean, of those that occur."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
-    made = grids(expr, path, axes, points)
-    widths = [max(2.0, min(8.0, grid.cells.shape[-1])) for grid in made]
-    figure = _figure()(figsize=(min(16.0, 2.2 + 0.42 * sum(widths)), 4.2), layout="constrained")
-    for position, (grid, part) in enumerate(zip(made, figure.subplots(1, len(made), squeeze=False, width_ratios=widths)[0])):
-        _draw(part, grid, position == 0)
     names = ("interior", "reads padding") if (made[0].cells == BORDER).any() else ("interior",)
     handles = [Patch(facecolor=COLOURS[INSIDE + k], edgecolor="#999999", label=name) for k, name in enumerate(names)]
     handles += [Patch(facecolor=COLOURS[OUTSIDE], edgecolor="#999999", label="padding, or no point")]
@@ -55,8 +70,15 @@ def footprint(expr: Any, path: Sequence[Any] = (), axes: Sequence[str] | None = 
     if any(np.sum(grid.marked, axis=0).max() > 1 for grid in made if len(grid.marked) > 1):
         both = np.mean([to_rgb(colour) for colour in CHOSEN[:2]], axis=0)
         handles += [Patch(facecolor=both, label="read by several of them")]
-    figure.legend(handles=handles, loc="outside lower center", ncols=max(2, int(figure.get_figwidth() / 1.9)), frameon=False, fontsize=8)
-    return figure
+    return handles
+
+
+def _sizes(made: Sequence[Grid]) -> list[tuple[float, float]]:
+    """Width and height of each grid in inches: cells are of one size, but no grid is too small to see."""
+    shapes = [(grid.cells.shape[-1], grid.cells.shape[0] if grid.cells.ndim == 2 else 1) for grid in made]
+    cell = min(CELL, WIDEST / sum(columns for columns, _ in shapes), HIGHEST / max(rows for _, rows in shapes))
+    units = [max(cell, min(CELL, LEAST / max(shape))) for shape in shapes]
+    return [(columns * unit, rows * unit) for (columns, rows), unit in zip(shapes, units)]
 
 
 @cache

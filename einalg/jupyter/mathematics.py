@@ -94,8 +94,10 @@ def _tokens(shown: str) -> Iterable[str]:
 
 
 def _tidy(row: Element) -> None:
-    """Characters instead of entities, an operator's name as a leaf, and the upright letters of a word as one identifier."""
+    """Characters instead of entities, an operator's name as a leaf with its indices below, upright letters of a word as one identifier."""
     row.text = unescape(row.text or "") or None
+    if row.tag == "msub" and row[0].tag == "mo":
+        row.tag = "munder"
     if row.tag == "mo" and len(row):
         row.tag, row.text = "mi", "".join(row.itertext())
         row[:] = []

@@ -22,6 +22,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 NO_BROWSER = "needs Chromium: apt-get install chromium, or python -m playwright install chromium (extra `browser`)"
 SECONDS = 60.0  # to start
 MILLISECONDS = 90_000  # for what a page is waited for
+OPEN = """name => {
+    const context = window.jupyterapp?.shell.currentWidget?.context;
+    return context?.path === name && context.isReady;
+}"""
 RUN = """async () => {
     const app = window.jupyterapp;
     await app.shell.currentWidget.sessionContext.ready;
@@ -96,9 +100,9 @@ def opened(browser, address, name, interface="lab", wait=True):
     """The page of a notebook whose cells run; with `wait`, they have. `window.done` says so otherwise."""
     page = browser.new_page(viewport={"width": 1280, "height": 1500})
     page.set_default_timeout(MILLISECONDS)
-    where = {"lab": "lab/tree", "notebook": "notebooks"}[interface]
+    where = {"lab": f"lab/workspaces/{Path(name).stem}/tree", "notebook": "notebooks"}[interface]
     page.goto(f"{address}/{where}/{name}?token={TOKEN}")
-    page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell.currentWidget?.context?.isReady")
+    page.wait_for_function(OPEN, arg=name)
     page.evaluate(RUN)
     if wait:
         page.wait_for_function("() => window.done")
