@@ -29,7 +29,7 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError
 from einalg.graph import Graph
 from einalg.kernel import Kernel
-from einalg.model import Network, network
+from einalg.model import Network, network, plain
 from einalg.program import Program, as_program, in_double
 
 TARGETS = ("cpu", "cuda")
@@ -238,16 +238,16 @@ class Optimized(_optimizer.Optimized):
     (['proved'], [])
     """
 
-    def __init__(self, made: _optimizer.Optimized, model: Network):
+    def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
         super().__init__(made.graph, made.parts, made.seconds)
-        call = model.around(super().__call__)
-        self.is_original = False
-        if model.itself is not None:
+        call = (model.around if model else plain)(super().__call__)
+        self.is_original, self.target = False, target
+        if model is not None and model.itself is not None:
             ways = [partial(model.itself, *model.examples), partial(call, *model.examples)]
             original, optimized = _Machine().seconds(ways, {})
             self.times, self.is_original = (original, optimized), optimized > original * (1 + _SLOWER)
         self._call: Callable[..., Any] = call
-        if self.is_original and model.itself is not None and self.times is not None:
+        if self.is_original and model is not None and model.itself is not None and self.times is not None:
             _LOG.warning(
                 "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it",
                 *(1e3 * s for s in reversed(self.times)),
@@ -257,6 +257,34 @@ class Optimized(_optimizer.Optimized):
     def __call__(self, *inputs: Any) -> Any:
         """The model's result: tensors for a torch module, arrays for anything else; `ShapeError` for inputs of another number or shape."""
         return self._call(*inputs)
+
+    def save(self, path: Any, language: str | None = None) -> None:
+        """Write the network into a new folder: programs, weights, the report, and the generated sources (in the target's language).
+
+        `Optimized.load` runs it without torch and ONNX, as a function of arrays. Raises `RecordError` where something stays a call of the
+        framework, or the folder holds anything already; then nothing is written.
+        """
+        super().save(path, language or ("cuda" if self.target == "cuda" else "c"))
+
+    @classmethod
+    def load(cls, path: Any, target: str = "cpu") -> Optimized:  # type: ignore[override]
+        """Read a saved network, and compile it for this machine.
+
+        It takes arrays in the order of the model's inputs, and gives an array, or a tuple of several. Raises `RecordError` where the folder
+        is damaged, `DeviceError` for an unknown target. Nothing of the folder is executed but generated anew.
+
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import einalg as ea
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     o = ea.optimize(ea.parse("O[i] = A[i] + 1", A=(2,)), [np.ones(2)], seconds=0)
+        ...     o.save(f"{folder}/model")
+        ...     ea.Optimized.load(f"{folder}/model")(np.ones(2))
+        array([2., 2.], dtype=float32)
+        """
+        _target(target)
+        _require_device(target)
+        return cls(_optimizer.Optimized.load(path, _Machine(target)), None, target)
 
 
 def optimize(
@@ -289,7 +317,7 @@ def optimize(
     _require_device(target)
     found = network(model, example_inputs)
     made = _optimizer.optimized(found.graph, found.arrays, _Machine(target), seconds, progress=progress, accuracy=accuracy)
-    return Optimized(made, found)
+    return Optimized(made, found, target)
 
 
 def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, accuracy: float | None = None) -> Callable[..., Sequence[Any]]:

@@ -53,7 +53,7 @@ def network(model: Any, example_inputs: Any) -> Network:
     raise NotationError(f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program")
 
 
-def _plain(run: Callable[..., Sequence[Array]]) -> Callable[..., Any]:
+def plain(run: Callable[..., Sequence[Array]]) -> Callable[..., Any]:
     """Arrays in order, or by name; a single array for a single output."""
 
     def call(*arrays: Any) -> Any:
@@ -77,7 +77,7 @@ def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
 
 
 def _of_graph(graph: Graph, given: Any) -> Network:
-    return Network(graph, list(_named([t.name for t in graph.inputs], given).values()), _plain)
+    return Network(graph, list(_named([t.name for t in graph.inputs], given).values()), plain)
 
 
 def _of_program(program: Program, given: Any) -> Network:
@@ -90,7 +90,7 @@ def _of_program(program: Program, given: Any) -> Network:
             builder.input(name, tensor.shape, tensor.dtype)
     builder.express("program", list(examples), program.outputs, lambda *_: program)
     graph = builder.graph(program.outputs)
-    return Network(graph, [examples[t.name] for t in graph.inputs], _plain)
+    return Network(graph, [examples[t.name] for t in graph.inputs], plain)
 
 
 def _of_onnx(source: Any, given: Any) -> Network:
@@ -102,7 +102,7 @@ def _of_onnx(source: Any, given: Any) -> Network:
     names = [i.name for i in model.graph.input if i.name not in stored]
     examples = _named(names, given)
     arrays = list(examples.values())
-    return Network(load(model, examples), arrays, _plain, _by_onnxruntime(model, names), tuple(arrays))
+    return Network(load(model, examples), arrays, plain, _by_onnxruntime(model, names), tuple(arrays))
 
 
 def _by_onnxruntime(model: Any, names: Sequence[str]) -> Callable[..., Any] | None:

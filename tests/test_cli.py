@@ -277,7 +277,10 @@ def test_optimize_an_onnx_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((32, 32), "f4"))
     record = json.loads(printed("optimize", path, "--input", f"x={tmp_path / 'x.npy'}", "--json", "--seconds", "1"))
     assert record["programs"][0]["verdict"] == "proved" and record["opaque"] == []
-    assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1")
+    folder = tmp_path / "optimized"
+    assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
+    assert ea.Optimized.load(folder)(np.ones((32, 32))).shape == (32, 32)
+    assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
 
 
 def test_wrapped_lines_keep_every_word() -> None:

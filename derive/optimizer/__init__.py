@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from derive.optimizer.layers import Layer
-from derive.optimizer.network import Optimized, Part, optimized
+from derive.optimizer.network import Optimized, optimized
+from derive.optimizer.parts import Part
 
 __all__ = ["Layer", "Optimized", "Part", "optimized"]

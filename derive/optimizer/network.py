@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from derive.backend import Backend, Runnable
+from derive.backend import Backend
 from derive.derivation import NOISE, relative_error, tolerance
 from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
+from derive.optimizer.parts import Part, compiled, verdict
 from derive.optimizer.report import Report
+from derive.optimizer.saving import load, save
 from derive.optimizer.shaping import shaped
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.errors import CodegenError, EinalgError
 from einalg.execute import execute
 from einalg.graph import Expressed, Graph, Opaque
-from einalg.kernel import Kernel
 from einalg.program import Program, in_double
 
 log = logging.getLogger("einalg")
@@ -31,25 +32,6 @@ Array = np.ndarray[Any, Any]
 Progress = Callable[[Layer, int, int], None]
 SHARE = 0.25  # of the seconds that are left, that one layer may take
 LEAST = 1.0  # seconds that it may take at least
-
-
-@dataclass
-class Part:
-    """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error."""
-
-    before: Program
-    after: Program
-    layers: list[Layer]
-    kernels: tuple[Kernel, ...] = ()
-    seconds: tuple[float, float] = (0.0, 0.0)
-    error: float = 0.0
-    run: Runnable | None = field(default=None, repr=False)
-
-    @property
-    def verdict(self) -> str:
-        """The weakest verdict of its layers: "proved" where every change is."""
-        changed = {layer.candidate.verdict for layer in self.layers if layer.candidate is not None}
-        return "tested" if "tested" in changed else "proved"
 
 
 @dataclass
@@ -93,6 +75,18 @@ class Optimized:
     def opaque(self) -> list[Opaque]:
         """The nodes that stay calls of the framework."""
         return self.graph.opaque
+
+    def save(self, path: Any, language: str = "c") -> None:
+        """Write the network into a new folder: programs and weights, which `load` runs without the front ends; the sources in `language`; the report.
+
+        Raises `RecordError` where something stays a call of the framework, or the folder holds anything already.
+        """
+        save(self, path, language)
+
+    @classmethod
+    def load(cls, path: Any, backend: Backend) -> Optimized:
+        """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
+        return cls(*load(path, backend))
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""
@@ -148,12 +142,12 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     layers = layers_of(ready)
     _search(layers, task)
     derived = with_layers(ready, layers, _is_better)
-    original = _compiled(program, task.backend, weights)
+    original = compiled(program, task.backend, weights)
     ways = [(program, original, relative_error(expected, original(**given), program))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
     for after in dict.fromkeys((ready, derived)):
         try:
-            run = _compiled(after, task.backend, weights)
+            run = compiled(after, task.backend, weights)
         except CodegenError as failure:
             log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
             continue
@@ -169,7 +163,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     after, run, error = ways[best]
     if after is not derived:
         layers = [replace(layer, candidate=None) for layer in layers]
-    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, run)
+    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, verdict(layers), run)
 
 
 def _search(layers: list[Layer], task: Task) -> None:
@@ -194,8 +188,3 @@ def _search(layers: list[Layer], task: Task) -> None:
 def _is_better(layer: Layer) -> bool:
     found = layer.candidate
     return found is not None and bool(found.moves) and (layer.original is None or found.cost < layer.original)
-
-
-def _compiled(program: Program, backend: Backend, weights: Mapping[str, Array]) -> Runnable:
-    flat = lifted(program)
-    return backend.compile(flat, kernels_of(flat)).bind(**weights)

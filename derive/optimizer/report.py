@@ -10,7 +10,8 @@ from derive.derivation import told
 
 if TYPE_CHECKING:
     from derive.optimizer.layers import Layer
-    from derive.optimizer.network import Optimized, Part
+    from derive.optimizer.network import Optimized
+    from derive.optimizer.parts import Part
 
 BAR = 24  # characters of the longest bar
 

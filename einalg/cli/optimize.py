@@ -19,12 +19,16 @@ from einalg.frontends.onnx.files import read_model
 Array = np.ndarray[Any, Any]
 
 
-def run(path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, as_json: bool) -> bool:
-    """Optimize and print the report; False where that was interrupted."""
+def run(
+    path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, output: str | None, as_json: bool
+) -> bool:
+    """Optimize, save where that is asked for, and print the report; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
         made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number} of {of}"))
+    if output is not None:
+        made.save(output)
     if as_json:
         print_json(record(made))
     else:

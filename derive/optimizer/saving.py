@@ -1,0 +1,103 @@
+"""An optimized network as a folder: programs and weights that load and run without the front ends, and the generated sources to read (design §11)."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from derive import record
+from derive.backend import Backend, Runnable
+from derive.matching import named
+from derive.optimizer.parts import Part, compiled
+from derive.rules.spelling import lifted
+from derive.search import kernels_of
+from einalg.access import Tensor
+from einalg.errors import EinalgError, RecordError
+from einalg.graph import Expressed, Graph
+
+if TYPE_CHECKING:
+    from derive.optimizer.network import Optimized
+
+KIND = "optimized"
+MODEL, WEIGHTS, REPORT = "model.json", "weights.npz", "report.txt"
+SUFFIXES = {"c": "c", "cuda": "cu"}
+Array = np.ndarray[Any, Any]
+
+
+def save(found: Optimized, path: Any, language: str) -> None:
+    """Write a network into a new folder, whole or not at all.
+
+    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything.
+    """
+    folder = Path(path)
+    if found.opaque:
+        operators = ", ".join(dict.fromkeys(node.operator for node in found.opaque))
+        raise RecordError(f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RecordError(f"{folder} is there already\n  give a new folder, or remove it first")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        written = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
+    except OSError as error:
+        raise RecordError(f"{folder} cannot be written: {error}") from None
+    try:
+        _write(found, written, language)
+        written.chmod(0o755)
+        written.replace(folder)
+    except OSError as error:
+        raise RecordError(f"{folder} cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(written, ignore_errors=True)
+
+
+def _write(found: Optimized, folder: Path, language: str) -> None:
+    read = {name for part in found.parts.values() for name in part.after.inputs} | set(found.graph.outputs)
+    weights = {name: array for name, array in found.graph.weights.items() if name in read}
+    inputs = [{"name": t.name, "axes": [list(axis) for axis in t.axes], "dtype": t.dtype} for t in found.graph.inputs]
+    parts = []
+    for number, (position, part) in enumerate(found.parts.items()):
+        node = found.graph.nodes[position]
+        figures = {"verdict": part.verdict, "error": part.error, "seconds": list(part.seconds)}
+        program = record.program_record(part.after)
+        parts.append({"operator": node.operator, "outputs": list(node.outputs), "program": program, **figures})
+        (folder / f"program_{number}.{SUFFIXES[language]}").write_text(part.source(language), encoding="utf-8")
+    np.savez(folder / WEIGHTS, allow_pickle=False, **{f"w{k}": array for k, array in enumerate(weights.values())})
+    content = {"inputs": inputs, "outputs": list(found.graph.outputs), "weights": list(weights), "parts": parts, "search": found.seconds}
+    record.write(folder / MODEL, KIND, content)
+    (folder / REPORT).write_text(f"{found.report}\n", encoding="utf-8")
+
+
+def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
+    """The graph, the parts and the seconds of a saved network, compiled for this machine; `RecordError` where the folder is damaged."""
+    content = record.read(Path(path) / MODEL, KIND)
+    weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
+    try:
+        inputs = tuple(Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"]) for row in content["inputs"])
+        rows = [(row, record.program_from_record(row["program"])) for row in content["parts"]]
+        nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in rows)
+        graph = Graph(inputs, weights, nodes, tuple(content["outputs"]))
+        parts = {k: _part(row, program, weights, backend) for k, (row, program) in enumerate(rows)}
+        return graph, parts, float(content["search"])
+    except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
+        raise RecordError(f"{path} is damaged: {error}") from None
+
+
+def _part(row: Any, program: Any, weights: Mapping[str, Array], backend: Backend) -> Part:
+    run: Runnable = compiled(program, backend, {name: weights[name] for name in program.inputs if name in weights})
+    before, after = map(float, row["seconds"])
+    kernels = named(kernels_of(lifted(program)))
+    return Part(program, program, [], kernels, (before, after), float(row["error"]), str(row["verdict"]), run)
+
+
+def _weights(path: Path, names: Any) -> dict[str, Array]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
+    except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
+        raise RecordError(f"{path} cannot be read: {error}") from None
