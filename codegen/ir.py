@@ -23,6 +23,8 @@ class Buf:
 
     `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread), `reg`, or
     `vector`: a register for each row of the last axis, whose other subscripts are constants once `unroll` loops are written out.
+    `matrix_a`, `matrix_b` and `accumulator` are the fragments of a tensor core, which a warp holds together: the last two axes are
+    those of one matrix.
     A buffer of one axis with the name of another one is the flat view of its memory.
     """
 
@@ -111,8 +113,9 @@ class Put:
 class For:
     """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
 
-    `kind` says how: `seq`, `unroll`, `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`, or
-    `lanes`: from 0 to a constant, the steps of every statement in one vector register, or as many of its elements.
+    `kind` says how: `seq`, `unroll`, `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`,
+    `warp` (the threads of a warp take each step together), or `lanes`: from 0 to a constant, the steps of every statement in one
+    vector register, or as many of its elements.
     """
 
     index: Index
@@ -173,7 +176,53 @@ class Turn:
     target: Ref
 
 
-Statement = Alloc | Put | For | If | Sync | Prefetch | Turn
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Each of `lanes` neighbouring threads of a block gets the values of all of them, combined by `+= *= max min`.
+
+    `ref` is private to a thread. `lanes` is a power of 2, at most a warp.
+    """
+
+    ref: Ref
+    op: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Set every element of a fragment, which is given by its leading subscripts."""
+
+    fragment: Ref
+    value: Number
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMatrix:
+    """Read a fragment from the matrix that begins at `source`, row after row of its buffer, or column after column where `turned`."""
+
+    fragment: Ref
+    source: Ref
+    turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """Add the product of two fragments to a third one."""
+
+    sums: Ref
+    left: Ref
+    right: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMatrix:
+    """Write a fragment to the matrix that begins at `target`."""
+
+    target: Ref
+    fragment: Ref
+
+
+Statement = Alloc | Put | For | If | Sync | Prefetch | Turn | Combine | Fill | LoadMatrix | Multiply | StoreMatrix
 
 
 @dataclass(frozen=True, slots=True)

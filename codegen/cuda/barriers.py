@@ -2,7 +2,8 @@
 
 Between two nests of thread loops the threads of a block run on by themselves. Where one nest writes memory of the block that the
 other one reads or writes, there must be a barrier; also from the end of a loop round to its beginning. Where the threads of one warp
-only are concerned, these wait for each other.
+only are concerned, these wait for each other. Of a buffer in several parts that take turns (`part[step % 2]`), different parts do
+not touch.
 """
 
 from __future__ import annotations
@@ -11,43 +12,83 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from codegen.ir import For, Function, If, Put, Ref, Statement, Sync, walk
+from codegen.ir import For, Function, If, Put, Ref, Statement, StoreMatrix, Sync, walk
+from einalg.affine import Affine, Index, Modulo
 from einalg.errors import CodegenError
 
 WARP = 32
+THREADED = ("thread", "warp")  # loops whose steps threads take
+
+
+@dataclass(frozen=True)
+class _Access:
+    """A buffer that so many threads read or write, or the part of it that `part` says."""
+
+    name: str
+    threads: int
+    part: Affine | None = None
+
+    def clashes(self, other: _Access) -> bool:
+        return self.name == other.name and not _are_apart(self.part, other.part)
+
+    def earlier(self, index: Index, steps: int | None) -> _Access:
+        """The same access so many steps ago; in any step before where that is None."""
+        if self.part is None or index not in self.part.indices:
+            return self
+        return replace(self, part=None if steps is None else self.part.substitute({index: Affine(-steps) + index}))
+
+
+def _are_apart(one: Affine | None, two: Affine | None) -> bool:
+    """Whether two remainders by the same number never agree."""
+    first, second = (form.as_atom() if form is not None else None for form in (one, two))
+    if not (isinstance(first, Modulo) and isinstance(second, Modulo)) or first.divisor != second.divisor:
+        return False
+    apart = first.argument - second.argument
+    return not apart.terms and apart.const % first.divisor != 0
 
 
 @dataclass(frozen=True)
 class _Touched:
-    """The buffers that threads read and write, each with how many threads do, since the last barrier."""
+    """What threads read and write since the last barrier."""
 
-    reads: frozenset[tuple[str, int]] = frozenset()
-    writes: frozenset[tuple[str, int]] = frozenset()
+    reads: frozenset[_Access] = frozenset()
+    writes: frozenset[_Access] = frozenset()
 
     def __or__(self, other: _Touched) -> _Touched:
         return _Touched(self.reads | other.reads, self.writes | other.writes)
 
+    def __le__(self, other: _Touched) -> bool:
+        return self.reads <= other.reads and self.writes <= other.writes
+
     def clashes(self, after: _Touched) -> Iterator[int]:
         """The number of threads on each side of an access that must wait for an earlier one."""
         for first, second in ((self.reads, after.writes), (self.writes, after.reads | after.writes)):
-            for name, threads in first:
-                yield from (max(threads, others) for other, others in second if other == name)
+            for one in first:
+                yield from (max(one.threads, two.threads) for two in second if one.clashes(two))
 
     def without_warp(self) -> _Touched:
         """What is still open after the threads of the first warp waited for each other."""
-        return _Touched(frozenset(t for t in self.reads if t[1] > WARP), frozenset(t for t in self.writes if t[1] > WARP))
+        return _Touched(frozenset(a for a in self.reads if a.threads > WARP), frozenset(a for a in self.writes if a.threads > WARP))
+
+    def earlier(self, index: Index, steps: int | None) -> _Touched:
+        return _Touched(frozenset(a.earlier(index, steps) for a in self.reads), frozenset(a.earlier(index, steps) for a in self.writes))
 
 
 NOTHING = _Touched()
 
 
 def nest_extents(loop: For) -> tuple[int, ...]:
-    """The extents of a thread loop and the thread loops directly inside it, outer first."""
+    """The extents of a loop of threads or warps and those of its kind directly inside it, outer first."""
     extent = loop.extent
     if extent is None:
         raise CodegenError(f"the number of threads {loop.index} depends on outer loops")
     inner = loop.body[0] if len(loop.body) == 1 else None
-    return (extent, *(nest_extents(inner) if isinstance(inner, For) and inner.kind == "thread" else ()))
+    return (extent, *(nest_extents(inner) if isinstance(inner, For) and inner.kind == loop.kind else ()))
+
+
+def nest_threads(loop: For) -> int:
+    """The threads that a nest of loops takes."""
+    return prod(nest_extents(loop)) * (WARP if loop.kind == "warp" else 1)
 
 
 def with_barriers(function: Function, repeated: frozenset[str] = frozenset()) -> Function:
@@ -78,7 +119,7 @@ class _Inference:
         return tuple(out), before
 
     def statement(self, statement: Statement, before: _Touched) -> tuple[Statement, tuple[Sync, ...], _Touched]:
-        if isinstance(statement, For) and statement.kind == "thread":
+        if isinstance(statement, For) and statement.kind in THREADED:
             touched = self.touched(statement)
             sync, before = _waited(before, touched)
             return statement, sync, before | touched
@@ -91,25 +132,36 @@ class _Inference:
         return statement, (), before
 
     def loop(self, loop: For, before: _Touched) -> tuple[Statement, tuple[Sync, ...], _Touched]:
+        """A loop: each step comes after what is before it, and after any step that was earlier."""
         body, after = self.body(loop.body, before)
-        if loop.extent == 1 or (loop.kind == "block" and loop.index.name not in self.repeated):
-            return replace(loop, body=body), (), after
-        again, _ = self.body(loop.body, after)
-        if len(_barriers(again)) > len(_barriers(body)):
-            body, after = (*body, Sync()), NOTHING
+        once = loop.extent == 1 or (loop.kind == "block" and loop.index.name not in self.repeated)
+        assumed = before
+        while not once and not (needed := before | self.step_before(loop.index, body, after)) <= assumed:
+            assumed = assumed | needed
+            body, after = self.body(loop.body, assumed)
+        after = after.earlier(loop.index, None)
         runs = loop.extent is not None and loop.extent > 0
         return replace(loop, body=body), (), after if runs else before | after
 
+    def step_before(self, index: Index, body: Sequence[Statement], after: _Touched) -> _Touched:
+        """What the steps before leave open: only the last one, where each waits somewhere."""
+        return after.earlier(index, 1 if Sync() in body else None)
+
     def touched(self, nest: For) -> _Touched:
         """What a nest of thread loops reads and writes in memory that other threads read or write too."""
-        threads = prod(nest_extents(nest))
-        puts = [node.ref for node in walk(nest) if isinstance(node, Put)]
-        written = {ref.buf.name for ref in puts if self.is_common(ref)}
-        read = {node.buf.name for node in walk(nest) if isinstance(node, Ref) and self.is_common(node)}
-        return _Touched(frozenset((name, threads) for name in read), frozenset((name, threads) for name in written))
+        threads = nest_threads(nest)
+        puts = [node.ref if isinstance(node, Put) else node.target for node in walk(nest) if isinstance(node, (Put, StoreMatrix))]
+        written = {ref for ref in puts if self.is_common(ref)}
+        read = {node for node in walk(nest) if isinstance(node, Ref) and self.is_common(node)}
+        return _Touched(frozenset(_access(ref, threads) for ref in read), frozenset(_access(ref, threads) for ref in written))
 
     def is_common(self, ref: Ref) -> bool:
         return ref.buf.space == "shared" or ref.buf.name == self.function.output.name
+
+
+def _access(ref: Ref, threads: int) -> _Access:
+    first = ref.subscripts[0] if ref.subscripts else None
+    return _Access(ref.buf.name, threads, first if first is not None and isinstance(first.as_atom(), Modulo) else None)
 
 
 def _waited(before: _Touched, touched: _Touched) -> tuple[tuple[Sync, ...], _Touched]:
@@ -118,7 +170,3 @@ def _waited(before: _Touched, touched: _Touched) -> tuple[tuple[Sync, ...], _Tou
     if threads <= 1:  # the first thread does both
         return (), before
     return ((Sync(),), NOTHING) if threads > WARP else ((Sync("warp"),), before.without_warp())
-
-
-def _barriers(body: Sequence[Statement]) -> list[Sync]:
-    return [node for statement in body for node in walk(statement) if isinstance(node, Sync)]

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from statistics import median
 from typing import Any
 
 from codegen.arguments import loaded, sample
+from codegen.choosing import LEAST_POINTS, inputs_for, points
 from codegen.compiled import GENERATED, NOTHING, Compiled, Step
 from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device
-from codegen.cuda.lower import lower_cuda
+from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.memory import device_dtype, to_device
 from codegen.cuda.printer import cuda_source, launch
 from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule
+from codegen.cuda.ways import chosen, fastest
 from codegen.ir import Function
-from codegen.libraries import Buffers
+from codegen.libraries import Buffers, names, torch_cuda, versions
+from codegen.libraries.torch_cuda import DeviceCall
 from einalg.errors import CodegenError
-from einalg.kernel import Kernel
-from einalg.program import Program
+from einalg.kernel import EOP, Kernel
+from einalg.program import Program, statement_tensor
 from einalg.scope import Scope
 
+LOG = logging.getLogger("einalg")
 Assemble = Callable[[str, int], bytes]  # CUDA text and compute capability -> machine code
 
 
@@ -32,21 +38,38 @@ def nvcc_image(text: str, sm: int) -> bytes:
     return require_nvcc().compile(text, sm).image
 
 
-def compile_cuda(
-    program: Program,
-    kernels: Sequence[Kernel],
-    schedule: CudaSchedule = CUDA_DEFAULT,
-    driver: Callable[[], Driver] | None = None,
-    assemble: Assemble | None = None,
-) -> CudaCompiled:
-    """A flat program as CUDA, one kernel a statement. The text is there at once; a device is looked for at the first call.
+def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[str, DeviceCall]:
+    """How torch runs a kernel on a device, where it takes part."""
+    return torch_cuda.ways(kernel, scope, schedule.tf32) if "torch" in names() else {}
 
-    `driver` and `assemble` take the place of PyCUDA and nvcc.
+
+@dataclass(frozen=True)
+class Parts:
+    """What a program for a device is made of: the kernels of each statement, and what takes the place of PyCUDA, nvcc and torch."""
+
+    groups: Sequence[Sequence[Function]]
+    schedule: CudaSchedule = CUDA_DEFAULT
+    driver: Callable[[], Driver] = lambda: find_driver()
+    assemble: Assemble = lambda text, sm: nvcc_image(text, sm)
+    libraries: Callable[[Kernel, Scope, CudaSchedule], Mapping[str, DeviceCall]] = torch_ways
+    tensor: Callable[[DeviceArray, str], Any] = torch_cuda.on_device
+
+    @cached_property
+    def text(self) -> str:
+        return cuda_source([function for group in self.groups for function in group], self.schedule.grid)
+
+
+def compile_cuda(program: Program, kernels: Sequence[Kernel], schedule: CudaSchedule = CUDA_DEFAULT, **places: Any) -> CudaCompiled:
+    """A flat program as CUDA, one kernel or two a statement. The text is there at once; a device is looked for at the first call.
+
+    An operator that torch has runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are fields of
+    `Parts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
     """
     known: dict[str, Scope] = dict(program.statements)
-    functions = [lower_cuda(name, scope, known, schedule) for name, scope in known.items()]
-    sourced = [replace(kernel, source=cuda_source([function])) for kernel, function in zip(kernels, functions)]
-    return CudaCompiled(program, sourced, functions, cuda_source(functions), driver=driver or find_driver, assemble=assemble or nvcc_image)
+    taken = {*program.tensors, *program.names}
+    groups = [cuda_kernels(name, scope, known, schedule, taken) for name, scope in known.items()]
+    sourced = [replace(kernel, source=cuda_source(group, schedule.grid)) for kernel, group in zip(kernels, groups)]
+    return CudaCompiled(program, sourced, Parts(groups, schedule, **places))
 
 
 class CudaCompiled(Compiled):
@@ -56,19 +79,9 @@ class CudaCompiled(Compiled):
     `DeviceArray`; else they are NumPy arrays. Raises `DeviceError` where there is no device, no PyCUDA, or no memory.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        kernels: Sequence[Kernel],
-        functions: Sequence[Function],
-        text: str,
-        bound: Buffers = NOTHING,
-        driver: Callable[[], Driver] = find_driver,
-        assemble: Assemble = nvcc_image,
-    ):
-        self._functions, self._driver, self._assemble = tuple(functions), driver, assemble
-        self._lock, self._device = threading.Lock(), None
-        super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], text, bound)
+    def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
+        self._parts, self._lock, self._device = parts, threading.Lock(), None
+        super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], parts.text, bound)
 
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
@@ -96,7 +109,7 @@ class CudaCompiled(Compiled):
         return {name: median(seconds[1:]) for name, seconds in spent.items()}
 
     def _with(self, bound: Buffers) -> CudaCompiled:
-        return CudaCompiled(self.program, self.kernels, self._functions, self._text, bound, self._driver, self._assemble)
+        return CudaCompiled(self.program, self.kernels, self._parts, bound)
 
     def _computed(self, bound: Buffers) -> dict[str, Any]:
         """Constants and the inputs given ahead; what depends on these alone is computed on the device, at the first call."""
@@ -105,14 +118,16 @@ class CudaCompiled(Compiled):
     def _started(self) -> _Device:
         with self._lock:
             if self._device is None:
-                self._device = _Device(self._driver(), self._functions, self._text, self._assemble)
-                tensors = self.program.tensors
+                device = _Device(self._parts, self.program)
                 for name, array in self._ready.items():
-                    self._device.kept[name] = self._device.upload(array, tensors[name].dtype)
+                    device.kept[name] = device.upload(array, self.program.tensors[name].dtype)
                 for step in self._steps:
+                    device.choose(step.kernel)
                     if step.kernel.output in self._done:
-                        self._device.allocate_result(self.program, step.kernel.output, self._device.kept)
-                        self._device.run(step.kernel.output, self._device.kept)
+                        device.allocate_result(step.kernel.output, device.kept)
+                        device.allocate_parts(step.kernel.output, device.kept)
+                        device.run(step.kernel.output, device.kept)
+                self._device = device
             return self._device
 
     def _placed(self, device: _Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -127,27 +142,76 @@ class CudaCompiled(Compiled):
         kept = self._memory.__dict__
         for name in self._shapes:
             if name in self.program.outputs:
-                device.allocate_result(self.program, name, memory)
+                device.allocate_result(name, memory)
             else:
                 if name not in kept:
-                    device.allocate_result(self.program, name, kept)
+                    device.allocate_result(name, kept)
                 memory[name] = kept[name]
-        return memory, bool(there)
+            device.allocate_parts(name, kept)
+        return {**kept, **memory}, bool(there)
 
 
 class _Device:
     """The kernels of a program on a device, and the memory that they keep there."""
 
-    def __init__(self, driver: Driver, functions: Sequence[Function], text: str, assemble: Assemble):
-        self.driver, self.kept = driver, dict[str, Memory]()
-        launches = [launch(function, position) for position, function in enumerate(functions)]
-        handles = driver.load(assemble(text, driver.sm), [how.name for how in launches])
-        self.kernels = {function.output.name: (function, how, handle) for function, how, handle in zip(functions, launches, handles)}
+    def __init__(self, parts: Parts, program: Program):
+        self.parts, self.program, self.driver = parts, program, parts.driver()
+        self.kept, self.ways = dict[str, Memory](), dict[str, tuple[str, DeviceCall]]()
+        flat = [function for group in parts.groups for function in group]
+        launches = [launch(function, position, parts.schedule.grid) for position, function in enumerate(flat)]
+        handles = self.driver.load(parts.assemble(parts.text, self.driver.sm), [how.name for how in launches])
+        started = iter(zip(launches, handles))
+        self.kernels = {group[-1].output.name: [(function, *next(started)) for function in group] for group in parts.groups}
 
     def run(self, name: str, memory: Mapping[str, Memory]) -> None:
-        function, how, handle = self.kernels[name]
-        if function.body:
-            self.driver.launch(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)])
+        """Run a statement, by a library where one is faster; where that fails, by its kernels from then on."""
+        way = self.ways.get(name)
+        if way is not None:
+            try:
+                return way[1](self.tensors(memory))
+            except Exception as error:  # a library may raise anything
+                LOG.warning("einalg: %s failed for %s, generated code is used instead: %s", way[0], name, error)
+                self.ways.pop(name, None)
+        self.launch(name, memory)
+
+    def launch(self, name: str, memory: Mapping[str, Memory]) -> None:
+        """Start the kernels of a statement."""
+        for function, how, handle in self.kernels[name]:
+            if function.body:
+                self.driver.launch(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)])
+
+    def tensors(self, memory: Mapping[str, Memory]) -> Callable[[str], Any]:
+        """The memory of a tensor of the program, for a library."""
+        tensors = {**self.program.tensors, **{name: statement_tensor(name, scope) for name, scope in self.program.statements}}
+
+        def flat(name: str) -> Any:
+            tensor = tensors[name]
+            return self.parts.tensor(DeviceArray(self.driver, memory[name], (prod(tensor.shape),), tensor.dtype), tensor.dtype)
+
+        return flat
+
+    def choose(self, kernel: Kernel) -> None:
+        """Have a library run a statement, where it is measured to be faster than its kernels."""
+        name, scope = kernel.output, self.program[kernel.output]
+        found = self.parts.libraries(kernel, scope, self.parts.schedule) if kernel.op != EOP and points(scope) >= LEAST_POINTS else {}
+        best = chosen(lambda: self.fastest(name, scope, found), str(kernel)) if found else None
+        if best is not None and best in found:
+            self.ways[name] = (best, found[best])
+
+    def fastest(self, name: str, scope: Scope, found: Mapping[str, DeviceCall]) -> str:
+        memory: dict[str, Any] = {key: self.upload(array, scope.tensors[key].dtype) for key, array in inputs_for(scope).items()}
+        self.allocate_result(name, memory)
+        self.allocate_parts(name, memory)
+        calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
+        calls = {GENERATED: lambda: self.launch(name, memory), **calls}
+        source = cuda_source([function for function, _, _ in self.kernels[name]], self.parts.schedule.grid)
+        return fastest(self.driver, calls, lambda: self.array(self.program, name, memory[name]).get(), scope, source, *versions())
+
+    def allocate_parts(self, name: str, memory: dict[str, Any]) -> None:
+        """Memory for what the kernels of a statement hand each other."""
+        for function, _, _ in self.kernels[name][:-1]:
+            if function.output.name not in memory:
+                memory[function.output.name] = self.driver.allocate(prod(function.output.shape) * device_dtype(function.output.dtype).itemsize)
 
     def upload(self, array: Any, dtype: str) -> Memory:
         array = to_device(array, dtype)
@@ -156,8 +220,8 @@ class _Device:
             self.driver.upload(memory.address, array)
         return memory
 
-    def allocate_result(self, program: Program, name: str, memory: dict[str, Any]) -> None:
-        scope = program[name]
+    def allocate_result(self, name: str, memory: dict[str, Any]) -> None:
+        scope = self.program[name]
         memory[name] = self.driver.allocate(prod(scope.shape) * device_dtype(scope.dtype).itemsize)
 
     def array(self, program: Program, name: str, memory: Memory) -> DeviceArray:

@@ -1,4 +1,4 @@
-"""Sums of products in tiles: parts of both factors are staged in shared memory, and each thread sums a small block in registers.
+"""Statements that are sums of products, and the tiles in which a device computes them.
 
 A factor may be any expression of its indices, so that convolutions, padded or strided, are contractions too.
 """
@@ -12,18 +12,17 @@ from typing import Any
 
 import sympy
 
-from codegen.cuda.points import CudaSource, Points, below, counted, named
-from codegen.cuda.schedule import CudaSchedule, Tile
-from codegen.ir import Alloc, Apply, Buf, Function, Holds, If, Number, Put, Ref, Statement
+from codegen.cuda.fragments import SIZES
+from codegen.cuda.points import CudaSource
+from codegen.cuda.schedule import AnyTile, CudaSchedule
 from codegen.plan import Level
-from codegen.scalar import cast
-from codegen.schedule import outer_first, strides
-from codegen.sums import outermost_reductions, value
-from einalg.affine import Affine, Index, affine
+from codegen.schedule import outer_first
+from codegen.sums import outermost_reductions
+from einalg.access import Access
 from einalg.scope import Reduce
-from einalg.traverse import accesses
 
 MOST_FACTORS = 6
+LEAST_SUMS = 16  # of a thread, below which it reads more than it multiplies
 
 
 class ContractionSource(CudaSource):
@@ -80,125 +79,43 @@ def _count(levels: Sequence[Level]) -> int:
     return prod(level.extent for level in levels)
 
 
-def choose_tile(found: Contraction, dtype: str, numbers: CudaSchedule) -> Tile | None:
-    """The largest tile that leaves work for the whole device, else the smallest; None where tiles do not pay."""
+def choose_tile(found: Contraction, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]) -> tuple[AnyTile, int] | None:
+    """A tile, and how many blocks share the terms of one: the largest that leaves work for the whole device.
+
+    The terms are shared where only small tiles would do else. None where tiles do not pay.
+    """
     rows, columns, depth, batch = map(_count, (found.rows, found.columns, found.depth, found.batch))
-    smallest = numbers.tiles[-1]
-    if rows * columns * depth < numbers.contraction or min(rows, columns) * 2 < min(smallest.rows, smallest.columns) or depth < 4:
+    if not tiles or rows * columns * depth < numbers.contraction or depth < 4:
         return None
-    legal = [tile for tile in numbers.tiles if tile.is_legal(dtype)]
+    smallest = tiles[-1]
+    if min(rows, columns) * 2 < min(smallest.rows, smallest.columns):
+        return None
+    legal = [tile for tile in tiles if tile.is_legal(dtype)]
     fitting = [t for t in legal if t.rows < 2 * rows and t.columns < 2 * columns] or legal[-1:]
-    busy = [t for t in fitting if batch * -(-rows // t.rows) * -(-columns // t.columns) >= numbers.blocks]
-    return (busy or fitting[-1:])[0] if fitting else None
+
+    def blocks(tile: AnyTile) -> int:
+        return batch * -(-rows // tile.rows) * -(-columns // tile.columns)
+
+    def parts(tile: AnyTile) -> int:
+        """Blocks that share the terms of a tile, each with several steps."""
+        return max(1, min(-(-numbers.blocks // blocks(tile)), depth // (tile.depth * numbers.steps), numbers.parts))
+
+    busy = [(tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= LEAST_SUMS]
+    shared = [(tile, parts(tile)) for tile in fitting if blocks(tile) * parts(tile) >= numbers.blocks]
+    few = [max(((tile, parts(tile)) for tile in fitting), key=lambda pair: blocks(pair[0]) * pair[1])] if fitting else []
+    return next(iter([*busy, *shared, *few]), None)
 
 
-def contraction_kernel(source: CudaSource, found: Contraction, tile: Tile) -> Function:
-    """The kernel in which a block computes one tile of the product."""
-    return source.function(_Tiled(source, found, tile).body())
+def exact_type(source: CudaSource, found: Contraction) -> str | None:
+    """The type of both factors where tensor cores multiply them as they are: elements of f16 or bf16, padded with 0 at most.
 
-
-class _Tiled:
-    def __init__(self, source: CudaSource, found: Contraction, tile: Tile):
-        self.source, self.found, self.tile = source, found, tile
-        self.dtype = source.accumulated(found.reduce)
-        self.rows, self.columns = Points.of(source, "row", found.rows), Points.of(source, "column", found.columns)
-        self.batch, self.depth = Points.of(source, "batch", found.batch), Points.of(source, "term", found.depth)
-        self.steps = -(-self.depth.count // tile.depth)
-        self.row_tiles, self.column_tiles = -(-self.rows.count // tile.rows), -(-self.columns.count // tile.columns)
-        fresh = source.fresh
-        self.row_tile, self.column_tile = fresh("row_tile", self.row_tiles), fresh("column_tile", self.column_tiles)
-        self.down, self.across = fresh("down", tile.rows // tile.thread_rows), fresh("across", tile.columns // tile.thread_columns)
-        self.thread, self.step, self.inner = fresh("thread", tile.threads), fresh("step", self.steps), fresh("k", tile.depth)
-        self.row, self.column = fresh("m", tile.thread_rows), fresh("n", tile.thread_columns)
-        names = source.block([]).names
-        one, two, sums = (name if name not in names else f"{name}_" for name in ("left", "right", "sums"))
-        self.left = Buf(one, (tile.depth, tile.rows + 1), self.dtype, "shared")
-        self.right = Buf(two, (tile.depth, tile.columns + 1), self.dtype, "shared")
-        self.sums = Buf(sums, (tile.thread_rows, tile.thread_columns), self.dtype, "local")
-
-    def body(self) -> tuple[Statement, ...]:
-        found, tile = self.found, self.tile
-        sum_ = Ref(self.sums, (affine(self.row), affine(self.column)))
-        start = self.each_sum([Put(sum_, "=", Number(0, self.dtype))])
-        left = self.staged(self.left, found.left, self.rows, affine(self.row_tile) * tile.rows, self.row_tiles, tile.rows)
-        right = self.staged(self.right, found.right, self.columns, affine(self.column_tile) * tile.columns, self.column_tiles, tile.columns)
-        inside = [Alloc(self.left), Alloc(self.right), Alloc(self.sums), start]
-        inside += [counted(self.step, self.steps, [left, right, self.multiplied(sum_)]), self.stored(sum_)]
-        body: tuple[Statement, ...] = tuple(inside)
-        if self.batch.count > 1:
-            body = self.batch.named(body)
-        body = (counted(self.column_tile, self.column_tiles, body, "block"),)
-        body = (counted(self.row_tile, self.row_tiles, body, "block"),)
-        return (counted(self.batch.index, self.batch.count, body, "block"),) if self.batch.count > 1 else body
-
-    def threads(self, body: Sequence[Statement]) -> Statement:
-        """A nest of thread loops over the blocks of sums of a tile."""
-        tile = self.tile
-        across = counted(self.across, tile.columns // tile.thread_columns, body, "thread")
-        return counted(self.down, tile.rows // tile.thread_rows, [across], "thread")
-
-    def each_sum(self, body: Sequence[Statement]) -> Statement:
-        return self.threads([self.over_sums(body)])
-
-    def over_sums(self, body: Sequence[Statement]) -> Statement:
-        return counted(self.row, self.tile.thread_rows, [counted(self.column, self.tile.thread_columns, body, "unroll")], "unroll")
-
-    @property
-    def local_row(self) -> Affine:
-        return affine(self.down) * self.tile.thread_rows + affine(self.row)
-
-    @property
-    def local_column(self) -> Affine:
-        """The columns of a thread are apart, so that neighbouring threads read and write neighbours."""
-        return affine(self.column) * (self.tile.columns // self.tile.thread_columns) + affine(self.across)
-
-    def multiplied(self, sum_: Ref) -> Statement:
-        one, two = Ref(self.left, (affine(self.inner), self.local_row)), Ref(self.right, (affine(self.inner), self.local_column))
-        return self.threads(
-            [counted(self.inner, self.tile.depth, [self.over_sums([Put(sum_, "+=", Apply("mul", (one, two), self.dtype))])], "unroll")]
-        )
-
-    def staged(self, buf: Buf, factor: Any, points: Points, base: Affine, tiles: int, size: int) -> Statement:
-        """Threads read a part of a factor: neighbours those that lie side by side in memory."""
-        source, tile = self.source, self.tile
-        count = size * tile.depth
-        rounds = -(-count // tile.threads)
-        turn, entry = source.fresh("turn", rounds), source.fresh("entry", rounds * tile.threads)
-        near, deep = source.fresh("near", size), source.fresh("deep", tile.depth)
-        deep_first = self.is_deep(factor)
-        along = tile.depth if deep_first else size
-        outer, inner = affine(entry).quotient(along), affine(entry).remainder(along)
-        forms = (outer, inner) if deep_first else (inner, outer)
-        block = source.block([*self.batch.levels, *points.levels, *self.depth.levels])
-        place = Ref(buf, (affine(deep), affine(near)))
-        block.put(place, "=", cast(value(source, factor, block), self.dtype))
-        inside = self.depth.named(points.named(block.statements))
-        conditions = []
-        if tiles * size > points.count:
-            conditions.append(below(points.index, points.count))
-        if self.steps * tile.depth > self.depth.count:
-            conditions.append(below(self.depth.index, self.depth.count))
-        if conditions:
-            inside = (If(Holds(tuple(conditions)), inside, (Put(place, "=", Number(0, self.dtype)),)),)
-        inside = (named(self.depth.index, affine(self.step) * tile.depth + affine(deep), (0, self.steps * tile.depth), inside),)
-        inside = (named(points.index, base + affine(near), (0, tiles * size), inside),)
-        inside = (named(near, forms[0], (0, size), (named(deep, forms[1], (0, tile.depth), inside),)),)
-        if rounds * tile.threads > count:
-            inside = (If(Holds((below(entry, count),)), inside),)
-        inside = (named(entry, affine(turn) * tile.threads + affine(self.thread), (0, rounds * tile.threads), inside),)
-        return counted(self.thread, tile.threads, [counted(turn, rounds, inside, "unroll")], "thread")
-
-    def is_deep(self, factor: Any) -> bool:
-        """Whether neighbours of the summed index lie side by side in memory."""
-        last: Index | None = self.depth.levels[-1].index if self.depth.levels else None
-        return last is not None and any(strides(access, self.source.plan.fixed)(last) == 1 for access in accesses(factor))
-
-    def stored(self, sum_: Ref) -> Statement:
-        """The outputs, with what the statement does to the sums."""
-        source, tile = self.source, self.tile
-        block = source.block(source.plan.output)
-        block.results[self.found.reduce] = sum_
-        source.put_point(block)
-        inside = self.columns.at(affine(self.column_tile) * tile.columns + self.local_column, self.column_tiles * tile.columns - 1, block.statements)
-        inside = self.rows.at(affine(self.row_tile) * tile.rows + self.local_row, self.row_tiles * tile.rows - 1, inside)
-        return self.threads([self.over_sums(inside)])
+    Elements of f32 lose precision there (tf32), which the schedule must allow.
+    """
+    factors = (found.left, found.right)
+    types = {factor.tensor.dtype if isinstance(factor, Access) else "" for factor in factors}
+    dtype = types.pop() if len(types) == 1 else ""
+    allowed = ("f16", "bf16", "f32") if source.numbers.tf32 else ("f16", "bf16")
+    if dtype not in allowed or (dtype, source.accumulated(found.reduce)) not in SIZES:
+        return None
+    fills = [fill for factor in factors for _, fill in source.layers(factor)[1:]]
+    return None if any(fill != 0 for fill in fills) else dtype

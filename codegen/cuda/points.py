@@ -10,7 +10,7 @@ from math import prod
 from codegen.block import Block, Source
 from codegen.cuda.schedule import CudaSchedule
 from codegen.guards import Place, Range
-from codegen.ir import For, Function, Holds, If, Number, Statement
+from codegen.ir import Buf, For, Function, Holds, If, Number, Ref, Statement
 from codegen.plan import Level, Plan, has_numbers, merge_last
 from codegen.sums import value
 from einalg.affine import Affine, Index, affine, floordiv, modulo
@@ -70,6 +70,13 @@ class CudaSource(Source):
             outside.put(target, "=", Number(0, self.output.dtype))
             block.branch(pending, inside, outside)
 
+    def partial_target(self, partial: Buf, part: Index, place: Place) -> Ref:
+        """Where a part of the sum at a place goes: `partial` has a row of all outputs for each part."""
+        target, flat = self.target(place), affine(0)
+        for form, size in zip(target.subscripts, target.buf.shape):
+            flat = flat * size + form
+        return Ref(partial, (affine(part), flat))
+
     def function(self, body: Sequence[Statement]) -> Function:
         return Function(self.name, tuple(self.buffers.values()), self.output, tuple(body), str(self.scope))
 
@@ -91,6 +98,15 @@ class Points:
     @classmethod
     def of(cls, source: CudaSource, name: str, levels: Sequence[Level]) -> Points:
         return cls(source.fresh(name, prod(level.extent for level in levels)), tuple(levels))
+
+    @classmethod
+    def of_groups(cls, source: CudaSource, name: str, levels: Sequence[Level], width: int) -> tuple[Points, Index, Affine]:
+        """Groups of `width` neighbours along the last level, whose index there is the first of a group, and so many more."""
+        *outer, last = levels
+        groups = last.extent // width
+        group = source.fresh(f"{last.index.name}_group", groups)
+        points = cls.of(source, name, (*outer, Level(group, affine(0), affine(groups), (0, groups))))
+        return points, last.index, affine(group) * width + last.range[0]
 
     @property
     def count(self) -> int:

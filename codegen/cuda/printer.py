@@ -13,9 +13,12 @@ from codegen.c_file import entry_name
 from codegen.c_helpers import C_TYPES, RESERVED
 from codegen.c_names import Names
 from codegen.c_printer import Printer
-from codegen.cuda.barriers import nest_extents, with_barriers
-from codegen.cuda.vectors import Row, element_size, vector_rows
-from codegen.ir import Alloc, Buf, For, Function, Put, Ref, Statement, Sync, walk
+from codegen.cuda.barriers import THREADED, WARP, nest_extents, nest_threads, with_barriers
+from codegen.cuda.fragments import ALIGNED_MATRIX, FRAGMENT_STATEMENTS, Fragments, uses_tensor_cores
+from codegen.cuda.schedule import MAX_GRID
+from codegen.cuda.together import is_fragment
+from codegen.cuda.vectors import Row, copied_row, element_size, vector_rows
+from codegen.ir import Alloc, Buf, Combine, For, Function, Put, Ref, Statement, Sync, walk
 from einalg.affine import Affine, FloorDiv, Index, affine
 from einalg.errors import CodegenError
 from einalg.scope import Constraint
@@ -36,8 +39,9 @@ MOST_UNROLLED = 64  # steps
 FULL_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
 MOST_PRIVATE = 320  # bytes of a thread that fit into 128 registers beside what it computes with
 MAX_THREADS = 1024
+ALIGNED_ROW = 16  # bytes
 MAX_SHARED = 48 << 10  # bytes of a block without asking for more
-MAX_GRID = (2**31 - 1, 65535, 65535)
+Grid = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Launch:
     """How a kernel is started: its name, blocks and threads; `shared` is the bytes that a block declares."""
 
     name: str
-    grid: tuple[int, int, int]
+    grid: Grid
     threads: int
     shared: int = 0
 
@@ -54,7 +58,7 @@ class Launch:
         return (self.threads, 1, 1)
 
 
-def cuda_source(functions: Sequence[Function], max_grid: tuple[int, int, int] = MAX_GRID) -> str:
+def cuda_source(functions: Sequence[Function], max_grid: Grid = MAX_GRID) -> str:
     """A CUDA file with the kernels `kernel_<position>`, each with its inputs in order, then its output, as arguments.
 
     Raises `CodegenError` for a kernel that no GPU runs: too many threads in a block, or too much memory shared by them.
@@ -63,19 +67,20 @@ def cuda_source(functions: Sequence[Function], max_grid: tuple[int, int, int] = 
     texts = [printer.function() for printer in printers]
     used = {b.dtype for f in functions for b in (*f.inputs, f.output)}
     head = ["#include <math.h>", "#include <stdint.h>", *(line for dtype, line in HEADERS.items() if dtype in used)]
+    head += ["#include <mma.h>"] if any(map(uses_tensor_cores, functions)) else []
     helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
     head += [h.replace("static inline", "static __device__ __forceinline__") for h in helpers]
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
-def launch(function: Function, position: int = 0, max_grid: tuple[int, int, int] = MAX_GRID) -> Launch:
+def launch(function: Function, position: int = 0, max_grid: Grid = MAX_GRID) -> Launch:
     """How the kernel at `position` of a CUDA file is started."""
     blocks = [loop.extent or 0 for loop in reversed(_block_loops(function.body))]
     if len(blocks) > 3:
         raise CodegenError(f"{function.name} has {len(blocks)} axes of blocks, and a GPU has 3")
     x, y, z = (min(n, most) for n, most in zip((*blocks, 1, 1, 1), max_grid))
-    nests = [prod(nest_extents(nest)) for nest in _nests(function.body)]
-    shared = sum(prod(n.buf.shape) * element_size(n.buf.dtype) for n in walk(function) if isinstance(n, Alloc) and n.buf.space == "shared")
+    nests = [nest_threads(nest) for nest in _nests(function.body)]
+    shared = sum(-(-_bytes(n.buf) // ALIGNED_ROW) * ALIGNED_ROW for n in walk(function) if isinstance(n, Alloc) and n.buf.space == "shared")
     found = Launch(entry_name(position), (x, y, z), max(nests, default=1), shared)
     if found.threads > MAX_THREADS:
         raise CodegenError(f"{function.name} has {found.threads} threads in a block, and a GPU has at most {MAX_THREADS}")
@@ -87,8 +92,12 @@ def launch(function: Function, position: int = 0, max_grid: tuple[int, int, int]
 def resident(function: Function, how: Launch) -> int:
     """The blocks that should fit into a multiprocessor at once: what bounds the registers of a thread, 128 but for large private arrays."""
     private = [n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"]
-    held = sum(prod(buf.shape) * element_size(buf.dtype) for buf in private)
+    held = sum(_bytes(buf) // WARP if is_fragment(buf) else prod(buf.shape) * max(4, element_size(buf.dtype)) for buf in private)
     return max(1, FULL_THREADS // how.threads) if held <= MOST_PRIVATE else 1
+
+
+def _bytes(buf: Buf) -> int:
+    return prod(buf.shape) * element_size(buf.dtype)
 
 
 def _block_loops(body: Sequence[Statement]) -> list[For]:
@@ -98,9 +107,9 @@ def _block_loops(body: Sequence[Statement]) -> list[For]:
 
 
 def _nests(body: Sequence[Statement]) -> Iterator[For]:
-    """The outermost thread loops."""
+    """The outermost loops of threads or warps."""
     for statement in body:
-        if isinstance(statement, For) and statement.kind == "thread":
+        if isinstance(statement, For) and statement.kind in THREADED:
             yield statement
         else:
             parts = getattr(statement, "body", ()), getattr(statement, "then", ()), getattr(statement, "orelse", ())
@@ -140,7 +149,7 @@ class CudaPrinter(Printer):
 
     types, loads, stores = CUDA_TYPES, LOADS, STORES
 
-    def __init__(self, function: Function, position: int, max_grid: tuple[int, int, int] = MAX_GRID):
+    def __init__(self, function: Function, position: int, max_grid: Grid = MAX_GRID):
         self.launch = launch(function, position, max_grid)
         loops = _block_loops(function.body)
         axes = dict(zip((loop.index.name for loop in reversed(loops)), zip("xyz", max_grid)))
@@ -151,6 +160,7 @@ class CudaPrinter(Printer):
         self.threaded = False
         self.rows: dict[Ref, str] = {}
         self.row_index: Index | None = None
+        self.fragments = Fragments(self)
 
     def function(self) -> str:
         function = self.source
@@ -172,11 +182,34 @@ class CudaPrinter(Printer):
             return self.line("__syncthreads();" if statement.scope == "block" else "__syncwarp();")
         if isinstance(statement, Alloc):
             buf = statement.buf
+            if is_fragment(buf):
+                return self.line(self.fragments.declaration(buf))
             shape = "".join(f"[{n}]" for n in buf.shape)
-            return self.line(f"{'__shared__ ' if buf.space == 'shared' else ''}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};")
+            return self.line(f"{self.space(buf)}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};")
+        if isinstance(statement, Combine):
+            return self.combine(statement)
+        if isinstance(statement, FRAGMENT_STATEMENTS):
+            return self.fragments.statement(statement)
         if isinstance(statement, Put) and not self.threaded and self.launch.threads > 1:
             raise CodegenError(f"{statement.ref.buf.name} is set outside of the thread loops of {self.source.name}")
         super().statement(statement)
+
+    def space(self, buf: Buf) -> str:
+        """What a declaration begins with: rows are read and written 16 bytes at a time, matrices begin at multiples of 32."""
+        if buf.space != "shared":
+            return f"alignas({ALIGNED_ROW}) " if buf.space == "local" else ""
+        aligned = ALIGNED_MATRIX if self.fragments.size else ALIGNED_ROW
+        return f"__shared__ __align__({aligned}) "
+
+    def combine(self, statement: Combine) -> None:
+        ref, width = self.ref(statement.ref), statement.lanes // 2
+        while width:
+            other = f"__shfl_xor_sync(0xffffffffu, {ref}, {width})"
+            if statement.op in ("max", "min"):
+                self.line(f"{ref} = {self.call(statement.op, statement.ref.dtype)}({ref}, {other});")
+            else:
+                self.line(f"{ref} {statement.op} {other};")
+            width //= 2
 
     def statements(self, body: Sequence[Statement]) -> None:
         """One-step loops name a value: the last one of a body needs no braces."""
@@ -202,10 +235,13 @@ class CudaPrinter(Printer):
     def loop(self, loop: For, inside: bool = False) -> None:
         if loop.kind == "block":
             return self.blocks(loop)
-        if loop.kind == "thread" and not self.threaded:
+        if loop.kind in THREADED and not self.threaded:
             return self.threads(loop)
         if loop.extent == 1 and loop.kind == "seq":
             return self.braces(lambda: self.named(loop))
+        if loop.kind == "vec" and (copied := copied_row(loop)):
+            target, source, word = copied
+            return self.line(f"*({word} *)&{self.ref(target)} = *(const {word} *)&{self.ref(source)};")
         if loop.kind == "vec" and (rows := vector_rows(loop)):
             return self.braces(lambda: self.vector_loop(loop, rows))
         unrolled = loop.kind in ("unroll", "vec") and loop.extent is not None and loop.extent <= MOST_UNROLLED
@@ -238,17 +274,17 @@ class CudaPrinter(Printer):
         self.line("}")
 
     def threads(self, loop: For) -> None:
-        """A nest of thread loops: the position of a thread among those of the block gives all its indices."""
-        extents = nest_extents(loop)
-        count = prod(extents)
-        self.line("{" if count == self.launch.threads else f"if (threadIdx.x < {count}) {{")
+        """A nest of thread loops: the position of a thread, or its warp, among those of the block gives all its indices."""
+        extents, threads = nest_extents(loop), nest_threads(loop)
+        count, place = prod(extents), "(int)threadIdx.x" + (f" / {WARP}" if loop.kind == "warp" else "")
+        self.line("{" if threads == self.launch.threads else f"if (threadIdx.x < {threads}) {{")
         self.depth += 1
         inner: For = loop
         for position, extent in enumerate(extents):
             if position:
                 assert isinstance(inner.body[0], For)
                 inner = inner.body[0]
-            below, text = prod(extents[position + 1 :]), "(int)threadIdx.x"
+            below, text = prod(extents[position + 1 :]), place
             text = f"{text} / {below}" if below > 1 else text
             text = "0" if extent == 1 else f"{text} % {extent}" if position and count > below * extent else text
             low = self.bound(inner.low)
@@ -281,6 +317,12 @@ class CudaPrinter(Printer):
         inside()
         self.depth -= 1
         self.line("}")
+
+    def put(self, put: Put) -> str:
+        """An assignment; a copy of what has two bytes needs no arithmetic."""
+        if put.op == "=" and isinstance(put.value, Ref) and put.value.dtype == put.ref.dtype:
+            return f"{self.ref(put.ref)} = {self.ref(put.value)};"
+        return super().put(put)
 
     # Values.
 

@@ -1,6 +1,7 @@
 """A CUDA schedule as loops that run one after the other: the same kernel for a CPU, to be checked there.
 
-A thread loop is an ordinary loop. What is private to a thread and outlives a nest of thread loops gets an element for each thread.
+A thread loop is an ordinary loop. What is private to a thread, or a fragment of a warp, and outlives a nest of such loops gets an
+element for each of them. What the threads of a warp do together is written out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from codegen.cuda.barriers import nest_extents
+from codegen.cuda.barriers import THREADED, nest_extents
+from codegen.cuda.together import PRIVATE, written_out
 from codegen.ir import Alloc, Buf, For, Function, Ref, Statement, walk
 from einalg.affine import Index, affine
 from einalg.errors import CodegenError
@@ -22,26 +24,27 @@ def serial(function: Function) -> Function:
     """
     private = private_buffers(function.body)
     extents = {buf: _extents(function.body, buf) for buf in private}
-    return replace(function, body=tuple(_expanded(s, extents, ()) for s in function.body))
+    body = written_out(function.body, extents)
+    return replace(function, body=tuple(_expanded(s, extents, ()) for s in body))
 
 
 def private_buffers(body: Sequence[Statement]) -> list[Buf]:
     """The buffers of a thread that are declared outside of thread loops."""
     found: list[Buf] = []
     for statement in body:
-        if isinstance(statement, Alloc) and statement.buf.space in ("reg", "local"):
+        if isinstance(statement, Alloc) and statement.buf.space in PRIVATE:
             found.append(statement.buf)
-        elif isinstance(statement, For) and statement.kind != "thread":
+        elif isinstance(statement, For) and statement.kind not in THREADED:
             found += private_buffers(statement.body)
     return found
 
 
 def _extents(body: Sequence[Statement], buf: Buf) -> tuple[int, ...]:
-    """The extents of the thread loops that use a private buffer."""
+    """The extents of the loops of threads or warps that use a private buffer."""
     found: set[tuple[int, ...]] = set()
 
     def see(statement: Any) -> None:
-        if isinstance(statement, For) and statement.kind == "thread":
+        if isinstance(statement, For) and statement.kind in THREADED:
             if any(isinstance(node, Ref) and node.buf == buf for node in walk(statement)):
                 found.add(nest_extents(statement))
         elif isinstance(statement, For):
@@ -56,13 +59,13 @@ def _extents(body: Sequence[Statement], buf: Buf) -> tuple[int, ...]:
 
 
 def _expanded(node: Any, extents: Mapping[Buf, tuple[int, ...]], threads: tuple[Index, ...]) -> Any:
-    if isinstance(node, For) and node.kind == "thread":
+    if isinstance(node, For) and node.kind in THREADED:
         threads = (*threads, node.index)
     if isinstance(node, Alloc) and node.buf in extents:
         return Alloc(_for_each(node.buf, extents[node.buf]))
     if isinstance(node, Ref) and node.buf in extents:
-        subscripts = (*(affine(t) for t in threads), *(s for s in node.subscripts))
-        return Ref(_for_each(node.buf, extents[node.buf]), subscripts)
+        own = [affine(t) for t in threads] if len(node.subscripts) == len(node.buf.shape) else []  # else written out already
+        return Ref(_for_each(node.buf, extents[node.buf]), (*own, *node.subscripts))
     if isinstance(node, For):
         return replace(node, kind="seq", body=tuple(_expanded(s, extents, threads) for s in node.body))
     if not is_dataclass(node) or isinstance(node, Buf):

@@ -8,6 +8,7 @@ from codegen.ir import Alloc, For, Holds, If, Put, Ref, walk
 from einalg.affine import Affine, Index, affine
 
 WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
+MEMORY = ("global", "shared")
 SIZES = {"bool": 1, "bf16": 2}
 
 
@@ -39,12 +40,32 @@ def vector_rows(loop: For) -> list[Row]:
         return []
     written = {node.ref for node in nodes if isinstance(node, Put) and node.op == "="}
     found: dict[Ref, Row] = {}
-    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space == "global"):
+    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space in MEMORY):
         word = WORDS.get(width * element_size(ref.dtype))
         if word and ref not in found and _is_row(ref, loop.index, width):
             first = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
             found[ref] = Row(ref, replace(ref, subscripts=first), width, word, ref in written)
     return list(found.values())
+
+
+def copied_row(loop: For) -> tuple[Ref, Ref, str] | None:
+    """The first elements of two rows, target and source, of which a loop copies one to the other, and the word that holds either."""
+    put = loop.body[0] if len(loop.body) == 1 else None
+    if not isinstance(put, Put) or put.op != "=" or not isinstance(put.value, Ref) or put.value.dtype != put.ref.dtype:
+        return None
+    width = loop.extent or 0
+    word = WORDS.get(width * element_size(put.ref.dtype))
+    if not word or loop.low != affine(0) or not all(_is_row(ref, loop.index, width) for ref in (put.ref, put.value)):
+        return None
+    first, second = (replace(ref, subscripts=tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)) for ref in (put.ref, put.value))
+    return first, second, word
+
+
+def walks_rows(loop: For) -> bool:
+    """Whether all that a loop moves along in the memory of the device are rows, and there are some."""
+    nodes = [node for statement in loop.body for node in walk(statement) if isinstance(node, Ref) and node.buf.space == "global"]
+    moving = {ref for ref in nodes if any(loop.index in form.indices for form in ref.subscripts)}
+    return bool(moving) and moving <= {row.ref for row in vector_rows(loop)}
 
 
 def _is_row(ref: Ref, index: Index, width: int) -> bool:

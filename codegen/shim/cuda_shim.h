@@ -1,6 +1,7 @@
 // Runs CUDA kernels on the host, for tests on machines without a GPU: each thread of a block is a fiber of one host thread.
-// Supported: __shared__ arrays, __syncthreads, __syncwarp, warp shuffles, atomicAdd, __half and __nv_bfloat16. Shared memory is
-// poisoned at the start of each block. Fibers run in an order given by a seed, so that results of a race differ from run to run.
+// Supported: __shared__ arrays, __syncthreads, __syncwarp, warp shuffles, atomicAdd, __half and __nv_bfloat16, and fragments of tensor
+// cores, whose elements are spread over the lanes of a warp. Shared memory is poisoned at the start of each block, fragments are NaN.
+// Fibers run in an order given by a seed, warp after warp or all threads in turns, so that results of a race differ from run to run.
 // A barrier that some threads of a block never reach is reported, not waited for.
 #pragma once
 #include <math.h>
@@ -19,6 +20,7 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
 #define SHIM_TEXT(x) #x
 #define SHIM_STRING(x) SHIM_TEXT(x)
 #define __shared__ static __attribute__((section(SHIM_STRING(SHIM_SECTION))))
@@ -46,6 +48,7 @@ static Context scheduler;
 static uint64_t* exchanged;  // what the lanes of warps hand each other
 static void (*kernel)(void* const*);
 static void* const* arguments;
+static const char* fault;  // what a thread did that no device allows
 
 #ifdef SHIM_SWITCH
 extern "C" void shim_switch(void** save, void* to);
@@ -116,6 +119,22 @@ static bool release(Wait kind, unsigned first, unsigned last, bool all) {
   return true;
 }
 
+static void run_fiber(unsigned thread) {
+  current = &fibers[thread];
+  if (current->wait == RUN) swap(&scheduler, &current->context);
+}
+
+static bool release_warp(unsigned first, unsigned threads) {
+  return release(WARP, first, first + WARP_SIZE < threads ? first + WARP_SIZE : threads, false);
+}
+
+// Where the threads of another warp begin in an order that keeps warps together.
+static unsigned next_warp(const unsigned* order, unsigned begin, unsigned threads) {
+  unsigned end = begin + 1;
+  while (end < threads && order[end] / WARP_SIZE == order[begin] / WARP_SIZE) ++end;
+  return end;
+}
+
 static const char* run_block(unsigned threads, char* stacks, unsigned* order, uint64_t seed, uint64_t* state) {
   for (unsigned i = 0; i < threads; ++i) {
     fibers[i].thread = i;
@@ -124,27 +143,31 @@ static const char* run_block(unsigned threads, char* stacks, unsigned* order, ui
   }
   for (;;) {
     arrange(order, threads, seed, state);
-    for (unsigned i = 0; i < threads; ++i) {
-      current = &fibers[order[i]];
-      if (current->wait == RUN) swap(&scheduler, &current->context);
-    }
     bool again = false;
-    for (unsigned first = 0; first < threads; first += WARP_SIZE) {
-      unsigned last = first + WARP_SIZE < threads ? first + WARP_SIZE : threads;
-      again |= release(WARP, first, last, false);
+    if (seed > 1) {  // all threads in turns
+      for (unsigned i = 0; i < threads; ++i) run_fiber(order[i]);
+      for (unsigned first = 0; first < threads; first += WARP_SIZE) again |= release_warp(first, threads);
+    } else {  // each warp as far as it gets, before the next one begins
+      for (unsigned begin = 0; begin < threads; begin = next_warp(order, begin, threads)) {
+        unsigned first = order[begin] / WARP_SIZE * WARP_SIZE, end = next_warp(order, begin, threads);
+        do
+          for (unsigned i = begin; i < end; ++i) run_fiber(order[i]);
+        while (release_warp(first, threads) && !fault);
+      }
     }
+    if (fault) return fault;
     again |= release(BLOCK, 0, threads, true);
     if (again) continue;
     for (unsigned i = 0; i < threads; ++i)
       if (fibers[i].wait != DONE) return "barrier divergence: some threads of a block wait where others do not come";
-    return 0;
+    return fault;
   }
 }
 
 static const char* launch(void (*run)(void* const*), void* const* buffers, const unsigned* sizes, uint64_t seed, char* begin, char* end) {
   grid.x = sizes[0], grid.y = sizes[1], grid.z = sizes[2];
   block.x = sizes[3], block.y = sizes[4], block.z = sizes[5];
-  kernel = run, arguments = buffers;
+  kernel = run, arguments = buffers, fault = 0;
   unsigned threads = block.x * block.y * block.z, blocks = grid.x * grid.y * grid.z;
   char* stacks = (char*)mmap(0, threads * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (stacks == MAP_FAILED) return "no memory for the stacks of the threads";
@@ -229,3 +252,93 @@ static inline __half __float2half(float x) {
   if (size < 0x38800000) return __half{(uint16_t)(sign | (shim_bits(shim_float(size) + 0.5f) - 0x3f000000))};
   return __half{(uint16_t)(sign | (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13)};
 }
+
+// Tensor cores: element e of a matrix, row after row, is element e / 32 of lane 31 - e % 32.
+static inline float shim_value(__half h) { return __half2float(h); }
+static inline float shim_value(__nv_bfloat16 h) { return __bfloat162float(h); }
+static inline float shim_value(float x) { return x; }
+static inline float shim_tf32(float x) { return shim_float(shim_bits(x) & ~0x1fffu); }  // the bits that a tensor core reads
+namespace nvcuda {
+namespace wmma {
+struct matrix_a {};
+struct matrix_b {};
+struct accumulator {};
+struct row_major {};
+struct col_major {};
+enum layout_t { mem_row_major, mem_col_major };
+namespace precision { struct tf32 {}; }
+template <class T> struct shim_stored { typedef T type; };
+template <> struct shim_stored<precision::tf32> { typedef float type; };
+template <class Use, int m, int n, int k> struct shim_shape { static const int rows = m, columns = n; };
+template <int m, int n, int k> struct shim_shape<matrix_a, m, n, k> { static const int rows = m, columns = k; };
+template <int m, int n, int k> struct shim_shape<matrix_b, m, n, k> { static const int rows = k, columns = n; };
+
+template <class Use, int m, int n, int k, class T, class Layout = void> struct fragment {
+  typedef typename shim_stored<T>::type element_type;
+  static const int rows = shim_shape<Use, m, n, k>::rows, columns = shim_shape<Use, m, n, k>::columns;
+  enum { num_elements = rows * columns / 32 };
+  element_type x[num_elements];
+  fragment() { memset((void*)x, 0xff, sizeof x); }
+};
+
+template <class P> static void shim_together(const P* place, unsigned step) {  // all lanes of a warp are here, and mean the same matrix
+  if ((size_t)place % 32 || step * sizeof(P) % 16) shim::fault = "a matrix in memory is not aligned as tensor cores need it";
+  uint64_t mine = (uint64_t)(size_t)place;
+  if (shim::shuffle(mine, 0) != mine) shim::fault = "the threads of a warp read or write different matrices";
+  if (shim::block.x * shim::block.y * shim::block.z % 32) shim::fault = "a tensor core needs a whole warp";
+}
+template <int m, int n, int k, class T, class E> static void fill_fragment(fragment<accumulator, m, n, k, T>& f, E value) {
+  for (int i = 0; i < f.num_elements; ++i) f.x[i] = value;
+}
+template <class U, int m, int n, int k, class T, class E, class L>
+static void shim_load(fragment<U, m, n, k, T, L>& f, const E* from, unsigned step, bool turned) {
+  shim_together(from, step);
+  for (int i = 0; i < f.num_elements; ++i) {
+    unsigned e = i * 32 + 31 - shim_lane(), row = e / f.columns, column = e % f.columns;
+    f.x[i] = turned ? from[column * step + row] : from[row * step + column];
+  }
+}
+template <class U, int m, int n, int k, class T, class E>
+static void load_matrix_sync(fragment<U, m, n, k, T, row_major>& f, const E* from, unsigned step) { shim_load(f, from, step, false); }
+template <class U, int m, int n, int k, class T, class E>
+static void load_matrix_sync(fragment<U, m, n, k, T, col_major>& f, const E* from, unsigned step) { shim_load(f, from, step, true); }
+template <int m, int n, int k, class T>
+static void store_matrix_sync(T* to, const fragment<accumulator, m, n, k, T>& f, unsigned step, layout_t layout) {
+  shim_together(to, step);
+  for (int i = 0; i < f.num_elements; ++i) {
+    unsigned e = i * 32 + 31 - shim_lane(), row = e / f.columns, column = e % f.columns;
+    to[layout == mem_row_major ? row * step + column : column * step + row] = f.x[i];
+  }
+}
+static inline float __float_to_tf32(float x) { return shim_float((shim_bits(x) + 0x1000) & ~0x1fffu); }
+template <class T> struct shim_read { template <class E> static float of(E x) { return shim_value(x); } };
+template <> struct shim_read<precision::tf32> { static float of(float x) { return shim_tf32(x); } };
+
+template <int m, int n, int k, class T, class P, class Q>
+static void mma_sync(fragment<accumulator, m, n, k, float>& d, const fragment<matrix_a, m, n, k, T, P>& a, const fragment<matrix_b, m, n, k, T, Q>& b,
+                     const fragment<accumulator, m, n, k, float>& c) {
+  const void* mine[2] = {&a, &b};
+  unsigned first = shim::current->thread - shim_lane(), last = shim::block.x * shim::block.y * shim::block.z;
+  float found[m * n / 32];
+  shim::exchanged[shim::current->thread] = (uint64_t)(size_t)mine;
+  shim::yield(shim::WARP);
+  for (int i = 0; i < m * n / 32; ++i) {
+    unsigned e = i * 32 + 31 - shim_lane(), row = e / n, column = e % n;
+    found[i] = c.x[i];
+    for (unsigned t = 0; t < k; ++t) {
+      unsigned left = row * k + t, right = t * n + column, one = first + 31 - left % 32, two = first + 31 - right % 32;
+      if (one >= last || two >= last || shim::fibers[one].wait == shim::DONE || shim::fibers[two].wait == shim::DONE) {
+        found[i] = NAN;
+        continue;
+      }
+      const void* const* of_one = (const void* const*)(size_t)shim::exchanged[one];
+      const void* const* of_two = (const void* const*)(size_t)shim::exchanged[two];
+      float x = shim_read<T>::of(((const fragment<matrix_a, m, n, k, T, P>*)of_one[0])->x[left / 32]);
+      found[i] += x * shim_read<T>::of(((const fragment<matrix_b, m, n, k, T, Q>*)of_two[1])->x[right / 32]);
+    }
+  }
+  shim::yield(shim::WARP);
+  for (int i = 0; i < m * n / 32; ++i) d.x[i] = found[i];
+}
+}  // namespace wmma
+}  // namespace nvcuda

@@ -9,10 +9,10 @@ import numpy as np
 
 from codegen.arguments import loaded
 from codegen.c_file import c_source, entry_name
-from codegen.cuda.lower import lower_cuda
+from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.memory import from_device, to_device
 from codegen.cuda.printer import MAX_GRID
-from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule, Tile
+from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
 from codegen.cuda.serial import serial
 from codegen.ir import Function
 from codegen.shim import Shim
@@ -22,13 +22,16 @@ from tests.codegen.harness import Array, agrees, call, compiler
 
 ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
 SMALL = (Tile(8, 8, 4, 4, 2), Tile(4, 4, 4, 2, 1))
-TIGHT = CudaSchedule(unroll=2, threads=8, elements=3, busy=40, long=3, lanes=(4, 8), contraction=2, tiles=SMALL, blocks=2)
+NARROW = (TensorTile(32, 32, 16, 1, 2), TensorTile(16, 16, 16, 1, 1))
+SHARING = dict(long=3, short=2, lanes=(4, 8), shuffled=4, blocks=2, steps=1, parts=3)
+TIGHT = CudaSchedule(unroll=2, threads=8, elements=3, busy=40, contraction=2, tiles=SMALL, tensor_tiles=NARROW, **SHARING)
 TIGHT_GRID = (3, 2, 2)  # blocks, so that one block does the work of several
 
 
 def functions(program: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> list[Function]:
     known = dict(as_program(program).statements)
-    return [lower_cuda(name, scope, known, schedule) for name, scope in known.items()]
+    taken = as_program(program).tensors
+    return [kernel for name, scope in known.items() for kernel in cuda_kernels(name, scope, known, schedule, taken)]
 
 
 def run_programs(
