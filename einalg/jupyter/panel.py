@@ -41,22 +41,16 @@ class Panel:
         self.refresh()
 
     def refresh(self) -> None:
-        """Everything that depends on the program, anew."""
+        """Everything that depends on the program, anew: what is quick to say first."""
         with self._lock:
             self.version += 1
+            kernels = {"kernels": [str(kernel) for kernel in self.session.kernels], "source": "", "language": ""}
+            self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
             self._choices = list(self.session.possible())
             if not self._opened & {choice.move.rule for choice in self._choices}:
                 self._opened |= {choice.move.rule for choice in self._choices[:1]}
-            self._publish(
-                version=self.version,
-                program=self._program(),
-                steps=self._steps(),
-                rules=self._rules(),
-                distances=self._distances(),
-                kernels={"kernels": [str(kernel) for kernel in self.session.kernels], "source": "", "language": ""},
-                search=self._searching.section(),
-                export={},
-            )
+            self._publish(version=self.version, rules=self._rules(), search=self._searching.section())
+            self._publish(distances=self._distances())
 
     def handle(self, message: Mapping[str, Any]) -> None:
         """Do what a button asks for; what cannot be done becomes the message that is shown."""
@@ -121,7 +115,8 @@ class Panel:
         number = next((k for k, program in enumerate(line) if program is began), None)
         if number is None:
             raise UseError("the search began from a step that is no longer there\n  search again from here")
-        self.session.goto(number)
+        if number != len(self.session.history):
+            self.session.goto(number)
         self.session.follow(moves)
         self._say(f"{len(moves)} moves applied")
 
@@ -156,7 +151,7 @@ class Panel:
                 listener(changed)
 
     def _program(self) -> Section:
-        return {"math": formula(self.session.expr), "text": str(self.session.expr)}
+        return {"math": formula(self.session.expr), "text": str(self.session.expr), "distance": self.session.distance}
 
     def _steps(self) -> list[Section]:
         steps = [{"rule": "given", "detail": "", "verdict": "", "text": str(self.session.history.start)}]
@@ -181,7 +176,7 @@ class Panel:
 
     def _distances(self) -> Section:
         ranked = [{"operator": d.operator, "distance": float(d), "reasons": [r.text for r in d.reasons]} for d in self.session.distances()]
-        return {"program": self.session.distance, "near": ranked[:NEAR], "far": ranked[NEAR:]}
+        return {"near": ranked[:NEAR], "far": ranked[NEAR:]}
 
 
 def _detail(move: Any) -> str:

@@ -62,7 +62,7 @@ const SECTIONS = {
 
   moves(model, send) {
     const rules = model.get("rules"), possible = rules.filter((rule) => rule.count), idle = rules.filter((rule) => !rule.count);
-    const now = model.get("distances").program, version = model.get("version");
+    const now = model.get("program").distance, version = model.get("version");
     const groups = possible.map((rule) => {
       const card = make("div", { class: "einalg-card" }, make("code", {}, `${rule.before} ⇒ ${rule.after}`), rule.requires ? ` requires: ${rule.requires}` : "");
       const moves = rule.moves.map((move) => moveButton(rule, move, now, () => send("apply", { number: move.number, version })));
@@ -176,7 +176,7 @@ const SECTIONS = {
 };
 
 const DEPENDS = {
-  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version", "distances"], steps: ["steps"],
+  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version"], steps: ["steps"],
   distances: ["distances"], kernels: ["kernels"], search: ["search"], export: ["export"],
 };
 

@@ -60,7 +60,7 @@ def test_every_move_that_is_shown_can_be_applied(panel):
         said = do(panel, "apply", number=move["number"], version=panel.version)
         assert said["kind"] == "done" and len(panel.session.history) == 1, said
         assert panel.sections["program"]["text"] == str(panel.session.expr) != panel.sections["steps"][0]["text"]
-        assert panel.sections["distances"]["program"] == move["distance"]
+        assert panel.sections["program"]["distance"] == move["distance"]
         do(panel, "undo")
 
 
@@ -108,7 +108,9 @@ def test_code_and_widget_show_the_same(panel):
     told = []
     panel.listeners.append(told.append)
     panel.session.apply(0)
-    assert told and told[-1]["program"]["text"] == str(panel.session.expr)
+    changed = {name: value for sections in told for name, value in sections.items()}
+    assert changed["program"]["text"] == str(panel.session.expr) and changed["version"] == panel.version
+    assert next(k for k, sections in enumerate(told) if "program" in sections) == 0, "what is quick comes first"
     assert panel.session.panel is panel and len(panel.sections["steps"]) == 2
 
 
