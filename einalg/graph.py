@@ -107,7 +107,8 @@ class Graph:
 
     def _read_after(self, part: Sequence[Node]) -> set[str]:
         """The values that others than these nodes read."""
-        return {name for node in self.nodes if not any(node is p for p in part) for name in node.inputs} | set(self.outputs)
+        own = {id(node) for node in part}
+        return {name for node in self.nodes if id(node) not in own for name in node.inputs} | set(self.outputs)
 
 
 def _fitting(tensor: Tensor, array: Any) -> Array:
@@ -133,7 +134,7 @@ def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
     known: dict[str, Any] = {}
     for node in nodes:
         for name, scope in node.program.statements:
-            placed = substitute_tensors(scope, {k: known[k] for k in scope.tensors if k in known})
+            placed = substitute_tensors(scope, {k: known[k] for k, t in scope.tensors.items() if k in known and known[k] != t})
             statements.append((name, placed))
             known[name] = statement_tensor(name, placed)
     outputs = tuple(name for node in nodes for name in node.outputs if name in read)

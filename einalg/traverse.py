@@ -25,7 +25,11 @@ def rebuild(body: Any, leaf: Leaf) -> Any:
     if not body.args:
         return body
     changed = tuple(rebuild(a, leaf) for a in body.args)
-    return body if all(a is b for a, b in zip(changed, body.args)) else body.func(*changed)
+    if all(a is b for a, b in zip(changed, body.args)):
+        return body
+    # SymPy asks much of the terms of a sum that is raised to a power, to no avail: as many terms as before are no other kind of sum.
+    same = body.is_Pow and changed[1] is body.args[1] and changed[0].is_Add and len(changed[0].args) == len(body.args[0].args)
+    return sympy.Pow(*changed, evaluate=False) if same else body.func(*changed)
 
 
 def as_number(form: Affine) -> Any:

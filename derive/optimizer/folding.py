@@ -10,6 +10,7 @@ from typing import Any
 
 import sympy
 
+from derive.optimizer.excerpts import excerpt
 from derive.optimizer.shaping import is_elementwise, readers
 from derive.proof import prove
 from derive.rules import staging
@@ -123,7 +124,7 @@ def _rewritten(program: Program, names: tuple[str, str], read: Access, split: tu
     after = program[reader]
     new_body = after.body.xreplace({place: read + _apart(linear.known, after) + linear.rest})
     changed = [(n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s)) for n, s in program.statements]
-    if prove(_alone(program.statements, names), _alone(changed, names)).verdict != "proved":
+    if prove(excerpt(dict(program.statements), names), excerpt(dict(changed), names)).verdict != "proved":
         return program
     known = {n: statement_tensor(n, s) for n, s in program.statements}
     back = {n: known[n] for n in roles}
@@ -136,11 +137,3 @@ def _apart(known: Any, scope: Scope) -> Any:
         return known
     iterators = [it for it in scope.iterators if it.index in known.free_symbols]
     return Access.of(Scope(iterators, (), known), tuple(affine(it.index) for it in iterators))
-
-
-def _alone(statements: Any, names: tuple[str, str]) -> Program:
-    """Two statements, of which the second reads the first, as a program of their own."""
-    name, reader = names
-    chosen = {n: s for n, s in statements if n in names}
-    given = {n: Tensor(n, t.axes, t.dtype) for s in chosen.values() for n, t in s.tensors.items() if t.role == "intermediate" and n != name}
-    return Program([(n, substitute_tensors(chosen[n], {k: v for k, v in given.items() if k in chosen[n].tensors})) for n in names], [reader])

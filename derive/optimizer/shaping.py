@@ -5,9 +5,8 @@ Every step is a move of a rule, so that each program is equal to the one before 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from derive.moves import Move, apply
+from derive.optimizer.excerpts import excerpt, returned
 from derive.rules import ALL, traversal_merging
 from derive.rules.spelling import NESTING, lifted
 from derive.tidy import parted
@@ -23,17 +22,17 @@ MOST_READS = 8  # of different tensors, that an element-wise statement may make
 
 def shaped(program: Program) -> tuple[Program, list[Move]]:
     """A flat program with a statement for every reduction, and as few as can be for what is computed element by element; and the moves."""
-    program, done = parted(program, ALL)
-    program = lifted(program)
-    refused: set[Move] = set()
-    while (move := next((m for m in _fusions(program) if m not in refused), None)) is not None:
-        fused = _fused(program, move)
-        if fused is None:
-            refused.add(move)
-        else:
-            program = fused
-            done.append(move)
-    return Program(needed(program.statements, program.outputs), program.outputs), done
+    known, done = dict(program.statements), list[Move]()
+    for name, scope in program.statements:
+        alone, moves = parted(excerpt(known, [name]), ALL)
+        if moves:
+            known[name] = returned(alone[name], known) if alone[name] is not scope else scope
+            done += [move for move in moves if move.path[0] == name]
+    program = lifted(Program(known.items(), program.outputs))
+    fusing = _Fusing(program)
+    while fusing.once():
+        pass
+    return Program(needed(fusing.known.items(), program.outputs), program.outputs), [*done, *fusing.done]
 
 
 def is_elementwise(scope: Scope) -> bool:
@@ -46,42 +45,76 @@ def readers(program: Program, name: str) -> list[str]:
     return [reader for reader, scope in program.statements if name in scope.tensors]
 
 
-def _fusions(program: Program) -> Iterator[Move]:
-    """Statements that become a part of what reads them.
+class _Fusing:
+    """Statements that become a part of what reads them, one after the other.
 
     An element-wise statement does, where each of its elements is read at one point of one other element-wise statement; a copy does
     wherever it is read, so that views and layouts are read where they lie.
     """
-    for name, scope in program.statements:
-        if name in program.outputs or not is_elementwise(scope):
-            continue
-        found = readers(program, name)
+
+    def __init__(self, program: Program):
+        self.known, self.outputs = dict(program.statements), frozenset(program.outputs)
+        self.readers: dict[str, dict[str, None]] = {name: {} for name in program.names}  # in order
+        for reader, scope in program.statements:
+            self._reads(reader, scope)
+        self.done: list[Move] = []
+        self.refused: set[Move] = set()
+
+    def once(self) -> bool:
+        """Look at every statement once; whether one was fused."""
+        before = len(self.done)
+        for name in list(self.known):
+            if name not in self.outputs and is_elementwise(self.known[name]):
+                for reader in [reader for reader in self.readers[name] if self._fits(name, reader)]:
+                    self._fuse(name, reader)
+                if not self.readers[name]:
+                    self._reads_no_more(name, self.known.pop(name))
+        return len(self.done) > before
+
+    def _fits(self, name: str, reader: str) -> bool:
+        """Whether a statement may become a part of a reader: it is a copy, or each element is read once, and not too many tensors are read then."""
+        scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
-            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in found)
-        elif len(found) == 1 and is_elementwise(program[found[0]]) and _fits(program, name, found[0]):
-            yield Move(NESTING.name, (found[0],), {"producer": name})
+            return True
+        reads = {a for a in accesses(other.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name}
+        if len(self.readers[name]) != 1 or not is_elementwise(other) or len(reads) != 1 or len({*scope.tensors, *other.tensors}) > MOST_READS:
+            return False
+        (read,) = reads
+        bare = [s.as_index() for s in read.subscripts if s.terms]
+        return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare)
+
+    def _fuse(self, name: str, reader: str) -> None:
+        move = Move(NESTING.name, (reader,), {"producer": name})
+        fused = _fused(excerpt(self.known, [name, reader]), move) if move not in self.refused else None
+        if fused is None:
+            self.refused.add(move)
+            return
+        self._reads_no_more(reader, self.known[reader])
+        self.known[reader] = returned(fused, self.known)
+        self._reads(reader, self.known[reader])
+        self.done.append(move)
+
+    def _reads(self, reader: str, scope: Scope) -> None:
+        for tensor in scope.tensors:
+            if tensor in self.readers:
+                self.readers[tensor][reader] = None
+
+    def _reads_no_more(self, reader: str, scope: Scope) -> None:
+        for tensor in scope.tensors:
+            if tensor in self.readers:
+                self.readers[tensor].pop(reader, None)
 
 
-def _fits(program: Program, name: str, reader: str) -> bool:
-    """Whether each element is read once, and not too many tensors are read then."""
-    reads = {a for a in accesses(program[reader].body) if isinstance(a.tensor, Tensor) and a.tensor.name == name}
-    if len(reads) != 1 or len({*program[name].tensors, *program[reader].tensors}) > MOST_READS:
-        return False
-    (read,) = reads
-    bare = [s.as_index() for s in read.subscripts if s.terms]
-    return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare)
-
-
-def _fused(program: Program, move: Move) -> Program | None:
-    """The producer's body in the place of its reads; None where that takes conditions or an inner scope."""
+def _fused(program: Program, move: Move) -> Scope | None:
+    """The reader with the producer's body in the place of its reads; None where that takes conditions or an inner scope."""
     (reader,) = move.path
-    nested = apply(program, move, ALL)
     try:
+        nested = apply(program, move, ALL)
         while inner_scopes(nested[reader]):
             nested = apply(nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), ALL)
     except EinalgError:
         return None
-    return nested if _conditions(nested[reader]) <= _conditions(program[reader]) else None
+    return nested[reader] if _conditions(nested[reader]) <= _conditions(program[reader]) else None
 
 
 def _conditions(scope: Scope) -> int:
