@@ -204,6 +204,12 @@ class Reduce(Node, Expr):
         inner = set(self.body.free_symbols).union(*(c.indices for c in self.where))
         return inner - set(self.indices)
 
+    def _eval_subs(self, old: Any, new: Any) -> Any:
+        """SymPy's `subs` means free indices; bound ones are renamed where they would capture."""
+        from einalg.traverse import substitute
+
+        return substitute(self, {old: new}) if isinstance(old, Index) else None
+
     def _sympystr(self, printer: Any) -> str:
         ranges = ", ".join(map(str, self.iterators)) or "()"
         return f"{self.op}[{ranges}]({printer._print(self.body)}{where_text(self.where, printer)})"
@@ -324,6 +330,10 @@ class Scope(Node, Indexable, Basic):
 
     def _hashable_content(self) -> Any:
         return _Content(self)
+
+    def _eval_subs(self, old: Any, new: Any) -> Any:
+        """SymPy's `subs` means free indices, of which a scope has none."""
+        return self if isinstance(old, Index) else None
 
     @property
     def alpha(self) -> tuple[Any, ...]:

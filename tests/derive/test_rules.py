@@ -25,7 +25,7 @@ ALONE = [r for r in ALL.values() if r.level == "scope" and r.name != "bilinear f
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
 def test_every_move_on_random_scopes_keeps_every_value(rule):
     report = check_rule(rule, examples=EXAMPLES)
-    assert report.programs >= EXAMPLES and report.moves >= 20, report
+    assert report.programs >= EXAMPLES and report.moves >= EXAMPLES // 10, report
 
 
 @pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
