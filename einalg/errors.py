@@ -144,8 +144,11 @@ class RecordError(EinalgError):
     """
 
 
+LONGEST, AROUND = 240, 100  # characters of a line that are shown, and how many of these before the place that is meant
+
+
 def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
-    """Return `text`'s line number `line` with carets under `width` columns from `column` (0-based).
+    """Return `text`'s line number `line` with carets under `width` columns from `column` (0-based); of a long line, what is around these.
 
     >>> print(underline("O[n] += Z[n]", 8))
     O[n] += Z[n]
@@ -153,4 +156,7 @@ def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
     """
     lines = text.split("\n")
     shown = lines[min(max(line, 1), len(lines)) - 1]
-    return f"{shown}\n{' ' * column}{'^' * max(1, width)}"
+    first, width = max(0, min(column - AROUND, len(shown) - LONGEST)) if len(shown) > LONGEST else 0, max(1, width)
+    before, part, after = "… " * (first > 0), shown[first : first + LONGEST], " …" * (first + LONGEST < len(shown))
+    carets = min(width, max(1, LONGEST - (column - first)))
+    return f"{before}{part}{after}\n{' ' * (len(before) + column - first)}{'^' * carets}"

@@ -256,7 +256,7 @@ def test_a_message_shows_the_place_the_fault_and_a_remedy(text: str) -> None:
     if text in WITHOUT_PLACE:
         return
     assert error.placed
-    assert lines[0] in [line.strip() for line in text.split("\n")]
+    assert any(lines[0].strip("… ") in line for line in text.split("\n"))
     assert set(lines[1]) <= {" ", "^"} and len(lines[1]) <= len(lines[0]) + 1
     assert not lines[2].startswith(" ")
 
@@ -348,4 +348,13 @@ def test_underline() -> None:
     assert underline("a + b", 4) == "a + b\n    ^"
     assert underline("x\na + b\ny", 0, 3, 2) == "a + b\n^^^"
     assert underline("", 0, 0) == "\n^"
+
+
+@pytest.mark.parametrize("column", [0, 40, 500, 2000, 4998])
+def test_a_long_line_is_shown_around_the_place(column: int) -> None:
+    text = "".join(chr(ord("a") + k % 26) for k in range(5000))
+    shown, carets = underline(text, column, 2).split("\n")
+    assert len(shown) < 260 and shown[carets.index("^") :][:2] == text[column : column + 2] and carets.count("^") == 2
+    assert shown.startswith("… ") == (column > 100) and shown.endswith(" …") == (column < 4000)
+    assert underline(text, column, 5000).count("^") <= 240
     assert underline("x", 0, line=9) == "x\n^"
