@@ -227,16 +227,6 @@ def in_own_process(threads: int, only: str, search: float, without: Sequence[str
         return json.loads(path.read_text())
 
 
-def on_device(json_path: Path | None) -> None:
-    """The CUDA kernels beside cuBLAS and cuDNN, through torch."""
-    from bench import kernels_cuda
-
-    if kernels_cuda.device() is None:
-        print("no CUDA device here: nothing can be measured; python -m bench.kernels_cuda shows what the kernels need")
-        sys.exit(2)
-    bench.report(kernels_cuda.tables(kernels_cuda.cases()), json_path)
-
-
 def main() -> None:
     parser = bench.options("How fast do programs run beside the best of the libraries?")
     parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu")
@@ -247,7 +237,9 @@ def main() -> None:
     parser.add_argument("--worker", type=Path, help=bench.argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.target == "cuda":
-        return on_device(chosen.json)
+        from bench.kernels_cuda import on_device
+
+        return on_device(chosen.only, chosen.json)
     without = [name for name in chosen.without.split(",") if name]
     threads = [int(number) for number in chosen.threads.split(",")]
     if chosen.worker:

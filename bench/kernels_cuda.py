@@ -1,53 +1,99 @@
-"""CUDA kernels: what each needs, known without a device, and how fast it is where there is one, beside torch.
+"""CUDA kernels: what each needs, known without a device, and how fast the cases of `bench.kernels` are on one, beside torch there.
 
-python -m bench.kernels_cuda [--json PATH] [--repeats N]
+python -m bench.kernels_cuda [--only WORD] [--json PATH]
+python -m bench.kernels --target cuda [--only WORD] [--json PATH]
+
+The second command needs a device, PyCUDA and nvcc, and compares with torch (cuBLAS, cuDNN) where that has CUDA: as it is, with channels
+last, and compiled. Times are those of the device, medians, inputs and weights there before; `ratio` is how many times faster the program
+is than the best of them, `error` the largest deviation from double precision, relative to the largest element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
 from math import prod
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 import bench
 import einalg as ea
-from codegen.arguments import sample
-from codegen.compiled import checked
-from codegen.cuda.compiled import compile_cuda
-from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all
+from bench.kernel_cases import CASES, Arrays, Case
+from bench.rivals import channels_last, compiled, eager, module_of
+from codegen.choosing import points
+from codegen.compiled import compile_program
+from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all, find_nvcc
 from codegen.cuda.driver import Driver, find_driver
-from codegen.cuda.lower import lower_cuda
+from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.printer import cuda_source, launch
-from derive.cost import operations, traffic
+from derive.cost import traffic
+from derive.rules.spelling import lifted
+from derive.search import kernels_of
+from einalg import ops
 from einalg.errors import DeviceError
-from einalg.program import as_program
+from einalg.program import Program, as_program, in_double
 from einalg.scope import Scope
+from einalg.traverse import reductions
 
+LOG = logging.getLogger("einalg")
+RESULTS = Path(__file__).parent / "results" / "kernels_cuda.json"
+REPEATS = 20
+WRONG = 5e-2  # error from which on a way has other values, and does not count
 MULTIPROCESSOR = {"registers": 1 << 16, "threads": 2048, "blocks": 32, "shared": 160 << 10}  # of sm_80; sm_90 has more shared memory
 RESERVED_SHARED = 1024  # bytes of each block that the system takes
-Case = tuple[str, Scope]
+Named = tuple[str, Scope]
 
 
-def cases() -> Iterator[Case]:
-    """Products, a convolution, reductions and element-wise kernels."""
+def shapes() -> Iterator[Named]:
+    """Products, a convolution, reductions and element-wise kernels: what they need is known without a device."""
     for size in (512, 1024, 4096):
         yield f"matmul {size}", ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(size, size), B=(size, size))
     yield "matmul 1000x1001x1002", ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(1000, 1002), B=(1002, 1001))
     yield "batched 96x512x64x512", ea.parse("O[b,i,j] += A[b,i,k]*B[b,j,k]", A=(96, 512, 64), B=(96, 512, 64))
     yield "conv3x3 64 56x56", ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(16, 64, 56, 56), K=(64, 64, 3, 3))
+    for dtype in ("f16", "bf16"):
+        yield f"matmul 1024 {dtype}", half(1024, 1024, 1024, dtype).expression
+    yield "softmax 4096x1000", softmax(4096, 1000).expression
     yield "row sums 4096x4096", ea.parse("O[i] += A[i,j]", A=(4096, 4096))
     yield "sum 2^24", ea.parse("O[i:1] += A[i+j]", A=(1 << 24,))
     yield "add 2^24", ea.parse("O[i] = A[i] + B[i]", A=(1 << 24,), B=(1 << 24,))
     yield "transpose 4096", ea.parse("O[i,j] = A[j,i]", A=(4096, 4096))
 
 
+def half(m: int, k: int, n: int, dtype: str) -> Case:
+    """A product for tensor cores."""
+    A, B = ea.tensor("A", (m, k), dtype), ea.tensor("B", (k, n), dtype, role="weight")
+    return Case(f"matmul {m}x{k}x{n} {dtype}", ops.matmul(A, B), lambda torch, A, B: torch.matmul(A, B), ("B",))
+
+
+def softmax(rows: int, columns: int) -> Case:
+    text = "O[i,j] = exp(A[i,j] - Max[k](A[i,k])) / Sum[l](exp(A[i,l] - Max[k](A[i,k])))"
+    return Case(f"softmax {rows}x{columns}", ea.parse(text, A=(rows, columns)), lambda torch, A: torch.softmax(A, 1))
+
+
+DEVICE_CASES: tuple[Callable[[], Case], ...] = (
+    *CASES,
+    *(partial(half, *shape, dtype) for shape in ((1024, 1024, 1024), (4096, 4096, 4096), (1000, 1001, 1003)) for dtype in ("f16", "bf16")),
+    partial(softmax, 4096, 1000),
+)
+
+
+# Without a device.
+
+
 def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> bench.Row:
-    """What a kernel asks of a device: blocks, threads, registers, spills, shared memory, and how full it makes a multiprocessor."""
-    function = lower_cuda("O", scope)
-    how = launch(function)
-    row: dict[str, Any] = {"kernel": name, "blocks": prod(how.grid), "threads": how.threads, "shared": how.shared}
-    for cubin in cubins or compile_all(cuda_source([function]), ARCHITECTURES):
+    """What the kernels of a statement ask of a device: blocks, threads, registers, spills, shared memory, and how full the first one makes it."""
+    functions = cuda_kernels("O", scope)
+    how = launch(functions[0])
+    row: dict[str, Any] = {"kernel": name, "kernels": len(functions), "blocks": prod(how.grid), "threads": how.threads, "shared": how.shared}
+    for cubin in cubins or compile_all(cuda_source(functions), ARCHITECTURES):
         usage = cubin.usage[how.name]
         row |= {f"registers sm_{cubin.sm}": usage.registers, f"spilled sm_{cubin.sm}": usage.spilled}
         row[f"occupancy sm_{cubin.sm}"] = occupancy(how.threads, usage.registers, usage.shared)
@@ -67,73 +113,182 @@ def occupancy(threads: int, registers: int, shared: int) -> float:
     return round(fitting * 32 * warps / MULTIPROCESSOR["threads"], 2)
 
 
-def speed(name: str, scope: Scope, repeats: int = 20) -> bench.Row:
-    """How long a kernel takes on the device of this machine, and torch for the same where it is installed; medians."""
-    program = as_program(scope)
-    run = compile_cuda(program, checked(program, None))
-    seconds = sum(run.time(repeats).values())
-    row = {"kernel": name, "us": seconds * 1e6, "GFLOP/s": operations(scope) / seconds / 1e9, "GB/s": traffic(scope) / seconds / 1e9}
-    torch_seconds = _torch_seconds(name, scope, repeats)
-    return {**row, "torch us": torch_seconds * 1e6, "ratio": torch_seconds / seconds} if torch_seconds else row
+# On a device.
 
 
-def _torch_seconds(name: str, scope: Scope, repeats: int) -> float | None:
+def missing() -> list[str]:
+    """What this machine lacks for measuring on a device, each with a remedy; the first ones decide whether anything can be measured."""
+    found = []
     try:
-        import torch
-    except ImportError:
-        return None
-    call = _torch_call(torch, name)
-    if call is None or not torch.cuda.is_available():
-        return None
-    arrays = {key: torch.from_numpy(value).cuda() for key, value in sample(scope.tensors).items()}
+        find_driver()
+    except DeviceError as error:
+        found.append("; ".join(line.strip() for line in str(error).splitlines()))
+    if find_nvcc() is None:
+        found.append("nvcc is not found; install the CUDA toolkit, or set CUDA_HOME")
+    return found
+
+
+def has_torch() -> bool:
+    """Whether torch is installed and has a device."""
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def device_row(case: Case) -> bench.Row:
+    """A case on the device of this machine: the program as it is, and what torch takes for the same."""
+    program = lifted(as_program(case.expression))
+    arrays = inputs_of(case, program)
+    run = compile_program(program, kernels_of(program), "cuda").bind(**{name: arrays[name] for name in case.weights})
+    inputs = {name: array for name, array in arrays.items() if name not in case.weights}
+    seconds = {"generated": sum(run.time(REPEATS, **inputs).values())}
+    results = {"generated": np.asarray(run(**inputs))}
+    if has_torch():
+        for name, call in torch_calls(case, program, arrays).items():
+            try:
+                results[name], seconds[name] = case.result(call().double().cpu().numpy()), torch_seconds(call)
+            except Exception as error:  # one way less
+                LOG.warning("bench: %s does not run %s: %s", name, case.name, error)
+    return row(case, program, seconds, errors_of(results, expected_of(case, program, arrays)))
+
+
+def inputs_of(case: Case, program: Program) -> Arrays:
+    rng = np.random.default_rng(0)
+    return {name: rng.normal(size=t.shape).astype(np.float32) * case.scale.get(name, 1.0) for name, t in program.inputs.items()}
+
+
+def expected_of(case: Case, program: Program, arrays: Arrays) -> Any:
+    """The result in double precision, of the inputs as their types hold them."""
+    held = {name: rounded(array, program.inputs[name].dtype).astype(np.float64) for name, array in arrays.items()}
+    if find_spec("torch") is None:
+        from einalg.execute import execute
+
+        return execute(in_double(program), held)[program.outputs[0]]
+    import torch
+
+    return case.result(case.torch(torch, **{name: torch.from_numpy(array) for name, array in case.given(held).items()}).numpy())
+
+
+def rounded(array: Any, dtype: str) -> Any:
+    """An array as elements of a type hold it."""
+    from codegen.cuda.memory import from_device, to_device
+
+    return from_device(to_device(array, dtype), dtype)
+
+
+def errors_of(results: dict[str, Any], expected: Any) -> dict[str, float]:
+    largest = float(np.abs(expected).max())
+    return {name: float(np.abs(np.asarray(result) - expected).max()) / largest for name, result in results.items()}
+
+
+def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Callable[[], Any]]:
+    """torch on the device, in full precision of the types: as it is, with channels last, and compiled."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    types = {"f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
+    module, inputs = module_of(case, case.given(arrays))
+    dtype = next((types[t.dtype] for t in program.inputs.values() if t.dtype in types), torch.float32)
+    module, inputs = module.to("cuda", dtype), tuple(x.to("cuda", dtype) for x in inputs)
+    ways: dict[str, Callable[[], Any]] = {"torch": lambda: eager(module, inputs), "torch.compile": lambda: compiled(module, inputs)}
+    ways["torch, channels last"] = lambda: eager(*channels_last(module, inputs))
+    found = {}
+    for name, make in ways.items():
+        try:
+            found[name] = make()
+        except Exception as error:  # whatever torch raises, there is another way
+            LOG.warning("bench: %s does not run %s: %s", name, case.name, error)
+    return found
+
+
+def torch_seconds(call: Callable[[], Any]) -> float:
+    """The median time that the device takes for a call, after a first one."""
+    import torch
+
     spent = []
-    for _ in range(repeats + 1):
+    for _ in range(REPEATS + 1):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        call(**arrays)
+        call()
         end.record()
         end.synchronize()
         spent.append(begin.elapsed_time(end) / 1e3)
     return median(spent[1:])
 
 
-def _torch_call(torch: Any, name: str) -> Callable[..., Any] | None:
-    """torch's own for a case, by the first word of its name; in full f32."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    calls: dict[str, Callable[..., Any]] = {
-        "matmul": lambda A, B: A @ B,
-        "batched": lambda A, B: A @ B.transpose(1, 2),
-        "conv3x3": lambda A, K: torch.nn.functional.conv2d(A, K, padding=1),
-        "row": lambda A: A.sum(1),
-        "sum": lambda A: A.sum(),
-        "add": lambda A, B: A + B,
-        "transpose": lambda A: A.t().contiguous(),
+def row(case: Case, program: Program, seconds: dict[str, float], errors: dict[str, float]) -> bench.Row:
+    """A case as the table shows it; the times and errors of all ways follow."""
+    ours = seconds["generated"]
+    others = {name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG}
+    best = min(others, key=lambda name: others[name], default="")
+    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
+    work = sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))
+    moved = sum(traffic(scope) for _, scope in program.statements)
+    shown = {"case": case.name, "us": ours * 1e6, "GFLOP/s": work / ours / 1e9, "GB/s": moved / ours / 1e9, "best": best}
+    shown |= {"best us": others[best] * 1e6 if best else "", "ratio": others[best] / ours if best else "", "error": errors["generated"]}
+    return {**shown, "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors}}
+
+
+def device_rows(cases: Sequence[Callable[[], Case]], only: str) -> Iterator[bench.Row]:
+    for make in cases:
+        case = make()
+        if only.lower() not in case.name.lower():
+            continue
+        try:
+            found = device_row(case)
+        except Exception as error:  # one case less, not the whole table
+            print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
+            continue
+        print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
+        yield found
+
+
+def _shown(found: bench.Row) -> bench.Row:
+    return {name: value for name, value in found.items() if name != "more"}
+
+
+def on_device(only: str = "", json_path: Path | None = None, cases: Sequence[Callable[[], Case]] = DEVICE_CASES) -> None:
+    """Measure on the device of this machine, and write the rows with its name; exits with 2 and what is missing where that cannot be."""
+    lacking = missing()
+    if lacking:
+        print("\n".join(["nothing can be measured on a CUDA device here:", *(f"- {what}" for what in lacking)]))
+        print("python -m bench.kernels_cuda shows what the kernels need, without a device")
+        sys.exit(2)
+    device, beside = find_driver(), has_torch()
+    if not beside:
+        print("torch has no CUDA here, so that there is nothing to compare with: pip install torch, as built for CUDA")
+    found = list(device_rows(cases, only))
+    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(_shown, found))}")
+    path = json_path or (None if only else RESULTS)
+    if path:
+        path.write_text(json.dumps({**told(device), "compared with torch": beside, "kernels": found}, indent=2) + "\n")
+
+
+def told(device: Driver) -> bench.Row:
+    """What the figures depend on: the device, the compiler and the libraries."""
+    nvcc = find_nvcc()
+    facts = {
+        "device": device.name,
+        "compute capability": device.sm,
+        "nvcc": nvcc.version.splitlines()[-1] if nvcc else "",
+        "machine": bench.machine(),
     }
-    return calls.get(name.split()[0])
+    if find_spec("torch"):
+        import torch
 
-
-def device() -> Driver | None:
-    """The device of this machine, if there is one."""
-    try:
-        return find_driver()
-    except DeviceError:
-        return None
-
-
-def tables(chosen: Iterable[Case], repeats: int = 20) -> dict[str, list[bench.Row]]:
-    """What each kernel needs, and its speed where there is a device."""
-    chosen, found = list(chosen), device()
-    result = {"what kernels need": [needs(name, scope) for name, scope in chosen]}
-    return {**result, f"speed on {found.name}": [speed(name, scope, repeats) for name, scope in chosen]} if found else result
+        facts |= {"torch": torch.__version__, "CUDA of torch": torch.version.cuda or "none"}
+    return facts
 
 
 def main() -> None:
-    parser = bench.options("What do CUDA kernels need, and how fast are they?")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser = bench.options("What do CUDA kernels need?")
+    parser.add_argument("--only", default="", metavar="WORD", help="kernels whose name has this")
     given = parser.parse_args()
-    bench.report(tables(cases(), given.repeats), given.json)
-    if device() is None:
-        print("\nno CUDA device here: speeds are not measured")
+    bench.report({"what kernels need": [needs(name, scope) for name, scope in shapes() if given.only in name]}, given.json)
+    for what in missing():
+        print(f"\nnot measured: {what}")
 
 
 if __name__ == "__main__":

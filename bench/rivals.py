@@ -41,7 +41,7 @@ def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
     given = case.given(arrays)
     makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
-        makers |= of_module(*_module(case, given), threads)
+        makers |= of_module(*module_of(case, given), threads)
     if case.onnx:
         makers["onnxruntime"] = lambda: session(_node(case, given), {n: a for n, a in given.items() if n not in case.weights}, threads)
     left_out: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _numpy(case: Case, arrays: Arrays) -> Made:
 # torch.
 
 
-def _module(case: Case, given: Arrays) -> tuple[Any, Tensors]:
+def module_of(case: Case, given: Arrays) -> tuple[Any, Tensors]:
     """A module with the weights as parameters, and its inputs."""
     import torch
 
