@@ -44,13 +44,13 @@ _LOG = logging.getLogger("einalg")
 class _Machine:
     """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
 
-    def __init__(self, target: str = "cpu"):
-        self.target = target
+    def __init__(self, target: str = "cpu", accuracy: float | None = None):
+        self.target, self.accuracy = target, accuracy
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
-        from codegen.compiled import compile_program
+        from codegen.targets import compile_within
 
-        return compile_program(program, kernels, _target(target or self.target))
+        return compile_within(program, kernels, _target(target or self.target), self.accuracy)
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """The median time of one kernel by itself."""
@@ -199,7 +199,8 @@ def derive(
     statistics after every state. `executor` computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
 
     The values of a candidate may differ from the reference by `accuracy`, relative to the largest element: by default 1e-4 for
-    f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. What depends on weights alone (`role="weight"`) is
+    f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores of a GPU multiply f32 too,
+    with 10 bits of each factor. What depends on weights alone (`role="weight"`) is
     computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing. With `measure=False` nothing is
     compiled or checked numerically, and candidates are ranked by the estimate.
 
@@ -220,7 +221,7 @@ def derive(
     if measure:
         _require_device(target)
     with shown(progress, budget) as told:
-        found = _derivation.derivation(expr, budget, rules, _Machine(target), seed, told, measure, accuracy, executor, ops)
+        found = _derivation.derivation(expr, budget, rules, _Machine(target, accuracy), seed, told, measure, accuracy, executor, ops)
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored, found.rules)
 
 
@@ -316,7 +317,7 @@ def optimize(
     _target(target)
     _require_device(target)
     found = network(model, example_inputs)
-    made = _optimizer.optimized(found.graph, found.arrays, _Machine(target), seconds, progress=progress, accuracy=accuracy)
+    made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=progress, accuracy=accuracy)
     return Optimized(made, found, target)
 
 
@@ -327,7 +328,7 @@ def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, acc
     rng = np.random.default_rng(0)
     drawn = [rng.standard_normal(t.shape) if is_float(t.dtype) else rng.integers(0, 2, t.shape) for t in graph.inputs]
     arrays = [array.astype(numpy_dtype(t.dtype)) for array, t in zip(drawn, graph.inputs)]
-    return _optimizer.optimized(graph, arrays, _Machine(target), seconds, accuracy=accuracy)
+    return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, accuracy=accuracy)
 
 
 def distance(expr: Any, operator: str) -> Distance:

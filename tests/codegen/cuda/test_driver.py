@@ -133,6 +133,13 @@ def test_derivations_have_cuda_sources() -> None:
     assert all("__global__" in candidate.source("cuda") for candidate in d.candidates)
 
 
+def test_tensor_cores_multiply_f32_where_the_accuracy_allows_it() -> None:
+    product = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(128, 128), B=(128, 128))
+    for accuracy, reduced in ((None, False), (1e-4, False), (1e-2, True)):
+        d = ea.derive(product, target="cuda", measure=False, states=1, accuracy=accuracy)
+        assert ("precision::tf32" in d.best.source("cuda")) == reduced
+
+
 def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise DeviceError("there is none")
