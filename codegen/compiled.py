@@ -22,7 +22,7 @@ from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import entry
 from codegen.frames import Frame, Plan, Stage, plan
 from codegen.ir import Function
-from codegen.libraries import Buffers, Run, einalg_library, prepared
+from codegen.libraries import Buffers, Packed, Run, einalg_library, prepared
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
 from codegen.sharing import Unit, unit
@@ -69,7 +69,8 @@ class Compiled:
         self._load = Loader(self._missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
-        self._running = [replace(step, run=prepared(step.run, self._ready)) for step in self._running]
+        packed: Packed = {}
+        self._running = [replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running]
 
     def __call__(self, **arrays: Any) -> Any:
         frame = self._memory.__dict__.get("frame")

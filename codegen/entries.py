@@ -12,7 +12,7 @@ from typing import Any
 from codegen.c_file import SEQUENCE, entry_name
 from codegen.calls import Call
 from codegen.ir import Function
-from codegen.libraries import Buffers
+from codegen.libraries import Buffers, Packed
 from codegen.memory import Array, aligned
 from codegen.sharing import Names, renamed
 
@@ -46,13 +46,16 @@ class Entry:
         packed = {pack.function.output.name: pack.filled(buffers, self._kept(pack)) for pack in self.packs}
         self.kernel({**buffers, **self.ready, **packed} if packed or self.ready else buffers)
 
-    def prepared(self, known: Buffers) -> Entry:
-        """The same kernel with what is known ahead packed now."""
+    def prepared(self, known: Buffers, packed: Packed) -> Entry:
+        """The same kernel with what is known ahead packed now, or taken from what other kernels packed in the same way."""
         ready = dict(self.ready)
         for pack in self.packs:
-            if all(b.name in known for b in pack.function.inputs):
-                target = pack.function.output
-                ready[target.name] = pack.filled(known, aligned(target.shape, target.dtype))
+            target, names = pack.function.output, tuple(b.name for b in pack.function.inputs)
+            if all(name in known for name in names):
+                key = id(pack.call.function), names
+                if key not in packed:
+                    packed[key] = pack.filled(known, aligned(target.shape, target.dtype))
+                ready[target.name] = packed[key]
         return Entry(self.kernel, self.packs, self.sequence, ready)
 
     def _kept(self, pack: Pack) -> Array:

@@ -27,6 +27,7 @@ LOG = logging.getLogger("einalg")
 CHOSEN = "EINALG_LIBRARIES"
 Buffers = Mapping[str, np.ndarray[Any, Any]]
 Run = Callable[[Buffers], None]  # reads its inputs and writes its output in the buffers, all of them contiguous, by name
+Packed = dict[Any, np.ndarray[Any, Any]]  # by what packed it
 Bindings = Mapping[str, Callable[[Kernel, Scope], Run | None]]
 
 
@@ -97,7 +98,10 @@ def ways(kernel: Kernel, scope: Scope) -> dict[str, Run]:
     return found
 
 
-def prepared(run: Run, known: Buffers) -> Run:
-    """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once."""
+def prepared(run: Run, known: Buffers, packed: Packed | None = None) -> Run:
+    """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once.
+
+    `packed` is what the steps of one program have packed so far, which they share.
+    """
     ahead = getattr(run, "prepared", None)
-    return ahead(known) if ahead else run
+    return ahead(known, {} if packed is None else packed) if ahead else run

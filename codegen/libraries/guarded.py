@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from codegen.libraries import Buffers, Run, prepared
+from codegen.libraries import Buffers, Packed, Run, prepared
 
 LOG = logging.getLogger("einalg")
 
@@ -26,10 +26,10 @@ class Guarded:
             self._fall(error)
             self.run(buffers)
 
-    def prepared(self, known: Buffers) -> Guarded:
+    def prepared(self, known: Buffers, packed: Packed) -> Guarded:
         """The same with what is known ahead packed by the library."""
         try:
-            return Guarded(prepared(self.run, known), self.instead, self.what)
+            return Guarded(prepared(self.run, known, packed), self.instead, self.what)
         except Exception as error:  # it may do without
             LOG.warning("einalg: %s packs nothing ahead: %s", self.what, error)
             return self

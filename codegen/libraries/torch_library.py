@@ -49,7 +49,7 @@ class Call:
     def __call__(self, buffers: Mapping[str, Array]) -> None:
         called(self._run, buffers)
 
-    def prepared(self, known: Mapping[str, Array]) -> Call:
+    def prepared(self, known: Mapping[str, Array], _: Any) -> Call:
         """The same call with its weights packed, where they are known."""
         last = self.operands[-1]
         if self.pack is None or last.name not in known or any(o.name == last.name for o in self.operands[:-1]):

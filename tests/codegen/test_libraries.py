@@ -264,7 +264,7 @@ class Failing:
         if self.when == "wrong":
             buffers["O"][0, 0] += 1
 
-    def prepared(self, known: Any) -> Any:
+    def prepared(self, known: Any, packed: Any) -> Any:
         if self.when == "packing":
             raise RuntimeError("out of boxes")
         return self

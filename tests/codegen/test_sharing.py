@@ -110,3 +110,13 @@ def test_parts_of_inputs_and_of_values_at_several_places():
     compiled = compile_program(program)
     assert codes(compiled) == 4  # T and U share; V and W read one tensor at two places
     assert_right(program, compiled, **arrays(program))
+
+
+def test_weights_that_several_statements_read_are_packed_once():
+    text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] += T[i,k]*W[k,j]\nO[i,j] += U[i,k]*W[k,j]"
+    program = ea.parse(text, A=(64, 96), W=ea.tensor("W", (96, 96), role="weight"))
+    given = arrays(program)
+    bound = compile_program(program, kernels_of(program)).bind(W=given["W"])
+    packed = [array for step in bound._running for array in step.run.ready.values()]
+    assert len(packed) == 3 and len({id(array) for array in packed}) == 1
+    np.testing.assert_allclose(bound(A=given["A"]), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4)
