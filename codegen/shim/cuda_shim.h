@@ -39,7 +39,7 @@ typedef void* Context;
 #else
 typedef ucontext_t Context;
 #endif
-struct Fiber { unsigned thread; Wait wait; Context context; };
+struct Fiber { unsigned thread; Wait wait; Context context; const void* const* fragments; };  // fragments that are being multiplied
 
 static shim_index grid, block, at;
 static Fiber* fibers;
@@ -139,6 +139,7 @@ static const char* run_block(unsigned threads, char* stacks, unsigned* order, ui
   for (unsigned i = 0; i < threads; ++i) {
     fibers[i].thread = i;
     fibers[i].wait = RUN;
+    fibers[i].fragments = 0;
     prepare(&fibers[i], stacks + i * STACK);
   }
   for (;;) {
@@ -320,24 +321,25 @@ static void mma_sync(fragment<accumulator, m, n, k, float>& d, const fragment<ma
   const void* mine[2] = {&a, &b};
   unsigned first = shim::current->thread - shim_lane(), last = shim::block.x * shim::block.y * shim::block.z;
   float found[m * n / 32];
-  shim::exchanged[shim::current->thread] = (uint64_t)(size_t)mine;
+  shim::current->fragments = mine;
   shim::yield(shim::WARP);
   for (int i = 0; i < m * n / 32; ++i) {
     unsigned e = i * 32 + 31 - shim_lane(), row = e / n, column = e % n;
     found[i] = c.x[i];
     for (unsigned t = 0; t < k; ++t) {
       unsigned left = row * k + t, right = t * n + column, one = first + 31 - left % 32, two = first + 31 - right % 32;
-      if (one >= last || two >= last || shim::fibers[one].wait == shim::DONE || shim::fibers[two].wait == shim::DONE) {
+      const void* const* of_one = one < last ? shim::fibers[one].fragments : 0;
+      const void* const* of_two = two < last ? shim::fibers[two].fragments : 0;
+      if (!of_one || !of_two) {  // a lane that is elsewhere
         found[i] = NAN;
         continue;
       }
-      const void* const* of_one = (const void* const*)(size_t)shim::exchanged[one];
-      const void* const* of_two = (const void* const*)(size_t)shim::exchanged[two];
       float x = shim_read<T>::of(((const fragment<matrix_a, m, n, k, T, P>*)of_one[0])->x[left / 32]);
       found[i] += x * shim_read<T>::of(((const fragment<matrix_b, m, n, k, T, Q>*)of_two[1])->x[right / 32]);
     }
   }
   shim::yield(shim::WARP);
+  shim::current->fragments = 0;
   for (int i = 0; i < m * n / 32; ++i) d.x[i] = found[i];
 }
 }  // namespace wmma
