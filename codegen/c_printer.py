@@ -115,7 +115,9 @@ class Printer:
             return self.vectors.turn(statement)
         if isinstance(statement, Prefetch):
             return self.line(f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});")
-        self.declare(statement.buf)
+        if isinstance(statement, Alloc):
+            return self.declare(statement.buf)
+        raise TypeError(f"{type(statement).__name__} is a step of a warp, which C does not have")
 
     def declare(self, buf: Buf) -> None:
         """A local buffer: in registers, on the stack, or, a large one, in memory that a thread keeps."""
