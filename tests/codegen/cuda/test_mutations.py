@@ -50,7 +50,7 @@ def halves(name: str, *shape: int) -> Any:
 
 SCHEDULE = replace(CUDA_DEFAULT, contraction=1, tiles=SMALL[:1], tensor_tiles=(TensorTile(32, 32, 32, 1, 2),))
 ENDS_IN_ZEROS = ("uneven product",)  # the last terms add nothing
-MOST = 10  # mutants of each kind
+MOST = 6  # mutants of each kind
 
 
 @cache
