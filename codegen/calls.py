@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
@@ -47,10 +47,10 @@ class Call:
     def __call__(self, buffers: Mapping[str, Array]) -> None:
         called(self.function, self.addresses(buffers))
 
-    def addresses(self, buffers: Mapping[str, Array]) -> ctypes.Array[ctypes.c_void_p]:
-        """Where its buffers lie, as it takes it; 0 for those that are not among these."""
+    def addresses(self, buffers: Mapping[str, Array], later: Collection[str] = ()) -> ctypes.Array[ctypes.c_void_p]:
+        """Where its buffers lie, as it takes it; nowhere yet for those that come `later`."""
         places = zip(self.names, self.offsets or repeat(0))
-        return (ctypes.c_void_p * len(self.names))(*(address(buffers[name]) + offset if name in buffers else 0 for name, offset in places))
+        return (ctypes.c_void_p * len(self.names))(*(None if name in later else address(buffers[name]) + offset for name, offset in places))
 
 
 def _address(array: Array) -> int:

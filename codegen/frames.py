@@ -79,9 +79,11 @@ class Frame:
     def run(self, given: Mapping[str, Array]) -> None:
         """Run all stages; `given` are the arrays of `self.given`, contiguous and of the right type."""
         self.place(given)
-        for call in self.calls:
-            call()
-        self.forget()
+        try:
+            for call in self.calls:
+                call()
+        finally:
+            self.forget()
 
     def place(self, given: Mapping[str, Array]) -> None:
         """Let the calls read and write these arrays, and keep them until `forget`."""
@@ -122,9 +124,10 @@ class Frame:
         entry: Any = stage.run
         own = {t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype) for t in _packed(stage)}
         known = {**self._buffers, **entry.ready, **own}
+        later = self._places.keys() - known.keys()
         for call in (*(pack.call for pack in entry.packs), entry.kernel):
-            placed = call.addresses(known)
+            placed = call.addresses(known, later)
             for k, name in enumerate(call.names):
-                if name not in known:
+                if name in later:
                     self._places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
             yield call.function, placed

@@ -241,19 +241,16 @@ class Optimized(_optimizer.Optimized):
 
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
         super().__init__(made.graph, made.parts, made.seconds)
-        call = (model.around if model else plain)(super().__call__)
+        self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
         self.is_original, self.target = False, target
-        if model is not None and model.itself is not None:
-            ways = [partial(model.itself, *model.examples), partial(call, *model.examples)]
+        if model and model.itself:
+            ways = [partial(way, *model.examples) for way in (model.itself, self._call)]
             original, optimized = _Machine().seconds(ways, {})
             self.times, self.is_original = (original, optimized), optimized > original * (1 + _SLOWER)
-        self._call: Callable[..., Any] = call
-        if self.is_original and model is not None and model.itself is not None and self.times is not None:
-            _LOG.warning(
-                "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it",
-                *(1e3 * s for s in reversed(self.times)),
-            )
-            self._call = model.itself
+            if self.is_original:
+                what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
+                _LOG.warning(what, 1e3 * optimized, 1e3 * original)
+                self._call = model.itself
 
     def __call__(self, *inputs: Any) -> Any:
         """The model's result: tensors for a torch module, arrays for anything else; `ShapeError` for inputs of another number or shape."""

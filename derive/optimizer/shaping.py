@@ -23,10 +23,10 @@ MOST_READS = 8  # of different tensors, that an element-wise statement may make
 def shaped(program: Program) -> tuple[Program, list[Move]]:
     """A flat program with a statement for every reduction, and as few as can be for what is computed element by element; and the moves."""
     known, done = dict(program.statements), list[Move]()
-    for name, scope in program.statements:
+    for name in program.names:
         alone, moves = parted(excerpt(known, [name]), ALL)
         if moves:
-            known[name] = returned(alone[name], known) if alone[name] is not scope else scope
+            known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]
     program = lifted(Program(known.items(), program.outputs))
     fusing = _Fusing(program)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.compiled import compile_program
 from codegen.memory import LINE, Life, planned
+from derive.search import kernels_of
 from einalg.execute import execute
 from einalg.program import in_double
 
@@ -87,3 +88,38 @@ def test_nothing_of_a_call_is_kept_alive(libraries, monkeypatch):
 def test_an_input_that_is_an_output_too_and_empty_values():
     run = compile_program(ea.parse("T[i] += A[i,j]\nO[i,k] = T[i]*B[k]", A=(3, 0), B=(2,)))
     assert run(A=np.ones((3, 0)), B=np.ones(2)).tolist() == [[0, 0]] * 3
+
+
+def test_a_user_may_call_tensors_as_packed_weights_are_called(monkeypatch):
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = T[i,j] + W_for_T[i,j]"
+    program = ea.parse(text, A=(64, 96), W=ea.tensor("W", (96, 80), role="weight"), W_for_T=(64, 80))
+    given = arrays(program)
+    run, expected = compile_program(program, kernels_of(program)), execute(in_double(program), given)["O"]
+    np.testing.assert_allclose(run(**given), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run.bind(W=given.pop("W"))(**given), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_missing_buffer_is_an_error_and_no_address():
+    run = compile_program(ea.parse("O[i] = A[i] + B[i]", A=(3,), B=(3,)))
+    with pytest.raises(KeyError):
+        run._running[0].run({"A": np.ones(3, np.float32), "O": np.ones(3, np.float32)})
+
+
+def test_a_call_that_fails_keeps_nothing_alive(monkeypatch):
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    run = compile_program(ea.parse("O[i] = A[i] + 1", A=(3,)))
+    run(A=np.ones(3, np.float32))
+    frame = run._memory.frame
+
+    def broken():
+        raise RuntimeError("out of luck")
+
+    frame.calls[:] = [broken]
+    a = np.ones(3, np.float32)
+    alive = weakref.ref(a)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        run(A=a)
+    del a
+    gc.collect()
+    assert alive() is None
