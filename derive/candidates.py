@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from itertools import groupby
+from itertools import groupby, islice
 from typing import SupportsIndex, overload
 
 from derive.backend import Backend, Runnable
 from derive.cost import done_once
 from derive.moves import Move
+from derive.tables import aligned, table
 from einalg.errors import CodegenError
+from einalg.jupyter.page import page
 from einalg.kernel import Kernel
 from einalg.program import Program
 
@@ -106,17 +107,12 @@ class Candidates(list[Candidate]):
             yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
 
     def __str__(self) -> str:
-        rows = [HEADS, *list(self.rows())[:MOST_ROWS]]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS) - 1)]
-        lines = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]).rstrip() for row in rows]
-        return "\n".join([*lines, *self._rest()]) if len(self) else "no candidate"
+        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self._rest()]) if self else "no candidate"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{head}</th>" for head in HEADS)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in list(self.rows())[:MOST_ROWS])
-        return f"<table><tr>{heads}</tr>{rows}</table>{''.join(self._rest())}"
+        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "".join(self._rest()), "einalg-candidates")
 
     def _rest(self) -> list[str]:
         return [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []

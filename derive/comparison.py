@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from derive.candidates import shortly
+from derive.tables import aligned, table
+from einalg.jupyter.page import page
 
 HEADS = ("way", "ms", "of the fastest", "error", "operators")
 
@@ -47,13 +48,9 @@ class Timings(list[Timing]):
             yield t.way, f"{t.seconds * 1e3:.3f}", f"{ratio:.2f}x", f"{t.error:.1e}", shortly(t.operators)
 
     def __str__(self) -> str:
-        rows = [HEADS, *self.rows()]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS) - 1)]
-        return "\n".join("  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]]) for row in rows)
+        return aligned([HEADS, *self.rows()], str.rjust)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{head}</th>" for head in HEADS)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
-        return f"<table><tr>{heads}</tr>{rows}</table>"
+        return page(table(HEADS, self.rows()), "einalg-timings")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from derive.matching.profile import OUTPUT, Read, profile_of
+from derive.tables import aligned, table
 from einalg.affine import Index
-from einalg.jupyter.page import page, table
+from einalg.jupyter.page import page
 from einalg.program import as_program, inlined
 from einalg.scope import Scope
 
@@ -27,14 +27,12 @@ class MappingTable:
         return (index.name, f"{low}..{high - 1}", output, *(_cell(read, index) for read in profile.reads))
 
     def __str__(self) -> str:
-        lines = [self.head, *((*row[:2], *(cell or "–" for cell in row[2:])) for row in self.rows)]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(self.head))]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+        return aligned([self.head, *((*row[:2], *(cell or "–" for cell in row[2:])) for row in self.rows)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        shown = table(map(escape, self.head), (map(escape, row) for row in self.rows), "Iterator mapping table")
+        shown = table(self.head, self.rows, "Iterator mapping table")
         return page(shown.replace("<td>axis", '<td class="has">axis'), "einalg-mapping")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from derive.derivation import told
+from derive.candidates import told
+from einalg.jupyter.page import code, page, table
 
 if TYPE_CHECKING:
     from derive.optimizer.layers import Layer
@@ -39,7 +40,7 @@ class Report:
         found = self._optimized
         tables = "".join(_table(number, part) for number, part in enumerate(found.parts.values(), 1))
         opaque = "".join(f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in found.opaque)
-        return tables + (f"<p>opaque:</p><ul>{opaque}</ul>" if opaque else "")
+        return page(tables + (f"<p>opaque:</p><ul>{opaque}</ul>" if opaque else ""), "einalg-report")
 
 
 def _part(number: int, part: Part) -> Iterator[str]:
@@ -54,7 +55,7 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
     times = f"{len(layer.names)} times" if len(layer.names) > 1 else "once"
     yield f"{layer.names[0]} ({times}): {layer.text}"
     if layer.candidate is None or layer.original is None:
-        yield f"  stays as it is: {'what was found for it is not faster in the whole' if layer.states or layer.stored else 'it was not searched'}"
+        yield f"  {_stays(layer)}"
         return
     for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
         yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"
@@ -63,20 +64,20 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
     yield from told(layer.candidate.kernels)
 
 
+def _stays(layer: Layer) -> str:
+    return f"stays as it is: {'what was found for it is not faster in the whole' if layer.states or layer.stored else 'it was not searched'}"
+
+
 def _table(number: int, part: Part) -> str:
     before, after = (s * 1e3 for s in part.seconds)
-    rows = "".join(_row(layer) for layer in part.layers)
-    heads = "".join(f"<th>{h}</th>" for h in ("layer", "times", "before, ms", "after, ms", "kernels", "verdict"))
     title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {part.verdict}, error {part.error:.1e}"
-    return f"<p>{title}</p><table><tr>{heads}</tr>{rows}</table>"
+    return table(("layer", "times", "before, ms", "after, ms", "kernels", "verdict"), map(_row, part.layers), title)
 
 
-def _row(layer: Layer) -> str:
+def _row(layer: Layer) -> list[str]:
     found = layer.candidate
-    cells: list[Any] = [f"<code>{escape(layer.text)}</code>", len(layer.names)]
+    cells = [code(layer.text), str(len(layer.names))]
     if found is None or layer.original is None:
-        cells += ["", "", "", "not searched"]
-    else:
-        kernels = "<br>".join(escape(line.strip()) for line in told(found.kernels))
-        cells += [f"{layer.original * 1e3:.3f}", f"{found.cost * 1e3:.3f}", kernels, found.verdict]
-    return "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
+        return [*cells, "", "", "", _stays(layer)]
+    kernels = "<br>".join(escape(line.strip()) for line in told(found.kernels))
+    return [*cells, f"{layer.original * 1e3:.3f}", f"{found.cost * 1e3:.3f}", kernels, found.verdict]

@@ -1,0 +1,29 @@
+"""Rows of cells as a person reads them: aligned text in a terminal, a table in Jupyter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+
+from einalg.jupyter import page
+
+
+def aligned(rows: Iterable[Sequence[str]], put: Callable[[str, int], str] = str.ljust) -> str:
+    """Rows with their cells below each other, each `put` into the width of its column; the last column begins on the left.
+
+    >>> print(aligned([("way", "ms", "operators"), ("a", "10.5", "matmul")], str.rjust))
+    way    ms  operators
+      a  10.5  matmul
+    """
+    lines = list(rows)
+    widths = [max(map(len, column)) for column in zip(*lines)][:-1]
+    return "\n".join("  ".join([*map(put, line, widths), line[-1]]).rstrip() for line in lines)
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
+    """The same rows as HTML.
+
+    >>> "<td>1 &lt; 2</td>" in table(("", "condition"), [("0", "1 < 2")])
+    True
+    """
+    return page.table(map(escape, heads), (map(escape, row) for row in rows), escape(caption))

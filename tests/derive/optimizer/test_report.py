@@ -1,0 +1,33 @@
+"""What a report says of a layer that stays as it is, in text and in Jupyter alike."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from derive.optimizer.report import Report
+
+
+def reported(**layer):
+    unchanged = SimpleNamespace(names=["O"], text="O[i] = A[i] < 1", original=None, candidate=None, **layer)
+    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged])
+    return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=None))
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (dict(states=0, stored=False), "it was not searched"),
+        (dict(states=3, stored=False), "what was found for it is not faster in the whole"),
+        (dict(states=0, stored=True), "what was found for it is not faster in the whole"),
+    ],
+)
+def test_why_a_layer_stays_as_it_is(layer, said):
+    report = reported(**layer)
+    assert f"stays as it is: {said}" in str(report) and f"<td>stays as it is: {said}</td>" in report._repr_html_()
+
+
+def test_texts_are_escaped():
+    html = reported(states=0, stored=False)._repr_html_()
+    assert "A[i] &lt; 1" in html and "&lt;sort&gt;" in html
