@@ -81,14 +81,14 @@ class Session:
     def follow(self, steps: Iterable[Move]) -> Session:
         """Apply moves one after the other, such as those of a candidate of `search`; none counts where one does not apply."""
         done = len(self.history)
-        undone = [*self.undone]
         try:
             for move in steps:
                 self.history.steps.append(self._step(move))
         except RuleError:
             del self.history.steps[done:]
             raise
-        self.undone = undone if len(self.history) == done else []
+        if len(self.history) > done:
+            self.undone.clear()
         self._tell()
         return self
 

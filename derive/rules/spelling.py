@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -42,15 +42,13 @@ def lifted(program: Program) -> Program:
     inner = {scope for path, scope in places(program) if len(path) > 1}
     if not inner:
         return program
-    taken = {*program.names, *program.tensors}
-    free = (name for name in (f"T{k}" for k in count(1)) if name not in taken)
+    free = _fresh_names(program)
     liftable = {scope for scope in inner if _liftable(program, scope)}
     known: dict[Scope, Any] = {}
     statements: list[tuple[str, Scope]] = []
     for name, scope in program.statements:
         for node in all_scopes(scope):
-            body = map_accesses(node.body, lambda a: rebased(a, known.get(a.tensor, a.tensor)) if isinstance(a.tensor, Scope) else a)
-            new = node if body is node.body else Scope(node.iterators, node.where, body)
+            new = _reading(node, known)
             if node is scope:
                 statements.append((name, new))
             elif node not in known:
@@ -64,21 +62,27 @@ def lifted(program: Program) -> Program:
 
 def fresh_statement(program: Program) -> str:
     """`T1`, `T2`, …: the first name that is free."""
-    count = 1
-    while f"T{count}" in program.names or f"T{count}" in program.tensors:
-        count += 1
-    return f"T{count}"
+    return next(_fresh_names(program))
+
+
+def _fresh_names(program: Program) -> Iterator[str]:
+    taken = {*program.names, *program.tensors}
+    return (name for name in (f"T{k}" for k in count(1)) if name not in taken)
 
 
 def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
-    memo: dict[int, Any] = {}
+    """The scope in which every read of `target` reads a tensor."""
+    known = {target: tensor}
     for node in all_scopes(scope):
-        if node == target:
-            memo[id(node)] = tensor
-            continue
-        body = map_accesses(node.body, lambda a: rebased(a, memo[id(a.tensor)]) if memo.get(id(a.tensor), a.tensor) is not a.tensor else a)
-        memo[id(node)] = node if body is node.body else Scope(node.iterators, node.where, body)
-    return memo[id(scope)]
+        if node != target and (new := _reading(node, known)) is not node:
+            known[node] = new
+    return known.get(scope, scope)
+
+
+def _reading(node: Scope, known: Mapping[Scope, Any]) -> Scope:
+    """A scope that reads, for its inner scopes, what is known for them; the same object where nothing is."""
+    body = map_accesses(node.body, lambda a: rebased(a, known[a.tensor]) if isinstance(a.tensor, Scope) and a.tensor in known else a)
+    return node if body is node.body else Scope(node.iterators, node.where, body)
 
 
 def _liftable(program: Program, target: Scope) -> bool:

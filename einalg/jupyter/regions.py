@@ -18,7 +18,6 @@ from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
 
 MOST_CELLS = 1 << 18  # of a picture
-Point = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,7 @@ def _reads(body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...
 
 @dataclass
 class Grid:
-    """A set of cells along one or two axes: `low` is the first cell of each, `cells` says of each cell what it is by number.
-
-    `labels` name the axes; `names` say what the numbers mean.
-    """
+    """The cells of a `box` along one or two axes, whose names are `labels`: `cells` says what each is, `marked` which a point reads."""
 
     title: str
     labels: tuple[str, ...]
