@@ -57,6 +57,9 @@ class RuleReport:
 
     >>> print(RuleReport("mine", 20, 35))
     mine: 35 moves on 20 random programs, all equal
+    >>> print(RuleReport("mine", 20, 0))
+    mine: no move on 20 random programs, so nothing was tested
+      give expressions that it applies to: check_rule(..., strategy=...)
     """
 
     rule: str
@@ -64,6 +67,9 @@ class RuleReport:
     moves: int
 
     def __str__(self) -> str:
+        if not self.moves:
+            remedy = "give expressions that it applies to: check_rule(..., strategy=...)"
+            return f"{self.rule}: no move on {self.programs} random programs, so nothing was tested\n  {remedy}"
         return f"{self.rule}: {self.moves} moves on {self.programs} random programs, all equal"
 
 
