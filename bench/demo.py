@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import bench
 import einalg as ea
+from bench.kernels import alternately
 from einalg.execute import execute
 from einalg.program import as_program, in_double
-
-ROUNDS = 15
 
 
 def photograph(size: int) -> np.ndarray[Any, Any]:
@@ -72,19 +70,6 @@ def _numpy(image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndar
     return np.tensordot(kernel, windows[0], axes=([1, 2, 3], [0, 3, 4]))[None]
 
 
-def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """The median seconds of each, measured in turns so that a busy moment meets all of them."""
-    spent: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(rounds):
-        for name, run in runs.items():
-            began = perf_counter()
-            run()
-            spent[name].append(perf_counter() - began)
-    return {name: median(times) for name, times in spent.items()}
-
-
 def kernels(candidate: Any) -> str:
     """What runs a candidate: of the generated operators, which are long, their lines are counted; the eOperators are shown whole."""
     compiled = candidate.compile()
@@ -110,10 +95,10 @@ def main() -> None:
     runs = contestants(d, arrays)
     expected = execute(in_double(as_program(conv)), arrays)["O"]
     errors = {name: float(np.abs(run() - expected).max() / np.abs(expected).max()) for name, run in runs.items()}
-    seconds = interleaved(runs)
+    seconds = alternately(runs, os.cpu_count() or 1)
     own = seconds["einalg, derived"]
     print(f"verdict: {d.best.verdict}; largest error against double precision: {errors['einalg, derived']:.1e} of the largest element\n")
-    print(f"{'median of ' + str(ROUNDS) + ', interleaved':52} {'ms':>8} {'ratio':>7} {'error':>9}")
+    print(f"{'median, in turns':52} {'ms':>8} {'ratio':>7} {'error':>9}")
     for name, time in sorted(seconds.items(), key=lambda item: item[1]):
         print(f"{name:52} {time * 1e3:8.3f} {time / own:6.2f}x {errors[name]:9.1e}")
     if options.json:
