@@ -13,7 +13,7 @@ PACKAGES := einalg derive codegen
 .PHONY: help setup demo test gpu-test browser lint format types docs docs-serve notebooks bench nightly clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed-$(EXTRAS)  ## a virtual environment in .venv with einalg and EXTRAS (default: test)
 
@@ -57,7 +57,7 @@ nightly: $(VENV)/.installed-$(EXTRAS)  ## the long tests, and many more random e
 
 clean:  ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
-	find $(PACKAGES) bench tests -name __pycache__ -prune -exec rm -rf {} +
+	find $(PACKAGES) bench docs tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Once more after a failure: a registry that hiccups is not a broken project.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python

@@ -29,7 +29,13 @@ BESIDES = """## Results
 
 What `derive` returns and its parts, which you read and do not make.
 
-::: derive.derivation.Candidate
+::: derive.candidates.Candidate
+
+::: derive.candidates.Candidates
+
+::: derive.comparison.Timing
+
+::: derive.comparison.Timings
 
 ::: einalg.kernel.Kernel
 
