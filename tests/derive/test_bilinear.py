@@ -1,108 +1,26 @@
-"""Bilinear factorisations: exact identities, the rule on random contractions, exact proofs at real sizes."""
+"""The rule of bilinear factorisation: on random contractions, by example, with a factorisation of a user's own, and what it refuses."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from fractions import Fraction
 from time import perf_counter
 
 import numpy as np
 import pytest
-import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.bilinear import STRASSEN, Factorisation, correlation, correlation_tensor, matmul, matmul_tensor, named, register
+from derive.bilinear import correlation, matmul, register
 from derive.custom import check_rule
 from derive.moves import Move, apply, moves
-from derive.proof.point_sets import conjunctions_of
 from derive.record import program_from_record, program_record
 from derive.rules import ALL, RULES
 from derive.rules.bilinear_factorisation import RULE
-from einalg.access import Constant
-from einalg.affine import Index
-from einalg.program import as_program, inlined, substitute_tensors
+from einalg.program import as_program, inlined
 from einalg.traverse import all_scopes
-
-KARATSUBA = Factorisation("complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]])
-COMPLEX = [[[1, 0], [0, -1]], [[0, 1], [1, 0]]]
-small_rationals = st.fractions(-4, 4, max_denominator=4)
-
-
-# Factorisations
-
-
-@pytest.mark.parametrize("m", range(1, 9))
-@pytest.mark.parametrize("r", range(1, 8))
-def test_correlations_of_every_size(m, r):
-    f = correlation(m, r)
-    assert f.rank == m + r - 1 and f.computes(correlation_tensor(m, r))
-    assert all(v.is_Integer for v in f.U.values)
-
-
-@given(st.integers(1, 4), st.integers(1, 4), st.data())
-def test_correlations_at_any_points(m, r, data):
-    points = tuple(data.draw(st.lists(small_rationals, min_size=m + r - 2, max_size=m + r - 2, unique=True)))
-    assert correlation(m, r, points).computes(correlation_tensor(m, r))
-
-
-def test_winograds_minimal_filter():
-    f = correlation(2, 3)
-    assert ea.constant("F_2_3_U", [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, -1, 0, 1]]) == f.U
-    assert ea.constant("F_2_3_W", [[1, 1, 1, 0], [0, 1, -1, 1]]) == f.W
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=27)
-def test_trivial_products(a, b, c):
-    assert matmul(a, b, c).rank == a * b * c and matmul(a, b, c).computes(matmul_tensor(a, b, c))
-
-
-def test_strassen():
-    assert STRASSEN.rank == 7 and STRASSEN.computes(matmul_tensor(2, 2, 2)) and named("strassen") is STRASSEN
-
-
-def mutants(factorisation):
-    """The factorisation with one entry of one matrix changed, for every entry."""
-    for letter in "UVW":
-        matrix = getattr(factorisation, letter)
-        for place in range(len(matrix.values)):
-            values = [v + 1 if k == place else v for k, v in enumerate(matrix.values)]
-            yield replace_matrix(factorisation, letter, Constant(matrix.name, matrix.axes, matrix.dtype, values))
-
-
-def replace_matrix(factorisation, letter, matrix):
-    matrices = {name: getattr(factorisation, name) for name in "UVW"}
-    return Factorisation(factorisation.name, **{**matrices, letter: matrix})
-
-
-@pytest.mark.parametrize(("f", "tensor"), [(correlation(4, 3), correlation_tensor(4, 3)), (STRASSEN, matmul_tensor(2, 2, 2)), (KARATSUBA, COMPLEX)])
-def test_every_changed_entry_is_noticed(f, tensor):
-    assert f.computes(tensor) and not any(mutant.computes(tensor) for mutant in mutants(f))
-
-
-@pytest.mark.parametrize("f", [correlation(3, 2), correlation(2, 2, ("1/3", 2)), STRASSEN, KARATSUBA], ids=lambda f: f.name)
-def test_records(f):
-    assert Factorisation.from_record(json.loads(json.dumps(f.as_record()))) == f
-
-
-BROKEN = [
-    {},
-    None,
-    [],
-    {"name": "x", "U": "1", "V": "1", "W": "1"},
-    {**KARATSUBA.as_record(), "U": [["x"]]},
-    {**KARATSUBA.as_record(), "name": "a b"},
-]
-
-
-@pytest.mark.parametrize("record", [*BROKEN, {**KARATSUBA.as_record(), "V": [["1", "0"], ["1/0", "0"]]}])
-def test_broken_records(record):
-    with pytest.raises(ea.RecordError, match="the record holds no factorisation"):
-        Factorisation.from_record(record)
-
+from tests.derive.factorisations import COMPLEX, CONV, KARATSUBA, REAL, SQUARE, program, replace_matrix, winograd
 
 # The rule on random contractions
 
@@ -161,13 +79,6 @@ def images(draw):
     return ea.parse(text, A=(c, max(1, h + r - 1 - top, h - 1), max(1, w + s - 1 - left)), K=(2, c, r, s))
 
 
-def winograd(program, *, tiles=(2, 2), axes=(("h", "r"), ("w", "s"))):
-    """Both axes in turn."""
-    for path, tile, (output, tap) in zip((("O",), ("O", 0)), tiles, axes):
-        program = apply(program, Move(RULE.name, path, {"output": output, "tap": tap, "tile": tile}), ALL)
-    return program
-
-
 @given(images(), st.integers(1, 4), st.integers(1, 4), st.booleans(), st.data())
 @settings(max_examples=60)
 def test_two_axes(scope, one, two, swapped, data):
@@ -200,15 +111,6 @@ def test_random_products_in_blocks():
     blocked = with_arguments(*({"row": "m", "column": "n", "inner": "k", "factorisation": name} for name in names))
     report = check_rule(blocked, examples=120, strategy=products())
     assert report.moves > 200, report
-
-
-def program(text, **tensors):
-    return as_program(ea.parse(text, **tensors))
-
-
-CONV = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 7, 6, 2), K=ea.tensor("K", (3, 3, 2, 2), role="weight"))
-REAL = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 56, 56, 64), K=(3, 3, 64, 64))
-SQUARE = program("O[m,n] += A[m,k]*B[k,n]", A=(256, 256), B=(256, 256))
 
 
 def test_winograd_reads_as_it_should():
@@ -388,118 +290,3 @@ def test_a_correlation_of_ones_own_and_other_points():
     for args in ({"factorisation": mine.as_record()}, {"tile": 2, "points": ("0", "2", "-1/3")}):
         made = apply(LINE, Move(RULE.name, ("O",), {"output": "x", "tap": "r", **args}), ALL)
         assert "F_2_3_at_0_2_m1over3_U" in made.tensors and ea.prove(LINE, made).verdict == "proved"
-
-
-# Proofs
-
-
-def seconds_to_prove(one, two):
-    began = perf_counter()
-    proof = ea.prove(one, two)
-    assert proof.verdict == "proved" and proof.method == "access relations", proof
-    return perf_counter() - began
-
-
-def test_real_sizes_are_proved_at_once():
-    assert seconds_to_prove(REAL, winograd(REAL, tiles=(4, 4))) < 1
-    once = apply(SQUARE, Move(RULE.name, ("O",), {"row": "m", "column": "n", "inner": "k", "factorisation": "strassen"}), ALL)
-    assert seconds_to_prove(SQUARE, once) < 1
-    twice = apply(once, Move(RULE.name, ("O", 0), {"row": "m2", "column": "n2", "inner": "k2", "factorisation": "strassen"}), ALL)
-    assert seconds_to_prove(SQUARE, twice) < 2
-
-
-def test_inside_functions():
-    start = program("O[x] = Max(0, b + Sum[r:3](A[x+r]*K[r]))".replace("b +", "B[x] +"), A=(9,), K=(3,), B=(7,))
-    apart = ea.parse("T[x] += A[x+r]*K[r]\nO[x] = Max(0, B[x] + T[x])", A=(9,), K=(3,), B=(7,))
-    made = apply(apart, Move(RULE.name, ("T",), {"output": "x", "tap": "r", "tile": 4}), ALL)
-    assert ea.prove(start, made).verdict == "proved"
-
-
-@pytest.mark.parametrize("f", [correlation(2, 3), correlation(3, 2)], ids=lambda f: f.name)
-def test_a_changed_entry_is_never_proved(f):
-    start = program("O[x] += A.pad(1)[x+r-1]*K[r]", A=(5,), K=f.V.shape[1:])
-    right = inlined(apply(start, Move(RULE.name, ("O",), {"output": "x", "tap": "r", "tile": f.W.shape[0]}), ALL))
-    for mutant in mutants(f):
-        wrong = substitute_tensors(right, {matrix.name: matrix for matrix in mutant.matrices})
-        proof = ea.prove(start, wrong)
-        assert proof.verdict == "different" and not proof.region.is_empty(), proof
-
-
-def test_a_changed_entry_at_real_sizes():
-    right = inlined(winograd(REAL, tiles=(4, 4)))
-    matrix = correlation(4, 3).V
-    wrong = Constant(matrix.name, matrix.axes, matrix.dtype, [*matrix.values[:-1], matrix.values[-1] + sympy.Rational(1, 24)])
-    assert ea.prove(REAL, substitute_tensors(right, {matrix.name: wrong})).verdict == "different"
-    once = inlined(apply(SQUARE, Move(RULE.name, ("O",), {"row": "m", "column": "n", "inner": "k", "factorisation": "strassen"}), ALL))
-    matrix = STRASSEN.W
-    wrong = Constant(matrix.name, matrix.axes, matrix.dtype, [-v for v in matrix.values])
-    assert ea.prove(SQUARE, substitute_tensors(once, {matrix.name: wrong})).verdict == "different"
-
-
-def test_constants_are_numbers_in_proofs():
-    two = ea.constant("C", [2, 2, 3])
-    assert (
-        ea.prove(ea.parse("O[i] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i] = 2*X[i] + (L[j:3](X[j], where=j>=2)).pad(0)[i]", X=(3,))).verdict
-        == "proved"
-    )
-    assert ea.prove(ea.parse("O[i:1] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i:1] = 2*X[i]", X=(3,))).verdict == "proved"
-    difference = ea.prove(ea.parse("O[i] = C[i]*X[i]", C=two, X=(3,)), ea.parse("O[i] = 2*X[i]", X=(3,)))
-    assert difference.verdict == "different" and str(difference.region) == "{ [i = 2] }"
-
-
-def test_maxima_of_constants_are_told_apart():
-    """A maximum meets values, not terms with coefficients."""
-    one, two = ({"C": ea.constant("C", values)} for values in ([1, 2, 5], [1, 2, 6]))
-    for text in ("O[x:2] = Max[i:3](C[i])", "O[x:2] = Max[i:3](C[i]*X[x])", "O[x:2] = Prod[i:3](C[i])", "O[x:2] = exp(Sum[i:3](C[i])*X[x])"):
-        tensors = {"X": (2,)} if "X" in text else {}
-        first, second = ea.parse(text, **one, **tensors), ea.parse(text, **two, **tensors)
-        assert ea.prove(first, first).verdict == "proved" and ea.prove(first, second).verdict == "different", text
-
-
-def test_a_large_irregular_constant_stays_symbolic():
-    values = np.random.default_rng(0).integers(-(10**6), 10**6, (40, 40))
-    one = ea.parse("T[i,n] += C[i,j]*X[j,n]\nO[i,n] = T[i,n] + X[i,n]", C=ea.constant("C", values), X=(40, 6))
-    two = ea.parse("O[i,n] = X[i,n] + Sum[k:40](X[k,n]*D[i,k])", D=ea.constant("D", values), X=(40, 6))
-    assert ea.prove(one, two).verdict == "proved"
-    values[3, 4] += 1
-    changed = ea.parse("O[i,n] = X[i,n] + Sum[k:40](X[k,n]*D[i,k])", D=ea.constant("D", values), X=(40, 6))
-    assert ea.prove(one, changed).verdict == "different"
-
-
-@given(st.integers(1, 3).flatmap(lambda rank: st.lists(st.tuples(*[st.integers(-2, 2)] * rank), min_size=1, max_size=12, unique=True)))
-def test_conditions_of_point_sets(points):
-    forms = [Index(name) for name in "abc"[: len(points[0])]]
-    found = list(conjunctions_of(np.array(points), [f.as_affine() for f in forms]))
-    for point in np.ndindex(*[7] * len(forms)):
-        shifted = tuple(k - 3 for k in point)
-        holding = [part for part in found if all(c.holds(dict(zip(forms, shifted))) for c in part)]
-        assert len(holding) == (shifted in points)
-
-
-def test_fractions_are_exact_in_the_reference():
-    made = winograd(CONV, tiles=(4, 6))
-    rng = np.random.default_rng(1)
-    arrays = {name: rng.integers(-9, 10, t.shape) * Fraction(1, 7) for name, t in CONV.inputs.items()}
-    assert (ea.evaluate(made, **arrays) == ea.evaluate(CONV, **arrays)).all()
-
-
-def split(start, index):
-    """The index as its half and its remainder modulo 2."""
-    found = moves(start, [ALL["variable substitution"]])
-    return apply(start, next(m for m in found if {f"{index}//2", f"{index}%2"} <= set(m.args["forward"].values())), ALL)
-
-
-def test_strides_and_dilations_after_their_residues_are_apart():
-    """5 taps of stride 2 are 3 taps of stride 1 for each residue, the last one padded; a dilation, one line for each residue."""
-    strided = program("O[h,f] += A.pad(2,0)[2*h+r-2,c]*K[r,f,c]", A=(21, 3), K=(5, 2, 3))
-    halves = split(strided, "r")
-    whole = apply(halves, next(m for m in moves(halves, [ALL["boundary relaxing"]]) if "reduction" in m.args), ALL)
-    found = list(moves(whole, [RULE]))
-    assert [m.args["tap"] for m in found] == ["r1"] * 3
-    assert all(ea.prove(strided, apply(whole, move, ALL)).verdict == "proved" for move in found)
-
-    dilated = program("O[h,f] += A.pad(2,0)[h+2*r-2,c]*K[r,f,c]", A=(22, 3), K=(3, 2, 3))
-    assert not list(moves(dilated, [RULE]))
-    halves = split(dilated, "h")
-    found = list(moves(halves, [RULE], ("O", 0)))
-    assert found and all(ea.prove(dilated, apply(halves, move, ALL)).verdict == "proved" for move in found)
