@@ -258,8 +258,7 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
         return candidates
     arrays = sample_inputs(start, seed)
     expected = backend.reference(start, arrays)
-    weights = {name: array for name, array in arrays.items() if is_weight(start.inputs[name])}
-    given = {name: array for name, array in arrays.items() if name not in weights}
+    weights, given = by_role(start, arrays)
     kept, ready = [], []
     for candidate in candidates:
         if candidate.cost <= LONGEST:
@@ -299,6 +298,12 @@ def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, 
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
     return {name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype)) for name, tensor in program.inputs.items()}
+
+
+def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of a program's weights, and those of its other inputs."""
+    weights = {name: array for name, array in arrays.items() if is_weight(program.inputs[name])}
+    return weights, {name: array for name, array in arrays.items() if name not in weights}
 
 
 def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:

@@ -160,8 +160,7 @@ class Derivation(_derivation.Derivation):
             for k, c in enumerate(self.candidates[:most])
         }
         arrays = _derivation.sample_inputs(self.expression)
-        weights = {name: array for name, array in arrays.items() if self.expression.inputs[name].role == "weight"}
-        given = {name: array for name, array in arrays.items() if name not in weights}
+        weights, given = _derivation.by_role(self.expression, arrays)
         runs = [run.bind(**weights) for run, _ in ways.values()]
         expected = _Machine(target).reference(self.expression, arrays)
         errors = [_derivation.relative_error(expected, run(**given), self.expression) for run in runs]

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import click
@@ -264,7 +266,7 @@ def test_record_and_report_of_an_optimization() -> None:
     assert record["programs"][0]["verdict"] == "proved" and record["programs"][0]["layers"]
 
 
-def test_optimize_an_onnx_file(tmp_path: Path) -> None:
+def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnx = pytest.importorskip("onnx")
     h = onnx.helper
     inputs = [h.make_tensor_value_info("x", 1, ["N", 32])]
@@ -280,7 +282,12 @@ def test_optimize_an_onnx_file(tmp_path: Path) -> None:
     folder = tmp_path / "optimized"
     assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
     assert ea.Optimized.load(folder)(np.ones((32, 32))).shape == (32, 32)
-    assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
+    monkeypatch.setattr(ea, "optimize", None)  # which takes minutes, and is not begun
+    assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "-o", str(folder))
+    made = SimpleNamespace(report="the report", save=Mock(side_effect=ea.RecordError("cannot be saved")))
+    monkeypatch.setattr(ea, "optimize", lambda *_, **__: made)
+    result = einalg("optimize", path, "--shape", "x=32,32", "-o", str(tmp_path / "other"))
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "the report\n", "error: cannot be saved\n")
 
 
 def test_wrapped_lines_keep_every_word() -> None:

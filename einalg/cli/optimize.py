@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,19 +21,19 @@ Array = np.ndarray[Any, Any]
 
 
 def run(
-    path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, output: str | None, as_json: bool
+    path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, output: Path | None, as_json: bool
 ) -> bool:
-    """Optimize, save where that is asked for, and print the report; False where that was interrupted."""
+    """Optimize, print the report, and save where that is asked for; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
         made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number} of {of}"))
-    if output is not None:
-        made.save(output)
     if as_json:
         print_json(record(made))
     else:
         say(str(made.report))
+    if output is not None:  # last: what cannot be saved is reported all the same
+        made.save(output)
     return not interrupts
 
 
