@@ -166,12 +166,14 @@ def compile_program(
     compiler: Compiler | str | None = FIND,
     schedule: Schedule = DEFAULT,
     timeout: float = TIMEOUT,
+    accuracy: float | None = None,
 ) -> Compiled:
     """A flat program (no nested scopes) and one kernel a statement, in order, as something that runs.
 
     Operators that no library here has are generated like eOperators, which is also what happens without `kernels`. `compiler=None`
     runs the program through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds, for the
-    compiler. Raises `CodegenError`. For `target="cuda"` all operators are generated; a device is needed only to run them.
+    compiler. Raises `CodegenError`. For `target="cuda"` all operators are generated; a device is needed only to run them. Values there
+    may differ by `accuracy`, relative to the largest element.
 
     >>> import einalg as ea
     >>> run = compile_program(ea.parse("O[i] += A[i,j]", A=(2, 3)))
@@ -182,8 +184,9 @@ def compile_program(
     kernels = checked(program, kernels)
     if target == "cuda":
         from codegen.cuda.compiled import compile_cuda
+        from codegen.cuda.schedule import allowing
 
-        return compile_cuda(program, kernels)
+        return compile_cuda(program, kernels, allowing(accuracy))
     if target != "cpu":
         raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu' or target='cuda'")
     if compiler == FIND:

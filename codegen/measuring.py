@@ -15,6 +15,7 @@ from codegen.compiled import compile_program
 from codegen.compiler import cpu, find_compiler
 from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import find_driver
+from codegen.cuda.schedule import allowing
 from codegen.libraries import versions
 from codegen.machine import cores
 from einalg.access import Tensor
@@ -33,21 +34,27 @@ PRODUCT = "O[i,j] += A[i,k]*B[k,j]"  # what a device has for a library
 SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
 
 
-def identity(target: str) -> str:
-    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, libraries and einalg."""
+def identity(target: str, accuracy: float | None = None) -> str:
+    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, libraries and einalg.
+
+    The `accuracy` that is asked for counts by what it allows a device.
+    """
     from einalg import __version__
 
     if target == "cuda":
         device = find_driver()
-        return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__))
+        allowed = ("tf32",) if allowing(accuracy).tf32 else ()
+        return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed))
     compiler = find_compiler()
     tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
     return "\n".join((target, cpu(), str(cores()), threads, tools, np.__version__, *versions(), __version__))
 
 
-def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
+def kernel_seconds(kernel: Kernel, target: str = "cpu", accuracy: float | None = None) -> float:
     """The median time of one statement, compiled by itself and run on random inputs, weights given ahead; `CodegenError` where it does not compile.
+
+    Its values may differ by `accuracy`, as those of `codegen.compiled.compile_program`.
 
     >>> import einalg as ea
     >>> 0 < kernel_seconds(Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))) < 1
@@ -55,7 +62,7 @@ def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
     """
     assert kernel.scope is not None
     read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
-    run = compile_program(Program([(kernel.output, substitute_tensors(kernel.scope, read))]), [kernel], target)
+    run = compile_program(Program([(kernel.output, substitute_tensors(kernel.scope, read))]), [kernel], target, accuracy=accuracy)
     arrays = sample(run.program.inputs)
     weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]
     run = run.bind(**{name: arrays.pop(name) for name in weights})
@@ -64,27 +71,30 @@ def kernel_seconds(kernel: Kernel, target: str = "cpu") -> float:
     return sum(run.time(repeats, **arrays).values()) if repeats > 1 else first
 
 
-def rates(target: str = "cpu") -> dict[str, float]:
+def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float]:
     """Operations per second of the library and of generated code, bytes per second of memory, and seconds of an empty call.
 
     The best of some rounds, until one more improves nothing: a busy moment of the machine is not what it can do.
     """
-    best = _round(target)
+    best = _round(target, accuracy)
     for _ in range(MOST_ROUNDS - 1):
-        before, again = best, _round(target)
+        before, again = best, _round(target, accuracy)
         best = {name: (min if name == "call" else max)(before[name], again[name]) for name in before}
         if all(abs(best[name] / before[name] - 1) < SAME for name in best):
             break
     return best
 
 
-def _round(target: str) -> dict[str, float]:
-    library = 2 * SIZE**3 / (_matmul_seconds() if target == "cpu" else _least_of(parse(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE)), target))
-    stencil = parse(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,))
-    generated = 2 * TAPS * SHORT / _least_of(stencil, target)
-    bandwidth = 8 * STREAM / _least_of(parse("O[i] = A[i]+1", A=(STREAM,)), target)
-    call = _least_of(parse("O[i] = A[i]+1", A=(1,)), target)
-    return {"library": library, "generated": generated, "bandwidth": bandwidth, "call": call}
+def _round(target: str, accuracy: float | None) -> dict[str, float]:
+    def least(text: str, **shapes: tuple[int, ...]) -> float:
+        return _least_of(parse(text, **shapes), target, accuracy)
+
+    return {
+        "library": 2 * SIZE**3 / (_matmul_seconds() if target == "cpu" else least(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))),
+        "generated": 2 * TAPS * SHORT / least(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,)),
+        "bandwidth": 8 * STREAM / least("O[i] = A[i]+1", A=(STREAM,)),
+        "call": least("O[i] = A[i]+1", A=(1,)),
+    }
 
 
 def _matmul_seconds() -> float:
@@ -93,8 +103,8 @@ def _matmul_seconds() -> float:
     return _least(lambda: np.matmul(left, right, out=out))
 
 
-def _least_of(scope: Scope, target: str) -> float:
-    run = compile_program(scope, None, target)
+def _least_of(scope: Scope, target: str, accuracy: float | None) -> float:
+    run = compile_program(scope, None, target, accuracy=accuracy)
     arrays = sample(run.program.tensors)
     return min(sum(run.time(1, **arrays).values()) for _ in _for_a_while())
 

@@ -48,27 +48,27 @@ class _Machine:
         self.target, self.accuracy = target, accuracy
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
-        from codegen.targets import compile_within
+        from codegen.compiled import compile_program
 
-        return compile_within(program, kernels, _target(target or self.target), self.accuracy)
+        return compile_program(program, kernels, _target(target or self.target), accuracy=self.accuracy)
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """The median time of one kernel by itself."""
         from codegen.measuring import kernel_seconds
 
-        return kernel_seconds(kernel, self.target)
+        return kernel_seconds(kernel, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
         """What the roofline model needs to know of this machine."""
         from codegen.measuring import rates
 
-        return rates(self.target)
+        return rates(self.target, self.accuracy)
 
     def identity(self) -> str:
         """What measurements depend on besides the kernel."""
         from codegen.measuring import identity
 
-        return identity(self.target)
+        return identity(self.target, self.accuracy)
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""

@@ -11,9 +11,12 @@ import pytest
 import einalg as ea
 from codegen.compiled import checked, compile_program
 from codegen.cuda.compiled import CudaCompiled, compile_cuda
+from codegen.cuda.compiler import Nvcc
 from codegen.cuda.driver import DeviceArray
 from codegen.cuda.pycuda import PyCuda
+from codegen.measuring import identity, kernel_seconds
 from einalg.errors import CodegenError, DeviceError, ShapeError
+from einalg.kernel import Kernel
 from einalg.program import Program, as_program
 from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
@@ -140,6 +143,21 @@ def test_tensor_cores_multiply_f32_where_the_accuracy_allows_it() -> None:
         assert ("precision::tf32" in d.best.source("cuda")) == reduced
 
 
+def test_kernels_are_timed_as_the_accuracy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By themselves too tensor cores multiply f32 where they do in the program; what was measured without them is not taken for it."""
+    device, texts = FakeDevice(), list[str]()
+    monkeypatch.setattr(device, "elapsed", lambda run: (run(), 1.0)[1])
+    monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.measuring.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.measuring.require_nvcc", lambda: Nvcc("nvcc", "release 1"))
+    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", lambda text, sm: (texts.append(text), assemble(text, sm))[1])
+    scope = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(48, 48), B=(48, 48))
+    for accuracy, reduced in ((None, False), (1e-4, False), (1e-2, True)):
+        kernel_seconds(Kernel("eop", {}, ("A", "B"), "O", scope=scope), "cuda", accuracy)
+        assert ("precision::tf32" in texts[-1]) == reduced
+        assert (identity("cuda", accuracy) != identity("cuda")) == reduced
+
+
 def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise DeviceError("there is none")
@@ -155,8 +173,8 @@ def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("codegen.cuda.driver.find_driver", lambda: device)
     monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: device)
     monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measuring.rates", lambda target: rates)
-    monkeypatch.setattr("codegen.measuring.identity", lambda target: f"{target}, a fake device")
+    monkeypatch.setattr("codegen.measuring.rates", lambda target, accuracy: rates)
+    monkeypatch.setattr("codegen.measuring.identity", lambda target, accuracy: f"{target}, a fake device")
     d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
     assert d.best.measured and device.count("launch") > 0
     assert d.best.compile().target == "cuda" and d.best.compile("cpu").target == "cpu"
