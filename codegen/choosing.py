@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from statistics import median, quantiles
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ MOST_MEASUREMENTS = 4  # by as many processes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
 GENERATED = "generated"
+Found = TypeVar("Found")
 _taken: dict[str, str] = {}  # this process's choices: it measures nothing twice
 
 
@@ -102,10 +103,15 @@ def fastest(calls: Mapping[str, Callable[[], Run]], kernel: Kernel, scope: Scope
     """
     threads = (os.environ.get(name, "") for name in THREADS)
     key = hashed(*keys, kernel.op, *calls, " ".join(sorted(ahead)), *versions(), np.__version__, *threads)
+    return remembered(key, calls, lambda: measure(calls, scope, kernel.output, ahead))
+
+
+def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -> str:
+    """The best of some ways: as it was measured before, or measured now where nothing is known, or what is known leaves doubt."""
     if key not in _taken:
         known = choice_of(CHOICES.read(key))
-        if known is None or set(known.ways) - set(calls) or not known.is_settled():
-            measured = measure(calls, scope, kernel.output, ahead)
+        if known is None or set(known.ways) - set(ways) or not known.is_settled():
+            measured = measure()
             known = known.merged(measured) if known and set(known.ways) == set(measured.ways) else measured
             CHOICES.replace(key, known.text())
         _taken[key] = known.best
@@ -138,21 +144,34 @@ def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, a
     """All ways on the same random inputs, in turns."""
     buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
-    runs, expected = dict[str, Run](), None
-    for name, make in calls.items():
+
+    def attempt(make: Callable[[], Run]) -> tuple[Run, Array]:
+        run = prepared(make(), {k: array for k, array in buffers.items() if k in ahead})
+        return run, _result(run, buffers, output)
+
+    runs = agreeing({name: lambda make=make: attempt(make) for name, make in calls.items()}, scope)
+    return Choice({name: figures(times) for name, times in timed(runs, buffers).items()})
+
+
+def agreeing(attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: Scope) -> dict[str, Found]:
+    """What attempts to compute a scope give, of those whose values, which they give too, are those of the first one.
+
+    One that raises or has other values is left out, with a warning; what the first one raises is raised.
+    """
+    given, expected = dict[str, Found](), None
+    for name, attempt in attempts.items():
         try:
-            run = prepared(make(), {k: array for k, array in buffers.items() if k in ahead})
-            found = _result(run, buffers, output)
+            found, values = attempt()
         except Exception as error:  # whatever a library raises, there is another way
             if expected is None:
                 raise
             LOG.warning("einalg: %s cannot run %s and is left out: %s", name, scope, error)
             continue
-        if expected is None or _same(found, expected, scope.dtype):
-            runs[name], expected = run, found if expected is None else expected
+        if expected is None or _same(values, expected, scope.dtype):
+            given[name], expected = found, values if expected is None else expected
         else:
             LOG.warning("einalg: %s has other values for %s and is left out", name, scope)
-    return Choice({name: _figures(times) for name, times in timed(runs, buffers).items()})
+    return given
 
 
 def timed(runs: Mapping[str, Run], buffers: Buffers, seconds: float = SECONDS) -> dict[str, list[float]]:
@@ -171,7 +190,7 @@ def timed(runs: Mapping[str, Run], buffers: Buffers, seconds: float = SECONDS) -
     return {name: times[1:] for name, times in spent.items()}
 
 
-def _figures(times: list[float]) -> Figures:
+def figures(times: list[float]) -> Figures:
     middle = max(median(times), 1e-9)
     low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else (0.0, 0.0, 0.0)
     return Figures(middle, (high - low) / middle)

@@ -205,7 +205,8 @@ class _Device:
         calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
         calls = {GENERATED: lambda: self.launch(name, memory), **calls}
         source = cuda_source([function for function, _, _ in self.kernels[name]], self.parts.schedule.grid)
-        return fastest(self.driver, calls, lambda: self.array(self.program, name, memory[name]).get(), scope, source, *versions())
+        keys = (source, str(self.parts.schedule.tf32), *versions())
+        return fastest(self.driver, calls, lambda: self.array(self.program, name, memory[name]).get(), scope, *keys)
 
     def allocate_parts(self, name: str, memory: dict[str, Any]) -> None:
         """Memory for what the kernels of a statement hand each other."""

@@ -281,7 +281,7 @@ def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Fail
 
     monkeypatch.setitem(libraries.LIBRARIES, "lucky", libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}))
     monkeypatch.setenv("EINALG_LIBRARIES", "lucky")
-    monkeypatch.setattr("codegen.choosing._figures", _preferring)
+    monkeypatch.setattr("codegen.choosing.figures", _preferring)
     return compile_program(PRODUCT, [matched(PRODUCT)]), way
 
 
