@@ -26,24 +26,22 @@ import numpy as np
 
 import bench
 import einalg as ea
+from bench.case_rows import bytes_moved, columns, measured, operations
 from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from codegen.arguments import sample
 from codegen.c_file import c_source
-from codegen.choosing import points
 from codegen.compiled import compile_program
 from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
-from derive.cost import traffic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.errors import EinalgError
 from einalg.execute import execute
 from einalg.program import Program, as_program, in_double
-from einalg.traverse import reductions
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
@@ -181,10 +179,8 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     own = {name: times[name] for name in OURS if name in times}
     others = {name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG}  # not of NaN either
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
-    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
-    work = sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))  # of conditions nothing is known
+    work, moved = operations(program), bytes_moved(program)
     highest = 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads
-    moved = sum(traffic(scope) for _, scope in program.statements)
     shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}
     shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / (2 * COPIED / times["copy"])}
     shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
@@ -200,21 +196,7 @@ def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iter
     compiler = find_compiler()
     assert compiler is not None, "this benchmark needs a C compiler"
     limits = {"peak": peak(compiler), "copy": copy()}
-    for make in CASES:
-        case = make()
-        if only.lower() not in case.name.lower():
-            continue
-        try:
-            found = measure(case, threads, limits, search, without)
-        except Exception as error:  # one case less, not the whole table
-            print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
-            continue
-        print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
-        yield found
-
-
-def _shown(found: bench.Row) -> bench.Row:
-    return {name: value for name, value in found.items() if name != "more"}
+    return measured(CASES, only, lambda case: measure(case, threads, limits, search, without))
 
 
 def in_own_process(threads: int, only: str, search: float, without: Sequence[str]) -> list[bench.Row]:
@@ -247,7 +229,7 @@ def main() -> None:
         return
     absent = missing()
     found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive, without)]
-    print("\n" + bench.table(_shown(row) for row in found))
+    print("\n" + bench.table(columns(row) for row in found))
     print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
     path = chosen.json or (None if chosen.only or without else RESULTS)
     if path:

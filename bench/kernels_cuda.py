@@ -25,22 +25,20 @@ import numpy as np
 
 import bench
 import einalg as ea
+from bench.case_rows import bytes_moved, columns, measured, operations
 from bench.kernel_cases import CASES, Arrays, Case
 from bench.rivals import channels_last, compiled, eager, module_of
-from codegen.choosing import points
 from codegen.compiled import compile_program
 from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all, find_nvcc
 from codegen.cuda.driver import Driver, find_driver
 from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.printer import cuda_source, launch
-from derive.cost import traffic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg import ops
 from einalg.errors import DeviceError
 from einalg.program import Program, as_program, in_double
 from einalg.scope import Scope
-from einalg.traverse import reductions
 
 LOG = logging.getLogger("einalg")
 RESULTS = Path(__file__).parent / "results" / "kernels_cuda.json"
@@ -223,30 +221,10 @@ def row(case: Case, program: Program, seconds: dict[str, float], errors: dict[st
     ours = seconds["generated"]
     others = {name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG}
     best = min(others, key=lambda name: others[name], default="")
-    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
-    work = sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))
-    moved = sum(traffic(scope) for _, scope in program.statements)
+    work, moved = operations(program), bytes_moved(program)
     shown = {"case": case.name, "us": ours * 1e6, "GFLOP/s": work / ours / 1e9, "GB/s": moved / ours / 1e9, "best": best}
     shown |= {"best us": others[best] * 1e6 if best else "", "ratio": others[best] / ours if best else "", "error": errors["generated"]}
     return {**shown, "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors}}
-
-
-def device_rows(cases: Sequence[Callable[[], Case]], only: str) -> Iterator[bench.Row]:
-    for make in cases:
-        case = make()
-        if only.lower() not in case.name.lower():
-            continue
-        try:
-            found = device_row(case)
-        except Exception as error:  # one case less, not the whole table
-            print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
-            continue
-        print(bench.table([_shown(found)]).splitlines()[1], file=sys.stderr, flush=True)
-        yield found
-
-
-def _shown(found: bench.Row) -> bench.Row:
-    return {name: value for name, value in found.items() if name != "more"}
 
 
 def on_device(only: str = "", json_path: Path | None = None, cases: Sequence[Callable[[], Case]] = DEVICE_CASES) -> None:
@@ -259,8 +237,8 @@ def on_device(only: str = "", json_path: Path | None = None, cases: Sequence[Cal
     device, beside = find_driver(), has_torch()
     if not beside:
         print("torch has no CUDA here, so that there is nothing to compare with: pip install torch, as built for CUDA")
-    found = list(device_rows(cases, only))
-    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(_shown, found))}")
+    found = list(measured(cases, only, device_row))
+    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, found))}")
     path = json_path or (None if only else RESULTS)
     if path:
         path.write_text(json.dumps({**told(device), "compared with torch": beside, "kernels": found}, indent=2) + "\n")

@@ -1,0 +1,44 @@
+"""The rows of tables that measure the cases of `bench.kernel_cases`, on any target."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import bench
+from bench.kernel_cases import Case
+from codegen.choosing import points
+from derive.cost import traffic
+from einalg.program import Program
+from einalg.traverse import reductions
+
+
+def measured(cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]) -> Iterator[bench.Row]:
+    """The rows of the cases that have a word in their name, each printed when it is there; what fails is told and left out."""
+    for make in cases:
+        case = make()
+        if only.lower() not in case.name.lower():
+            continue
+        try:
+            found = measure(case)
+        except Exception as error:  # one case less, not the whole table
+            print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
+            continue
+        print(bench.table([columns(found)]).splitlines()[1], file=sys.stderr, flush=True)
+        yield found
+
+
+def columns(row: bench.Row) -> bench.Row:
+    """The columns of a row that a table shows: all but `more`."""
+    return {name: value for name, value in row.items() if name != "more"}
+
+
+def operations(program: Program) -> int:
+    """Additions and multiplications of the sums of a program, but for those under conditions, of which nothing is known."""
+    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
+    return sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))
+
+
+def bytes_moved(program: Program) -> int:
+    """Bytes that the statements of a program must read and write at least."""
+    return sum(traffic(scope) for _, scope in program.statements)
