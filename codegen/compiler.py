@@ -91,11 +91,9 @@ class Compiler:
 
     def _run(self, source: str, timeout: float) -> bytes:
         try:
-            return _run((*self.command, *self.flags), source, timeout)
+            return built((*self.command, *self.flags), source, timeout)[0]
         except subprocess.TimeoutExpired:
-            raise CodegenError(
-                f"{self.command[0]} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
-            ) from None
+            raise too_slow(self.command[0], timeout) from None
         except OSError as error:
             raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  set CC to a C compiler") from None
 
@@ -134,7 +132,7 @@ def _tried(command: tuple[str, ...]) -> Compiler:
     wanted = tuple(flag for flag in WANTED if platform.machine().lower() in ("x86_64", "amd64") or not flag.startswith("-mprefer"))
     best = (*wanted, *VECTOR_MATH[0])
     if not _accepts(command, (*NEEDED, *best)):
-        _run((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
+        built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
         best = ()
         for choices in [*((flag, INSTEAD.get(flag)) for flag in wanted), VECTOR_MATH]:
             flags = ((choice,) if isinstance(choice, str) else choice for choice in choices if choice)
@@ -144,24 +142,33 @@ def _tried(command: tuple[str, ...]) -> Compiler:
 
 def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
     try:
-        _run((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT)
+        built((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT)
     except CodegenError:
         return False
     return True
 
 
-def _run(command: Sequence[str], source: str, timeout: float) -> bytes:
-    """Compile a source in a folder of its own, and give the shared object."""
+def built(
+    command: Sequence[str], source: str, timeout: float, suffixes: tuple[str, str] = (".c", ".so"), what: str = "the generated code"
+) -> tuple[bytes, str]:
+    """The file that a compiler makes of a source, and what it says; `CodegenError` with its message where it refuses `what`.
+
+    Both files are in a folder of their own. Raises `subprocess.TimeoutExpired` and `OSError` where the command does not finish or run.
+    """
     with tempfile.TemporaryDirectory(prefix="einalg-") as folder:
-        text, out = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
+        text, out = (Path(folder) / f"kernels{suffix}" for suffix in suffixes)
         text.write_text(source)
         libraries = [flag for flag in command if flag.startswith("-l")]
         flags = [flag for flag in command if not flag.startswith("-l")]
         status, said = finished([*flags, str(text), "-o", str(out), *libraries], timeout)
         if status or not out.exists():
             message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
-            raise CodegenError(f"{command[0]} refused the generated code:\n{message}")
-        return out.read_bytes()
+            raise CodegenError(f"{command[0]} refused {what}:\n{message}")
+        return out.read_bytes(), said
+
+
+def too_slow(compiler: str, timeout: float) -> CodegenError:
+    return CodegenError(f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time")
 
 
 def finished(command: Sequence[str], timeout: float) -> tuple[int, str]:

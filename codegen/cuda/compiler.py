@@ -6,15 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from codegen.compiler import PROBE_TIMEOUT, TIMEOUT, finished
+from codegen.compiler import PROBE_TIMEOUT, TIMEOUT, built, too_slow
 from einalg.cache import Shelf, hashed
-from einalg.errors import CodegenError, DeviceError
+from einalg.errors import DeviceError
 
 CUBINS = Shelf("cubins", ".cubin", "compiled CUDA kernels")
 REPORTS = Shelf("cubins", ".txt", "reports on compiled CUDA kernels")
@@ -63,21 +62,13 @@ class Nvcc:
         return Cubin(image, sm, usages(report.decode()))
 
     def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:
-        with tempfile.TemporaryDirectory(prefix="einalg-") as folder:
-            text, out = Path(folder) / "kernels.cu", Path(folder) / "kernels.cubin"
-            text.write_text(source)
-            try:
-                status, said = finished([self.program, *FLAGS, f"-arch=sm_{sm}", str(text), "-o", str(out)], timeout)
-            except subprocess.TimeoutExpired:
-                raise CodegenError(
-                    f"nvcc did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
-                ) from None
-            except OSError as error:
-                raise DeviceError(f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit") from None
-            if status or not out.exists():
-                message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
-                raise CodegenError(f"nvcc refused the generated code for sm_{sm}:\n{message}")
-            return out.read_bytes(), said
+        command = (self.program, *FLAGS, f"-arch=sm_{sm}")
+        try:
+            return built(command, source, timeout, (".cu", ".cubin"), f"the generated code for sm_{sm}")
+        except subprocess.TimeoutExpired:
+            raise too_slow(self.program, timeout) from None
+        except OSError as error:
+            raise DeviceError(f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit") from None
 
 
 def usages(report: str) -> dict[str, Usage]:
