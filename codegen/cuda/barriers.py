@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from codegen.cuda.schedule import WARP
 from codegen.ir import For, Function, If, Put, Ref, Statement, StoreMatrix, Sync, walk
 from einalg.affine import Affine, Index, Modulo
 from einalg.errors import CodegenError
 
-WARP = 32
 THREADED = ("thread", "warp")  # loops whose steps threads take
 
 

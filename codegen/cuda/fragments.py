@@ -58,6 +58,6 @@ class Fragments:
         target, line = self.printer.ref(fragment), self.printer.line
         line(f"{SPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});")
         if self.is_reduced(fragment.buf):
-            element = f"{target}.x[{self.printer.names('index', 'element')}]"
             name = self.printer.names("index", "element")
+            element = f"{target}.x[{name}]"
             line(f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {SPACE}::__float_to_tf32({element});")

@@ -88,8 +88,10 @@ class _Lowering:
         return choose_parts(self.source, self.rows) if self.rows else 1
 
     def reduce(self) -> Reduce:
-        assert self.found or self.rows
-        return self.found.reduce if self.found else self.rows.reduces[0] if self.rows else None  # pyright: ignore[reportReturnType]
+        if self.found:
+            return self.found.reduce
+        assert self.rows
+        return self.rows.reduces[0]
 
     def whole(self) -> Function:
         if not prod(self.source.output.shape):

@@ -13,9 +13,9 @@ from codegen.c_file import entry_name
 from codegen.c_helpers import C_TYPES, RESERVED
 from codegen.c_names import Names
 from codegen.c_printer import Printer
-from codegen.cuda.barriers import THREADED, WARP, nest_extents, nest_threads, with_barriers
+from codegen.cuda.barriers import THREADED, nest_extents, nest_threads, with_barriers
 from codegen.cuda.fragments import ALIGNED_MATRIX, FRAGMENT_STATEMENTS, Fragments, uses_tensor_cores
-from codegen.cuda.schedule import MAX_GRID
+from codegen.cuda.schedule import MAX_GRID, SHARED, THREADS, WARP
 from codegen.cuda.together import is_fragment
 from codegen.cuda.vectors import Row, copied_row, element_size, vector_rows
 from codegen.ir import Alloc, Buf, Combine, For, Function, Put, Ref, Statement, Sync, walk
@@ -38,9 +38,7 @@ round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
 MOST_UNROLLED = 64  # steps
 FULL_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
 MOST_PRIVATE = 320  # bytes of a thread that fit into 128 registers beside what it computes with
-MAX_THREADS = 1024
 ALIGNED_ROW = 16  # bytes
-MAX_SHARED = 48 << 10  # bytes of a block without asking for more
 Grid = tuple[int, int, int]
 
 
@@ -82,10 +80,10 @@ def launch(function: Function, position: int = 0, max_grid: Grid = MAX_GRID) -> 
     nests = [nest_threads(nest) for nest in _nests(function.body)]
     shared = sum(-(-_bytes(n.buf) // ALIGNED_ROW) * ALIGNED_ROW for n in walk(function) if isinstance(n, Alloc) and n.buf.space == "shared")
     found = Launch(entry_name(position), (x, y, z), max(nests, default=1), shared)
-    if found.threads > MAX_THREADS:
-        raise CodegenError(f"{function.name} has {found.threads} threads in a block, and a GPU has at most {MAX_THREADS}")
-    if shared > MAX_SHARED:
-        raise CodegenError(f"{function.name} shares {shared} bytes in a block, and {MAX_SHARED} are allowed")
+    if found.threads > THREADS:
+        raise CodegenError(f"{function.name} has {found.threads} threads in a block, and a GPU has at most {THREADS}")
+    if shared > SHARED:
+        raise CodegenError(f"{function.name} shares {shared} bytes in a block, and {SHARED} are allowed")
     return found
 
 
@@ -251,11 +249,7 @@ class CudaPrinter(Printer):
         if unrolled:
             self.line("#pragma unroll")
         name, low, high = self.names("index", loop.index.name), self.bound(loop.low), self.bound(loop.high)
-        self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
-        self.depth += 1
-        self.within(loop, loop.body)
-        self.depth -= 1
-        self.line("}")
+        self.braces(lambda: self.within(loop, loop.body), f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) ")
 
     def blocks(self, loop: For) -> None:
         if loop.index.name not in self.axes:
@@ -267,11 +261,8 @@ class CudaPrinter(Printer):
             self.line(f"const {self.index} {name} = {start};")
         if not repeated:
             return self.within(loop, loop.body)
-        self.line(f"for ({self.index} {name} = {start}; {name} < {self.bound(loop.high)}; {name} += gridDim.{axis}) {{")
-        self.depth += 1
-        self.within(loop, loop.body)
-        self.depth -= 1
-        self.line("}")
+        head = f"for ({self.index} {name} = {start}; {name} < {self.bound(loop.high)}; {name} += gridDim.{axis}) "
+        self.braces(lambda: self.within(loop, loop.body), head)
 
     def threads(self, loop: For) -> None:
         """A nest of thread loops: the position of a thread, or its warp, among those of the block gives all its indices."""
@@ -311,8 +302,8 @@ class CudaPrinter(Printer):
             if row.written:
                 self.line(f"*({row.word} *)&{super().ref(row.first)} = *({row.word} *){name};")
 
-    def braces(self, inside: Callable[[], None]) -> None:
-        self.line("{")
+    def braces(self, inside: Callable[[], None], head: str = "") -> None:
+        self.line(f"{head}{{")
         self.depth += 1
         inside()
         self.depth -= 1

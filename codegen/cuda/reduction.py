@@ -21,7 +21,6 @@ from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Reduce
 
 MOST_SHARED = 8  # reductions of one kernel
-WARP = 32
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@ from codegen.cuda.vectors import element_size
 from codegen.schedule import Schedule
 
 REGISTERS = 255  # of a thread
-SHARED = 48 << 10  # bytes of a block
+SHARED = 48 << 10  # bytes of a block without asking for more
 THREADS = 1024  # of a block
+WARP = 32  # threads
+MATRIX = 16  # rows and columns of a matrix that tensor cores sum
+SPARE = 4  # elements between its rows in shared memory
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
@@ -58,7 +61,7 @@ class TensorTile:
 
     @property
     def threads(self) -> int:
-        return 32 * self.warps_down * self.warps_across
+        return WARP * self.warps_down * self.warps_across
 
     @property
     def sums(self) -> int:
@@ -69,7 +72,7 @@ class TensorTile:
         """Bytes of the two staged parts, twice, and of the results of each warp."""
         size = element_size(dtype)
         longest = max((self.rows + self.columns) * (self.depth * size + 16), ((self.rows + self.columns) * size + 2 * 16) * self.depth)
-        return 2 * longest + self.threads // 32 * 16 * 20 * 4
+        return 2 * longest + self.threads // WARP * MATRIX * (MATRIX + SPARE) * 4
 
     def registers(self, dtype: str) -> int:
         """An estimate: the sums, the fragments that are multiplied, what is fetched, and index arithmetic."""
@@ -77,7 +80,7 @@ class TensorTile:
         return self.sums + self.rows // (2 * self.warps_down) + self.columns // (2 * self.warps_across) + fetched + 40
 
     def is_legal(self, dtype: str) -> bool:
-        whole = self.rows % (16 * self.warps_down) == 0 and self.columns % (16 * self.warps_across) == 0 and self.depth % 16 == 0
+        whole = self.rows % (MATRIX * self.warps_down) == 0 and self.columns % (MATRIX * self.warps_across) == 0 and self.depth % MATRIX == 0
         return whole and self.threads <= THREADS and self.shared(dtype) <= SHARED and self.registers(dtype) <= REGISTERS
 
 

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from codegen.cuda.contraction import Contraction
 from codegen.cuda.fragments import SIZES
 from codegen.cuda.points import CudaSource, counted
-from codegen.cuda.schedule import TensorTile
+from codegen.cuda.schedule import SPARE, WARP, TensorTile
 from codegen.cuda.tiles import Tiled
 from codegen.ir import Alloc, Buf, Fill, Function, LoadMatrix, Multiply, Number, Ref, Statement, StoreMatrix
 from einalg.affine import Affine, affine
-
-LANES = 32
-SPARE = 4  # elements between the rows of a result
 
 
 def tensor_tiles(source: CudaSource, found: Contraction, tile: TensorTile, dtype: str, partial: Buf | None = None) -> Function:
@@ -31,7 +28,7 @@ class _TensorCores(Tiled):
         self.high, self.wide = tile.rows // (m * tile.warps_down), tile.columns // (n * tile.warps_across)
         fresh = source.fresh
         self.down, self.across = fresh("warp_down", tile.warps_down), fresh("warp_across", tile.warps_across)
-        self.lane, self.element = fresh("lane", LANES), fresh("element", m * n // LANES)
+        self.lane, self.element = fresh("lane", WARP), fresh("element", m * n // WARP)
         self.row, self.column, self.inner = fresh("mm", self.high), fresh("nn", self.wide), fresh("kk", tile.depth // k)
         sums, product, one, two = self.names[2:]
         self.sums = Buf(sums, (self.high, self.wide, m, n), total, "accumulator")
@@ -85,11 +82,11 @@ class _TensorCores(Tiled):
         """Each fragment passes through shared memory, from where the threads of a warp take the elements."""
         own = (affine(self.down), affine(self.across))
         store = self.warps([StoreMatrix(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)])
-        place = affine(self.element) * LANES + affine(self.lane)
+        place = affine(self.element) * WARP + affine(self.lane)
         row, column = place.quotient(self.size[1]), place.remainder(self.size[1])
         statements = self.at_point(Ref(self.product, (*own, row, column))).statements
         each = self.output(self.first_row + row, self.first_column + column, statements)
-        threads = counted(self.lane, LANES, [counted(self.element, self.size[0] * self.size[1] // LANES, each, "unroll")], "thread")
+        threads = counted(self.lane, WARP, [counted(self.element, self.size[0] * self.size[1] // WARP, each, "unroll")], "thread")
         threads = counted(self.across, self.tile.warps_across, [threads], "thread")
         threads = counted(self.down, self.tile.warps_down, [threads], "thread")
         return [self.over_rows([self.over_columns([store, threads])])]

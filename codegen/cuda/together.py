@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from codegen.ir import Apply, Buf, Combine, Fill, For, Function, If, LoadMatrix, Multiply, Put, Ref, Statement, StoreMatrix, walk
+from codegen.ir import Apply, Buf, Combine, Fill, For, If, LoadMatrix, Multiply, Put, Ref, Statement, StoreMatrix, walk
 from codegen.scalar import cast, computed
 from einalg.affine import Affine, Index, affine
 from einalg.traverse import fresh_index
@@ -97,8 +97,3 @@ def _loop(index: Index, extent: int, body: Sequence[Statement]) -> For:
 def is_fragment(buf: Buf) -> bool:
     """Whether a buffer is in the registers of a warp, for its tensor cores."""
     return buf.space in FRAGMENTS
-
-
-def layouts(function: Function) -> dict[str, bool]:
-    """The fragments that are read from memory, and whether they are read column after column."""
-    return {node.fragment.buf.name: node.turned for node in walk(function) if isinstance(node, LoadMatrix)}

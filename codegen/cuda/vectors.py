@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from codegen.cuda.memory import device_dtype
 from codegen.ir import Alloc, For, Holds, If, Put, Ref, walk
 from einalg.affine import Affine, Index, affine
 
 WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
 MEMORY = ("global", "shared")
-SIZES = {"bool": 1, "bf16": 2}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def element_size(dtype: str) -> int:
     >>> element_size("bf16"), element_size("f64")
     (2, 8)
     """
-    return SIZES.get(dtype) or int(dtype[1:]) // 8
+    return device_dtype(dtype).itemsize
 
 
 def vector_rows(loop: For) -> list[Row]:
