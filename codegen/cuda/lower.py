@@ -72,7 +72,7 @@ class _Lowering:
             return
         if found := contraction(self.source):
             self.dtype = exact_type(self.source, found)
-            tiles = choose_tile(found, self.dtype, schedule, schedule.tensor_tiles) if self.dtype else None
+            tiles = choose_tile(found, self.dtype, schedule, [tile.of(self.dtype) for tile in schedule.tensor_tiles]) if self.dtype else None
             if tiles is None:
                 tiles = choose_tile(found, self.source.accumulated(found.reduce), schedule, schedule.tiles)
             if tiles:

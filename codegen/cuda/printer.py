@@ -37,7 +37,7 @@ round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
 )
 MOST_UNROLLED = 64  # steps
 FULL_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
-MOST_PRIVATE = 320  # bytes of a thread that fit into 128 registers beside what it computes with
+MOST_PRIVATE = 256  # bytes of a thread: half of 128 registers, beside what it computes with
 ALIGNED_ROW = 16  # bytes
 Grid = tuple[int, int, int]
 
@@ -89,7 +89,7 @@ def launch(function: Function, position: int = 0, max_grid: Grid = MAX_GRID) -> 
 
 def resident(function: Function, how: Launch) -> int:
     """The blocks that should fit into a multiprocessor at once: what bounds the registers of a thread, 128 but for large private arrays."""
-    private = [n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"]
+    private = {n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"}
     held = sum(_bytes(buf) // WARP if is_fragment(buf) else prod(buf.shape) * max(4, element_size(buf.dtype)) for buf in private)
     return max(1, FULL_THREADS // how.threads) if held <= MOST_PRIVATE else 1
 

@@ -51,13 +51,24 @@ class Tile:
 
 @dataclass(frozen=True)
 class TensorTile:
-    """The part of a product that a block computes with tensor cores: `warps_down` × `warps_across` warps share it."""
+    """The part of a product that a block computes with tensor cores: `warps_down` × `warps_across` warps share it.
+
+    The tiles to choose from are for elements of two bytes; `of` makes them into those for others.
+    """
 
     rows: int
     columns: int
     depth: int
     warps_down: int
     warps_across: int
+
+    def of(self, dtype: str) -> TensorTile:
+        """The tile for elements of a type: as many bytes deep, so that fetching takes as many registers.
+
+        >>> TensorTile(128, 64, 32, 4, 2).of("f32").depth
+        16
+        """
+        return replace(self, depth=max(MATRIX, self.depth * 2 // element_size(dtype)))
 
     @property
     def threads(self) -> int:
@@ -109,8 +120,8 @@ class CudaSchedule(Schedule):
     `long`: points of a reduction that several threads share, where there are fewer outputs than `busy`; `short`: those of one that a
     row of outputs shares. `lanes`: threads that share a reduction, a few or many; `shuffled`: those that hand each other values
     directly. `contraction`: products from which on tiles are staged. `tiles`: what to choose from, large ones first.
-    `tensor_tiles`: the same for tensor cores. `tf32`: whether these may multiply f32 with 10 bits of each factor. `blocks`: of tiles that
-    fill a device. `steps`: least number that each of several blocks takes which share a long sum; `parts`: most such blocks.
+    `tensor_tiles`: the same for tensor cores and elements of two bytes. `tf32`: whether these may multiply f32 with 10 bits of each
+    factor. `blocks`: of tiles that fill a device. `steps`: least number that each of several blocks takes which share a long sum; `parts`: most such blocks.
     `grid`: most blocks along each axis, which go on with the next work; as many as fit a device at once make a persistent grid.
     """
 

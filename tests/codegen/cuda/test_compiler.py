@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from codegen.cuda import compiler as cuda_compiler
 from codegen.cuda.compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
 from codegen.cuda.lower import lower_cuda
 from codegen.cuda.printer import ALIGNED_ROW, cuda_source, launch
+from codegen.cuda.vectors import element_size
+from codegen.ir import Alloc, Function, walk
 from einalg.dtypes import NUMPY
 from einalg.errors import CodegenError, DeviceError
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, functions
@@ -31,6 +34,7 @@ LARGE = {
     "row sums": lambda: ea.parse("O[i] += A[i,j]", A=(100, 100000)),
     "wide": lambda: ea.parse("O[i] = A[i,7]", A=(1 << 18, 1 << 14)),
 }
+RESERVED = 1024  # bytes of shared memory in each block, on newer devices
 MOST_REGISTERS = 128  # of the kernels above: at least 512 threads on a multiprocessor
 
 
@@ -45,7 +49,14 @@ def test_kernels_compile_for_every_architecture() -> None:
             for position, kernel in enumerate(kernels):
                 usage = cubin.usage[f"kernel_{position}"]
                 assert usage.spilled == 0, f"{usage} of {kernel.comment}"
-                assert abs(usage.shared - launch(kernel, position).shared) in (*range(ALIGNED_ROW), 1024), f"{usage} of {kernel.comment}"
+                assert usage.shared in shared_bytes(kernel), f"{usage} of {kernel.comment}"
+
+
+def shared_bytes(kernel: Function) -> list[int]:
+    """The bytes of shared memory that nvcc may state: the last array, of its choice, is not padded, and a device may take some for itself."""
+    shared = launch(kernel).shared
+    sizes = [prod(n.buf.shape) * element_size(n.buf.dtype) for n in walk(kernel) if isinstance(n, Alloc) and n.buf.space == "shared"]
+    return [shared - -size % ALIGNED_ROW + reserved for size in sizes or [0] for reserved in (0, RESERVED)]
 
 
 @needs_nvcc

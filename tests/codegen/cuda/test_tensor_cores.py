@@ -111,12 +111,12 @@ def test_long_sums_are_shared_by_blocks() -> None:
 @pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
 def test_registers(dtype: str, record_property: Any) -> None:
-    """Large products: nothing is spilled on any architecture, and two blocks of aligned halves fit into a multiprocessor."""
+    """Large products: nothing is spilled on any architecture, and two blocks fit a multiprocessor but for rows of halves that are not aligned."""
     schedule = replace(CUDA_DEFAULT, tf32=True)
     kernels = [lower_cuda("O", product(*size, dtype), schedule=schedule) for size in ((1024, 1024, 1024), (1000, 1003, 1001))]
     assert all(any(isinstance(node, Multiply) for node in walk(kernel)) for kernel in kernels)
     for cubin in compile_all(cuda_source(kernels), ARCHITECTURES):
         for name, usage in cubin.usage.items():
             record_property(f"{name} sm_{cubin.sm}", str(usage))
-            most = 128 if name == "kernel_0" and dtype != "f32" else 255
+            most = 255 if name == "kernel_1" and dtype != "f32" else 128
             assert usage.spilled == 0 and usage.registers <= most, f"{name} on sm_{cubin.sm}: {usage}"
