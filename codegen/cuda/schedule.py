@@ -121,7 +121,8 @@ class CudaSchedule(Schedule):
     row of outputs shares. `lanes`: threads that share a reduction, a few or many; `shuffled`: those that hand each other values
     directly. `contraction`: products from which on tiles are staged. `tiles`: what to choose from, large ones first.
     `tensor_tiles`: the same for tensor cores and elements of two bytes. `tf32`: whether these may multiply f32 with 10 bits of each
-    factor. `blocks`: of tiles that fill a device. `steps`: least number that each of several blocks takes which share a long sum; `parts`: most such blocks.
+    factor. `blocks`: of tiles that fill a device. `steps`: least number that each of several blocks takes which share a long sum;
+    `parts`: most such blocks.
     `grid`: most blocks along each axis, which go on with the next work; as many as fit a device at once make a persistent grid.
     """
 
