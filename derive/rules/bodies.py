@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 import islpy as isl
 import sympy
 
 from einalg.access import Access, Padded, unpadded
-from einalg.affine import Index, IndexArithmetic
+from einalg.affine import Affine, Index, IndexArithmetic
 from einalg.errors import RuleError
 from einalg.facts import with_padding
 from einalg.polyhedra import Space, bounded
@@ -19,6 +19,7 @@ from einalg.scope import Iterator as Range
 from einalg.traverse import accesses, rebuild, reductions
 
 MOST_REMEMBERED = 20_000
+MOST_SETS = 8192  # of isl, that are kept: the states of a search ask the same of them many times
 
 
 def reduction_at(scope: Scope, position: Any) -> Reduce:
@@ -103,8 +104,13 @@ class Read(NamedTuple):
 
     def image(self) -> isl.Set:
         """The elements that are read, in the coordinates of what is read."""
-        space, points = self.points()
-        return space.map(self.access.subscripts).intersect_domain(points).range()
+        return _image(self.access.subscripts, self.iterators, self.where)
+
+
+@lru_cache(maxsize=MOST_SETS)
+def _image(subscripts: tuple[Affine, ...], iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> isl.Set:
+    space = Space([it.index for it in iterators])
+    return space.map(subscripts).intersect_domain(space.set(iterators, where)).range()
 
 
 def reads(scope: Scope) -> Iterator[Read]:
@@ -145,13 +151,15 @@ def covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
     return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
 
 
-def bounding_box(points: isl.Set) -> list[tuple[int, int]] | None:
+@lru_cache(maxsize=MOST_SETS)
+def bounding_box(points: isl.Set) -> tuple[tuple[int, int], ...] | None:
     """Half-open bounds of every dimension; None where the set is empty."""
     if points.is_empty():
         return None
-    return [(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(points.dim(isl.dim_type.set))]
+    return tuple((points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(points.dim(isl.dim_type.set)))
 
 
+@lru_cache(maxsize=MOST_SETS, typed=True)
 def may_differ_from(value: Any, body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> isl.Set:
     """A set that holds every point of a domain at which `body` may be something else than `value` (0, or a reduction's identity)."""
     space = Space([it.index for it in iterators])
