@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import sympy
@@ -118,7 +118,7 @@ class Profile:
         return Read(access, tuple(axes))
 
 
-_PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity, which is known at once
+_PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity: comparing expressions costs more than looking at one again
 _MOST_PROFILES = 4096
 
 
@@ -128,13 +128,8 @@ def profile_of(scope: Scope) -> Profile:
     if found is None:
         if len(_PROFILES) >= _MOST_PROFILES:
             _PROFILES.clear()
-        found = _PROFILES[id(scope)] = (scope, _profile(scope))
+        found = _PROFILES[id(scope)] = (scope, Profile(scope))
     return found[1]
-
-
-@lru_cache(maxsize=_MOST_PROFILES)
-def _profile(scope: Scope) -> Profile:
-    return Profile(scope)
 
 
 def skeleton(body: Any, names: Mapping[Access, str] | None = None) -> Any:
