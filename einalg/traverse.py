@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cmp_to_key
 from typing import Any
 
 import sympy
@@ -16,20 +17,46 @@ from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
 
 Leaf = Callable[[Any], Any]
+_ORDER = cmp_to_key(sympy.Basic.compare)
 
 
 def rebuild(body: Any, leaf: Leaf) -> Any:
     """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions: `leaf` decides that)."""
+    return _rebuilt(body, leaf)[0]
+
+
+def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
+    """The new body, and whether it is built as the old one was: of the same operations on leaves of the same kinds."""
     if isinstance(body, (Access, IndexArithmetic, Reduce)):
-        return leaf(body)
+        new = leaf(body)
+        return new, new is body or (type(new) is type(body) and not isinstance(body, IndexArithmetic))
     if not body.args:
-        return body
-    changed = tuple(rebuild(a, leaf) for a in body.args)
+        return body, True
+    parts = [_rebuilt(a, leaf) for a in body.args]
+    changed = tuple(part for part, _ in parts)
     if all(a is b for a, b in zip(changed, body.args)):
-        return body
-    # SymPy asks much of the terms of a sum that is raised to a power, to no avail: as many terms as before are no other kind of sum.
-    same = body.is_Pow and changed[1] is body.args[1] and changed[0].is_Add and len(changed[0].args) == len(body.args[0].args)
-    return sympy.Pow(*changed, evaluate=False) if same else body.func(*changed)
+        return body, True
+    if all(alike for _, alike in parts) and (same := _built_alike(body, changed)) is not None:
+        return same, True
+    # As many terms as before are no other kind of sum, of which SymPy would ask much where it is raised to a power.
+    power = body.is_Pow and changed[1] is body.args[1] and changed[0].is_Add and len(changed[0].args) == len(body.args[0].args)
+    return body.func(*changed, **({"evaluate": False} if power else {})), False
+
+
+def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
+    """What SymPy makes of operands like those before, where it would do no more than bring them into its order; else None.
+
+    To find that out it asks much of the operands of products, powers and functions, which takes milliseconds each.
+    """
+    if body.is_Pow or isinstance(body, (sympy.exp, sympy.log)):
+        return body.func(*changed, evaluate=False)
+    if isinstance(body, sympy.Function) and len(changed) == 1:  # odd and even ones choose the sign of their operand
+        return None if changed[0].could_extract_minus_sign() else body.func(*changed, evaluate=False)
+    if body.is_Add or body.is_Mul:
+        numbers, others = [a for a in changed if a.is_Number], [a for a in changed if not a.is_Number]
+        if len({a.as_coeff_Mul()[1] if body.is_Add else a.as_base_exp()[0] for a in others}) == len(others):  # nothing to join
+            return body.func(*numbers, *sorted(others, key=_ORDER), evaluate=False)
+    return None
 
 
 def as_number(form: Affine) -> Any:

@@ -28,7 +28,7 @@ def test_two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     quick = ["--small", "--seconds", "2", "--without", "torch.compile", "--batch", "2", "--threads", "1"]
     run(monkeypatch, "--only", "mmoe", "longformer_d4", *quick, "--json", str(path))
     told = json.loads(path.read_text())
-    assert told["machine"]["processor"] and told["machine"]["torch"] == torch.__version__ and told["left out"] == ["torch.compile"]
+    assert told["machine"]["processor"] and torch.__version__.startswith(told["machine"]["torch"]) and told["left out"] == ["torch.compile"]
     rows = told["models"]
     assert [(row["model"], row["batch"], row["threads"]) for row in rows] == [("mmoe", 2, 1), ("longformer_d4", 2, 1)]
     printed = capsys.readouterr().out
