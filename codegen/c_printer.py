@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -159,26 +160,33 @@ class Printer:
 
     def loop(self, loop: For, inside: bool = False) -> None:
         if loop.kind == "lanes":
-            return self.vectors.loop(loop)
+            with self.known(loop):
+                return self.vectors.loop(loop)
         if loop.kind == "unroll" and (nest := unrolled(loop)):
             for body in steps(*nest):
                 self.statements(body)
             return
         if not inside and (pragma := self.pragma(loop)):
             self.line(pragma)
-        before = self.ranges.get(loop.index)
         low, high = self.bound(loop.low), self.bound(loop.high)
-        self.ranges[loop.index] = loop.range
         name = self.names("index", loop.index.name)
         self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
-        self.depth += 1
-        nested = _shared(loop)
-        if nested is not None:
-            self.loop(nested, inside=True)
-        else:
-            self.statements(loop.body)
-        self.depth -= 1
+        with self.known(loop):
+            nested = _shared(loop)
+            if nested is not None:
+                self.depth += 1
+                self.loop(nested, inside=True)
+                self.depth -= 1
+            else:
+                self.body(loop.body)
         self.line("}")
+
+    @contextmanager
+    def known(self, loop: For) -> Iterator[None]:
+        """While a loop's body is printed, the range of its index is known."""
+        before = self.ranges.get(loop.index)
+        self.ranges[loop.index] = loop.range
+        yield
         if before is not None:
             self.ranges[loop.index] = before
 

@@ -221,14 +221,11 @@ class CudaPrinter(Printer):
         """A loop of one step, without braces."""
         if uses(loop.body, loop.index):
             self.line(f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};")
-        self.within(loop, loop.body)
+        self.within(loop)
 
-    def within(self, loop: For, body: Sequence[Statement]) -> None:
-        before = self.ranges.get(loop.index)
-        self.ranges[loop.index] = loop.range
-        self.statements(body)
-        if before is not None:
-            self.ranges[loop.index] = before
+    def within(self, loop: For) -> None:
+        with self.known(loop):
+            self.statements(loop.body)
 
     def loop(self, loop: For, inside: bool = False) -> None:
         if loop.kind == "block":
@@ -249,7 +246,7 @@ class CudaPrinter(Printer):
         if unrolled:
             self.line("#pragma unroll")
         name, low, high = self.names("index", loop.index.name), self.bound(loop.low), self.bound(loop.high)
-        self.braces(lambda: self.within(loop, loop.body), f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) ")
+        self.braces(lambda: self.within(loop), f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) ")
 
     def blocks(self, loop: For) -> None:
         if loop.index.name not in self.axes:
@@ -260,9 +257,9 @@ class CudaPrinter(Printer):
         if not repeated and uses(loop.body, loop.index):
             self.line(f"const {self.index} {name} = {start};")
         if not repeated:
-            return self.within(loop, loop.body)
+            return self.within(loop)
         head = f"for ({self.index} {name} = {start}; {name} < {self.bound(loop.high)}; {name} += gridDim.{axis}) "
-        self.braces(lambda: self.within(loop, loop.body), head)
+        self.braces(lambda: self.within(loop), head)
 
     def threads(self, loop: For) -> None:
         """A nest of thread loops: the position of a thread, or its warp, among those of the block gives all its indices."""

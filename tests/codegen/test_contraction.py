@@ -132,6 +132,15 @@ def test_convolutions(cases: list[Case]) -> None:
     check(cases)
 
 
+def test_lanes_across_small_axes() -> None:
+    """A vector that runs along several axes, of the output or of an operand, whose elements are therefore apart."""
+    u, v = ea.indices("u v")
+    a, w = ea.tensor("A", (5, 6, 2, 2)), ea.tensor("B", (6, 3, 4, 4))
+    body = a[m, k, p, q] * w[k, n, u, v]
+    orders = ([u, v, m, n, p, q], [m, p, u, n, q, v], [n, q, u, m, v, p])
+    check([Case(ea.L[tuple(order)](ea.Sum[k](body)), choice) for order in orders for choice in (-1, *range(12))])
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "i64"])
 def test_types(dtype: str) -> None:
     """Half precision is summed in single precision, small integers in larger ones; results are rounded or wrap once, at the end."""
