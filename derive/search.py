@@ -198,16 +198,18 @@ class _Search:
         and of that every part of a body by itself."""
         self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
         known = {**ALL, **self.expand.rules}
-        program, steps = tidied(self.start, known)
-        self.seen.add(key(program))
-        queue = [_State(0.0, 0, program, tuple(steps), 0)]
-        merged, merging = flattened(self.start, known)
+        most = RECOMPUTED * arithmetic(self.start)
+        tidy, tidying = tidied(self.start, known)
+        merged, merging = flattened(self.start, known, lambda program: arithmetic(program) <= most)
         apart, parting = parted(merged, known)
-        for program, steps in ((merged, merging), (apart, [*merging, *parting])):
-            if key(program) not in self.seen and arithmetic(program) <= RECOMPUTED * arithmetic(self.start):
+        queue = list[_State]()
+        for program, steps in ((tidy, tidying), (merged, merging), (apart, [*merging, *parting])):
+            if key(program) not in self.seen:
                 self.seen.add(key(program))
                 self.keep(program, tuple(steps), self.distance(program), 0)
-                queue.append(_State(LEVEL, len(self.explored) - 1, program, tuple(steps), 0))
+            elif queue:
+                continue
+            queue.append(_State(LEVEL if queue else 0.0, len(self.explored) - 1, program, tuple(steps), 0))
         return queue
 
     def distance(self, program: Program) -> float:

@@ -6,7 +6,7 @@ through padding shrinks to what matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
 from math import prod
 from typing import Any
@@ -44,15 +44,21 @@ def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
     return program, done
 
 
-def flattened(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
-    """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many."""
+def flattened(program: Program, rules: Mapping[str, Rule], allowed: Callable[[Program], bool] = lambda _: True) -> tuple[Program, list[Move]]:
+    """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many.
+
+    A merging that gives what is not `allowed` is left out.
+    """
     program, done = tidied(program, rules)
     while len(done) < MOST:
         for move in _mergings(program):
             try:
-                program, tidying = tidied(apply(program, move, rules), rules)
+                merged, tidying = tidied(apply(program, move, rules), rules)
             except EinalgError:
                 continue
+            if not allowed(merged):
+                continue
+            program = merged
             done += [move, *tidying]
             break
         else:
@@ -159,15 +165,15 @@ def _proposals(program: Program) -> Iterator[Move]:
 
 
 def _of_statements(program: Program) -> Iterator[Move]:
-    """A sum that one other statement reads, or a copy of another statement, is an inner scope of its readers."""
+    """A sum, or a copy of a scope, that one other statement reads, and a copy of another statement, is an inner scope of its readers."""
     readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
         for tensor in scope.tensors:
             readers.setdefault(tensor, []).append(name)
     for name, scope in program.statements:
         copied = isinstance(scope.body, Access) and any(t in program.names for t in scope.tensors)
-        summed = any(True for _ in reductions(scope.body)) and len(readers.get(name, ())) == 1
-        if name not in program.outputs and (copied or summed):
+        alone = len(readers.get(name, ())) == 1 and (is_copy(scope) or any(True for _ in reductions(scope.body)))
+        if name not in program.outputs and (copied or alone):
             yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers.get(name, ()))
 
 
