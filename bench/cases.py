@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, gcd
 from typing import Any
 
 import einalg as ea
@@ -112,6 +112,14 @@ def dilated(n: int, c: int, space: int, f: int, dilation: int, layout: str = "fi
         "Winograd of the classes": factorised(2),
     }
     return convolution(n, c, space, f, 3, forms, layout, padding=dilation, dilation=dilation)
+
+
+def strided_and_dilated(n: int, c: int, space: int, f: int, stride: int, dilation: int, layout: str = "first") -> Example:
+    """A convolution with stride and dilation: a product, or a convolution without dilation of the classes of its points in the batch."""
+    together = gcd(stride, dilation)
+    classes = dense("conv2d", strided=together < stride, n=n * (dilation // together) ** 2)
+    forms = {"matmul": with_eops("matmul"), "space to batch": classes}
+    return convolution(n, c, space, f, 3, forms, layout, padding=dilation, stride=stride, dilation=dilation)
 
 
 def grouped(n: int, c: int, space: int, f: int, groups: int) -> Example:
@@ -283,6 +291,8 @@ CASES: dict[str, Case] = {
         _case("Conv3x3 stride 3 NHWC", strided, (1, 31, 29, 37, 3, 3, "last"), (1, 2, 7, 3, 3, 3, "last")),
         _case("Conv3x3 dilation 2", dilated, (1, 512, 14, 512, 2), (1, 2, 4, 2, 2), 30),
         _case("Conv3x3 dilation 3 NHWC", dilated, (1, 64, 27, 64, 3, "last"), (1, 2, 6, 2, 3, "last"), 30),
+        _case("Conv3x3 stride 2 dilation 3", strided_and_dilated, (1, 64, 41, 64, 2, 3), (1, 2, 9, 2, 2, 3)),
+        _case("Conv3x3 stride 2 dilation 4 NHWC", strided_and_dilated, (1, 61, 44, 64, 2, 4, "last"), (1, 2, 10, 2, 2, 4, "last")),
         _case("Conv3x3 groups", grouped, (1, 128, 14, 128, 4), (1, 4, 3, 6, 2)),
         _case("depthwise Conv3x3", depthwise, (1, 128, 28), (1, 3, 4)),
         _case("Conv5x5 of one output channel", few_outputs, (16, 32, 224), (1, 2, 5)),

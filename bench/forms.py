@@ -70,11 +70,12 @@ def without(*names: str) -> Form:
     return lambda candidate: not any(k.op in names for k in running(candidate))
 
 
-def dense(op: str, count: int = 1, **sizes: int) -> Form:
-    """So many kernels of a windowed operator without stride and dilation, and nothing else but eOperators."""
+def dense(op: str, count: int = 1, strided: bool = False, **sizes: int) -> Form:
+    """So many kernels of a windowed operator without dilation and, unless `strided`, without stride, and nothing else but eOperators."""
+    absent = ("dilation",) if strided else ("dilation", "stride")
 
     def holds(candidate: Any) -> bool:
-        return with_eops(op, count, **sizes)(candidate) and not any(n.startswith(("stride", "dilation")) for k in running(candidate) for n in k.sizes)
+        return with_eops(op, count, **sizes)(candidate) and not any(n.startswith(absent) for k in running(candidate) for n in k.sizes)
 
     return holds
 

@@ -6,6 +6,7 @@ All of them are read off the expression: the extents of windows, the strides and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import gcd
 from typing import Any
 
 import sympy
@@ -132,17 +133,21 @@ def _window_splits(path: Path, scope: Scope) -> Iterator[Move]:
 
 
 def _output_splits(path: Path, scope: Scope) -> Iterator[Move]:
-    """Output indices by the dilation of the window beside them, so that every class of the dilation stands alone."""
+    """Output indices by the dilation of the window beside them, so that every class of the dilation stands alone.
+
+    With a stride that has a factor in common with the dilation, there are fewer classes.
+    """
     extents = {it.index: it.extent for it in scope.iterators}
     by: dict[Index, int] = {}
     for _, out, taps in _windows(scope):
         steps = taps or [(i, c) for i, c in out if abs(c) > 1]
-        unit = [i for i, c in out if abs(c) == 1]
         dilations = {abs(c) for _, c in steps}
-        if len(unit) == 1 and len(dilations) == 1:
+        if len(dilations) == 1:
             (dilation,) = dilations
-            if 1 < dilation < extents.get(unit[0], 0):
-                by[unit[0]] = dilation
+            beside = [(i, c) for i, c in out if c % dilation]
+            classes = dilation // gcd(dilation, beside[0][1]) if len(beside) == 1 else 1
+            if 1 < classes < extents.get(beside[0][0], 0):
+                by[beside[0][0]] = classes
     if by:
         yield split_move(path, scope.iterators, by, variable_substitution.TRAVERSAL, _names(scope))
 

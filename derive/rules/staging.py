@@ -170,7 +170,7 @@ def _indices_in_order(subscript: Affine) -> list[Index]:
 
 
 def _digits(read: Read) -> Iterator[tuple[list[Affine], list[Affine]]]:
-    """Subscripts cut by divisors of their coefficients: `d·component + rest` with the rest in `d` consecutive values."""
+    """Subscripts cut by divisors of their coefficients: `d·component + rest` with every value of the rest in a class of its own modulo `d`."""
     subscripts = read.access.subscripts
     choices = [[d for d in _divisors(s) if _cut(s, d, read) is not None] for s in subscripts]
     common = sorted({d for found in choices for d in found})
@@ -186,7 +186,7 @@ def _divisors(subscript: Affine) -> list[int]:
 
 
 def _cut(subscript: Affine, divisor: int, read: Read) -> list[tuple[Affine, int]] | None:
-    """Components with their coefficients; None where the rest has too wide a range."""
+    """Components with their coefficients; None where several values of the rest are one modulo the divisor, and so one element twice."""
     whole = Affine._make(tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0)
     rest = tuple((a, c) for a, c in subscript.terms if c % divisor)
     if not rest:
@@ -194,7 +194,7 @@ def _cut(subscript: Affine, divisor: int, read: Read) -> list[tuple[Affine, int]
     common = gcd(*(c for _, c in rest))
     component = Affine._make(tuple((a, c // common) for a, c in rest), 0)
     low, high = component.interval(read.ranges)
-    return [(whole, divisor), (component, common)] if common * (high - low) < divisor else None
+    return [(whole, divisor), (component, common)] if high - low < divisor // gcd(common, divisor) else None
 
 
 def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affine], list[Affine]]:
