@@ -230,6 +230,23 @@ def common_factor(m: int, k: int, n: int) -> Example:
     return Example(ea.parse(text, A=(m, k), B=(k, n), C=(k, n)), {"A·(B + C)": with_eops("matmul", b=1, k=k)})
 
 
+def distances(m: int, n: int, k: int) -> Example:
+    """Squared distances of two sets of points, by the product of their coordinates."""
+    return Example(ea.parse("O[i,j] += (A[i,k] - B[j,k])**2", A=(m, k), B=(n, k)), {"one matmul": operators(matmul=1)})
+
+
+def real_part(m: int, k: int, n: int) -> Example:
+    """The real part of a product of complex matrices."""
+    shapes = {"A": (m, k), "B": (m, k), "C": (k, n), "D": (k, n)}
+    return Example(ea.parse("O[i,j] += A[i,k]*C[k,j] - B[i,k]*D[k,j]", **shapes), {"two matmuls": operators(matmul=2)})
+
+
+def decomposition(a: int, b: int, c: int, rank: int) -> Example:
+    """A tensor from its canonical polyadic decomposition: three factors that share the summed index."""
+    shapes = {"X": (a, rank), "Y": (b, rank), "Z": (c, rank)}
+    return Example(ea.parse("O[i,j,k] += X[i,r]*Y[j,r]*Z[k,r]", **shapes), {"one matmul": operators(matmul=1)})
+
+
 # What stands around a product.
 
 
@@ -314,6 +331,9 @@ CASES: dict[str, Case] = {
         _case("(A·B)·v", product_order, (512, 1024, 2048, True), (3, 4, 5, True)),
         _case("A·B·v in one sum", product_order, (512, 1024, 2048, False), (3, 4, 5, False)),
         _case("A·B + A·C", common_factor, (512, 1024, 2048), (3, 4, 5)),
+        _case("squared distances", distances, (500, 301, 64), (5, 4, 3)),
+        _case("real part of a product", real_part, (256, 200, 128), (3, 4, 5)),
+        _case("canonical polyadic decomposition", decomposition, (64, 50, 31, 17), (3, 4, 5, 2)),
         _case("matmul 256", product, (256, 256, 256), (16, 16, 16, False)),
         _case("matmul of primes", product, (61, 67, 71), (3, 5, 7), strassen=False),
         _case("batch norm after Conv3x3", normalized, (1, 64, 28, 64), (1, 2, 4, 3), 10, ["folded weights"]),

@@ -1,4 +1,4 @@
-"""Distribution: factors move into a sum and out of it, sums over one domain are joined, products of sums are multiplied out."""
+"""Distribution: factors move into a sum and out of it, sums over one domain are joined or taken apart, products of sums are multiplied out."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from einalg.traverse import reductions, substitute
 from einalg.wellformed import check_scope
 
 MOST_NAMINGS = 24  # of the indices of one sum by those of another
+MOST_POWER = 3  # of a sum that is multiplied out
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors into and out of every sum, pairs of sums with a common factor, sums that stand as factors."""
+    """Factors into and out of every sum, pairs of sums with a common factor, sums of several terms, sums as factors and in powers."""
     nodes = [n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and finite(n.body)]
     positions = {id(n): k for k, n in reversed(list(enumerate(reductions(scope.body))))}
     products = list(_products(scope.body))
@@ -32,16 +33,18 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
             yield {"step": "into", "reduction": positions[id(node)]}
         if _may_leave(node):
             yield {"step": "out of", "reduction": positions[id(node)]}
+        if isinstance(node.body, sympy.Add):
+            yield {"step": "apart", "reduction": positions[id(node)]}
     for terms in _sums(scope.body):
         yield from _joints(terms, positions)
     for position, product in enumerate(products):
-        for k, factor in enumerate(product.args):
+        for k, factor in enumerate(dict.fromkeys(_factors(product))):
             if isinstance(factor, sympy.Add) and finite(product):
                 yield {"step": "expand", "product": position, "factor": k}
 
 
 def distribute(scope: Scope, step: str, **args: Any) -> Scope:
-    """One step: factors `into` a sum or `out of` it, `join` two sums, `expand` a product."""
+    """One step: factors `into` a sum or `out of` it, `join` two sums, take one `apart` term by term, `expand` a product or a power."""
     if step not in _STEPS:
         raise RuleError(f"distribution has no step {step!r}\n  use one of: {', '.join(_STEPS)}")
     return simplify_scope(_STEPS[step](scope, **args))
@@ -99,6 +102,17 @@ def _finite_sum(scope: Scope, reduction: int) -> Reduce:
 
 
 # --- two sums
+
+
+def _apart(scope: Scope, reduction: int) -> Scope:
+    node = _finite_sum(scope, reduction)
+    if not isinstance(node.body, sympy.Add):
+        raise RuleError(f"{node.body} is not a sum of terms")
+    return replace_reduction(scope, node, _term_by_term(node, node.body.args))
+
+
+def _term_by_term(node: Reduce, terms: Sequence[Any]) -> Any:
+    return sympy.Add(*(c * Reduce(node.op, node.iterators, node.where, term) for c, term in (t.as_coeff_Mul() for t in terms)))
 
 
 def _joints(terms: Any, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
@@ -168,30 +182,41 @@ def _expand(scope: Scope, product: int, factor: int) -> Scope:
     if not isinstance(product, int) or not 0 <= product < len(found):
         raise RuleError(f"there is no product number {product}: there are {len(found)}")
     old = found[product]
-    if not isinstance(factor, int) or not 0 <= factor < len(old.args) or not isinstance(old.args[factor], sympy.Add) or not finite(old):
+    factors = _factors(old)
+    if not isinstance(factor, int) or not 0 <= factor < len(factors) or not isinstance(factors[factor], sympy.Add) or not finite(old):
         raise RuleError(f"factor {factor} of {old} is not a sum of finite terms")
-    others = [a for k, a in enumerate(old.args) if k != factor]
-    terms = [sympy.Mul(*others, term) for term in old.args[factor].args]
+    if isinstance(old, sympy.Pow):
+        terms = sympy.Add.make_args(sympy.expand_multinomial(old, deep=False))  # where equal products of its terms are one
+    else:
+        others = sympy.Mul(*factors[:factor], *factors[factor + 1 :])
+        terms = [others * term for term in factors[factor].args]
     node = next((n for n in reductions(scope.body) if n.body is old and n.op == "Sum"), None)
     if node is None:
         return Scope(scope.iterators, scope.where, _replaced(scope.body, old, sympy.Add(*terms)))
-    sums = [c * Reduce(node.op, node.iterators, node.where, term) for c, term in (t.as_coeff_Mul() for t in terms)]
-    return replace_reduction(scope, node, sympy.Add(*sums))
+    return replace_reduction(scope, node, _term_by_term(node, terms))
 
 
 # --- places in a body
 
 
 def _products(body: Any) -> Iterator[Any]:
-    """Every product of a body, outer before inner."""
-    return _nodes(body, sympy.Mul)
+    """Every product of a body, outer before inner; a small power of a sum is one."""
+    return (node for node in _nodes(body, (sympy.Mul, sympy.Pow)) if isinstance(node, sympy.Mul) or len(_factors(node)) > 1)
+
+
+def _factors(product: Any) -> tuple[Any, ...]:
+    """The factors of a product, or of a small power of a sum."""
+    if isinstance(product, sympy.Mul):
+        return product.args
+    small = isinstance(product.base, sympy.Add) and product.exp.is_Integer and 1 < product.exp <= MOST_POWER
+    return (product.base,) * int(product.exp) if small else (product,)
 
 
 def _sums(body: Any) -> Iterator[Any]:
     return _nodes(body, sympy.Add)
 
 
-def _nodes(body: Any, kind: type) -> Iterator[Any]:
+def _nodes(body: Any, kind: type | tuple[type, ...]) -> Iterator[Any]:
     if isinstance(body, kind):
         yield body
     for child in _children(body):
@@ -215,12 +240,12 @@ def _replaced(body: Any, old: Any, new: Any) -> Any:
     return Reduce(body.op, body.iterators, body.where, changed[0]) if isinstance(body, Reduce) else body.func(*changed)
 
 
-_STEPS: dict[str, Callable[..., Scope]] = {"into": _into, "out of": _out_of, "join": _join, "expand": _expand}
+_STEPS: dict[str, Callable[..., Scope]] = {"into": _into, "out of": _out_of, "join": _join, "apart": _apart, "expand": _expand}
 
 RULE = Rule(
     name="distribution",
-    before="g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c)",
-    after="Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c",
+    before="g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c);  Σ[s] (a + b);  Σ[s] (a + b)²",
+    after="Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c;  Σ[s] a + Σ[s] b;  Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²",
     requires="s does not occur in g; all terms are finite",
     find=find,
     rewrite=distribute,

@@ -7,6 +7,7 @@ operator does not take.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from math import gcd, prod
 from typing import Any
 
@@ -25,6 +26,7 @@ from einalg.scope import Constraint, Reduce, Scope
 from einalg.scope import Iterator as Range
 from einalg.traverse import accesses, map_accesses, reductions
 
+MOST_FACTORS = 4  # of which pairs are taken
 MOST_CHOICES = 4  # divisors tried for one access
 MOST_REPEATS = 64  # of an element, on average, in a proposed copy
 
@@ -243,7 +245,8 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
 
 
 def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
+    """Factors or terms that read weights alone, those that compute something, and pairs of several factors, where fewer indices occur
+    than around them."""
     for position in (None, *range(len(list(reductions(scope.body))))):
         try:
             body, iterators = _place(scope, position)
@@ -255,6 +258,8 @@ def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
         known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
         groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
         groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
+        if what == "factors" and 2 < len(operands) <= MOST_FACTORS and all(isinstance(a, Access) for a in operands):
+            groups += [pair for pair in combinations(range(len(operands)), 2) if pair not in groups]  # a product of two of many
         for chosen in groups:
             order = _order([operands[k] for k in chosen])
             if len(order) < len(iterators):

@@ -34,6 +34,9 @@ CONV = program("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
         ("Sum[k](A[i,k]*B[i,j])", "out of", "B[i, j]*Sum[k:6](A[i, k])"),
         ("Sum[k](A[i,k])*B[i,j]", "into", "Sum[k:6](A[i, k]*B[i, j])"),
         ("(Sum[k](A[i,k]) - C[i,j])*B[i,j]", "expand", "B[i, j]*Sum[k:6](A[i, k]) - B[i, j]*C[i, j]"),
+        ("Sum[k](A[i,k]*B[k,j] - 2*C[i,k])", "apart", "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](C[i, k])"),
+        ("Sum[k]((A[i,k] - B[k,j])**2)", "expand", "Sum[k:6](A[i, k]**2) + Sum[k:6](B[k, j]**2) - 2*Sum[k:6](A[i, k]*B[k, j])"),
+        ("C[i,j]*(A[i,j] + 2)**2", "expand", "C[i, j]*(A[i, j]**2 + 4*A[i, j] + 4)"),
     ],
 )
 def test_distribution_by_example(text, step, after):
