@@ -85,7 +85,7 @@ def _partings(program: Program) -> Iterator[Move]:
             if node is not scope.body and node.iterators and not any(True for _ in reductions(node.body)):
                 yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
     for path, scope in places(program):
-        yield from (Move(staging.RULE.name, path, args) for args in staging.find(scope) if args.get("factors") and args["reduction"] is not None)
+        yield from (Move(staging.RULE.name, path, args) for args in staging.subterms(scope) if args.get("factors") and args["reduction"] is not None)
 
 
 def _mergings(program: Program) -> Iterator[Move]:

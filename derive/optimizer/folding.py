@@ -115,7 +115,7 @@ def _rewritten(program: Program, names: tuple[str, str], read: Access, split: tu
     body: Any = program[name].body
     scaled = Scope(program[name].iterators, program[name].where, Reduce(body.op, body.iterators, body.where, body.body * factor))
     roles = {n: Tensor(n, t.axes, t.dtype, "weight") for n, t in scaled.tensors.items() if n in _known(program) and t.role == "intermediate"}
-    for args in staging.find(substitute_tensors(scaled, roles)):
+    for args in staging.subterms(substitute_tensors(scaled, roles)):
         if args.get("factors") is not None and args["reduction"] == 0:
             scaled = staging.stage(substitute_tensors(scaled, roles), **args)
             break

@@ -37,7 +37,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     if all(it.extent > 0 for it in scope.iterators) and not isinstance(scope.body, Access):
         for position, places in enumerate(distinct_reads(scope)):
             yield from _copies(position, places[0])
-        yield from _subterms(scope)
+        yield from subterms(scope)
+        yield from _pairs(scope)
 
 
 def stage(
@@ -244,9 +245,8 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
     return node.body, (*around(scope, node)[0], *node.iterators)
 
 
-def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors or terms that read weights alone, those that compute something, and pairs of several factors, where fewer indices occur
-    than around them."""
+def subterms(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
     for position in (None, *range(len(list(reductions(scope.body))))):
         try:
             body, iterators = _place(scope, position)
@@ -258,12 +258,26 @@ def _subterms(scope: Scope) -> Iterator[dict[str, Any]]:
         known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
         groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
         groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
-        if what == "factors" and 2 < len(operands) <= MOST_FACTORS and all(isinstance(a, Access) for a in operands):
-            groups += [pair for pair in combinations(range(len(operands)), 2) if pair not in groups]  # a product of two of many
         for chosen in groups:
             order = _order([operands[k] for k in chosen])
             if len(order) < len(iterators):
                 yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
+
+
+def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Two of several summed factors, where fewer indices occur than around them."""
+    for position, node in enumerate(reductions(scope.body)):
+        factors = sympy.Mul.make_args(node.body)
+        if node.op != "Sum" or not 2 < len(factors) <= MOST_FACTORS or not all(isinstance(a, Access) for a in factors):
+            continue
+        try:
+            iterators = _place(scope, position)[1]
+        except RuleError:  # several places at once
+            continue
+        for pair in combinations(range(len(factors)), 2):
+            order = _order([factors[k] for k in pair])
+            if len(order) < len(iterators) and all(it.extent > 0 for it in iterators):
+                yield {"factors": list(pair), "reduction": position, "axes": [i.name for i in order]}
 
 
 def _computes(operand: Any) -> bool:
