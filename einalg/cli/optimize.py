@@ -74,12 +74,16 @@ def _read(path: str) -> Array:
 
 
 def _drawn(name: str, declared: Any, given: Shape | None, rng: np.random.Generator) -> Array:
-    from onnx.helper import tensor_dtype_to_np_dtype
-
     shape, named = given or (_stated(name, declared), None)
-    dtype = np.dtype(numpy_dtype(named) if named else tensor_dtype_to_np_dtype(declared.elem_type))
+    dtype = np.dtype(numpy_dtype(named)) if named else _dtype(declared)
     drawn = rng.standard_normal(shape) if dtype.kind == "f" else rng.integers(0, 2, shape)
     return np.asarray(drawn).astype(dtype)
+
+
+def _dtype(declared: Any) -> Any:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return tensor_dtype_to_np_dtype(declared.elem_type)
 
 
 def _stated(name: str, declared: Any) -> tuple[int, ...]:
