@@ -207,7 +207,7 @@ class _Search:
             if key(program) not in self.seen:
                 self.seen.add(key(program))
                 self.keep(program, tuple(steps), self.distance(program), 0)
-            elif queue:
+            elif queue:  # the first is searched from in any case
                 continue
             queue.append(_State(LEVEL if queue else 0.0, len(self.explored) - 1, program, tuple(steps), 0))
         return queue

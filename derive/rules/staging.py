@@ -6,7 +6,7 @@ operator does not take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from math import gcd, prod
 from typing import Any
@@ -245,39 +245,42 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
     return node.body, (*around(scope, node)[0], *node.iterators)
 
 
+@remembered
 def subterms(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
+    for position, body, iterators in _bodies(scope):
+        what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))
+        known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
+        groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
+        groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
+        yield from _with_fewer_indices(what, operands, groups, position, iterators)
+
+
+def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Two of several factors that a reduction reads, where fewer indices occur than around them."""
+    for position, body, iterators in _bodies(scope):
+        factors = sympy.Mul.make_args(body)
+        if position is not None and 2 < len(factors) <= MOST_FACTORS and all(isinstance(a, Access) for a in factors):
+            yield from _with_fewer_indices("factors", factors, combinations(range(len(factors)), 2), position, iterators)
+
+
+def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[Range, ...]]]:
+    """The body of the scope (None) and of each reduction (its position), with the iterators under which it stands, none of them empty."""
     for position in (None, *range(len(list(reductions(scope.body))))):
         try:
             body, iterators = _place(scope, position)
         except RuleError:  # several places at once
             continue
-        if any(it.extent <= 0 for it in iterators):
-            continue
-        what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))
-        known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
-        groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
-        groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
-        for chosen in groups:
-            order = _order([operands[k] for k in chosen])
-            if len(order) < len(iterators):
-                yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
+        if all(it.extent > 0 for it in iterators):
+            yield position, body, iterators
 
 
-def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Two of several summed factors, where fewer indices occur than around them."""
-    for position, node in enumerate(reductions(scope.body)):
-        factors = sympy.Mul.make_args(node.body)
-        if node.op != "Sum" or not 2 < len(factors) <= MOST_FACTORS or not all(isinstance(a, Access) for a in factors):
-            continue
-        try:
-            iterators = _place(scope, position)[1]
-        except RuleError:  # several places at once
-            continue
-        for pair in combinations(range(len(factors)), 2):
-            order = _order([factors[k] for k in pair])
-            if len(order) < len(iterators) and all(it.extent > 0 for it in iterators):
-                yield {"factors": list(pair), "reduction": position, "axes": [i.name for i in order]}
+def _with_fewer_indices(what: str, operands: Any, groups: Iterable[tuple[int, ...]], position: int | None, outside: Any) -> Iterator[dict[str, Any]]:
+    """The stagings of those groups of operands in which fewer indices occur than `outside` of them."""
+    for chosen in groups:
+        order = _order([operands[k] for k in chosen])
+        if len(order) < len(outside):
+            yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
 
 
 def _computes(operand: Any) -> bool:
