@@ -21,11 +21,20 @@ def options(question: str) -> argparse.ArgumentParser:
 
 
 def report(tables: Mapping[str, Iterable[Row]], json_path: Path | None = None) -> None:
-    """Print named tables, and write their rows with the machine and versions they were measured on."""
-    found = {name: list(rows) for name, rows in tables.items()}
+    """Print named tables; their rows, with the machine and versions they are measured on, are written each as soon as it is there."""
+    found: dict[str, list[Row]] = {name: [] for name in tables}
+    on = machine()
+
+    def keep() -> None:
+        if json_path:
+            json_path.write_text(json.dumps({"machine": on, **found}, indent=2) + "\n")
+
+    keep()  # a path that cannot be written is told before hours of measuring
+    for name, rows in tables.items():
+        for row in rows:
+            found[name].append(row)
+            keep()  # an interrupt keeps what was measured until then
     print("\n\n".join(f"{name}\n{table(rows)}" for name, rows in found.items()))
-    if json_path:
-        json_path.write_text(json.dumps({"machine": machine(), **found}, indent=2) + "\n")
 
 
 def table(rows: Iterable[Row]) -> str:

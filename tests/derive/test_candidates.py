@@ -59,11 +59,21 @@ def test_candidates_of_random_expressions_are_equal(expression, seed):
     assert_all_equal(expression, FEW, seed)
 
 
+def assert_all_equal_for_a_thousand(expressions, budget):
+    """Other examples at each call: ten calls are ten tests, which end one by one and run side by side."""
+
+    @settings(max_examples=1_000, derandomize=False, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(expressions, st.integers(0, 99))
+    def check(expression, seed):
+        assert_all_equal(expression, budget, seed)
+
+    check()
+
+
 @pytest.mark.nightly
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(ANY, st.integers(0, 99))
-def test_candidates_of_very_many_random_expressions_are_equal(expression, seed):
-    assert_all_equal(expression, FEW, seed)
+@pytest.mark.parametrize("part", range(10))
+def test_candidates_of_very_many_random_expressions_are_equal(part):
+    assert_all_equal_for_a_thousand(ANY, FEW)
 
 
 @st.composite
@@ -100,10 +110,9 @@ def test_candidates_of_random_operators_are_equal(expression, seed):
 
 
 @pytest.mark.nightly
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(operators(), st.integers(0, 99))
-def test_candidates_of_very_many_random_operators_are_equal(expression, seed):
-    assert_all_equal(expression, MANY, seed)
+@pytest.mark.parametrize("part", range(10))
+def test_candidates_of_very_many_random_operators_are_equal(part):
+    assert_all_equal_for_a_thousand(operators(), MANY)
 
 
 def test_what_reads_nothing_is_searched_too():
