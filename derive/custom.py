@@ -15,7 +15,7 @@ from einalg.wellformed import check
 
 
 def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
-    """Make a rule from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
+    """Make a rule (EinNet §4) from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
 
     `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
     `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`. `Session.apply` raises `RuleError`

@@ -29,7 +29,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A card that a person can read, and the two functions that find and perform its moves.
+    """A card that a person can read, and the two functions that find and perform its moves (EinNet §4).
 
     `find(scope)` yields the arguments of every move that holds at a scope; `rewrite(scope, **args)` returns the scope with
     the same box and the same values, or raises `RuleError` where the precondition fails. A rule that concerns several

@@ -25,7 +25,7 @@ from einalg.program import Program, as_program
 
 
 class Session:
-    """A derivation by hand; in Jupyter a widget that shows the moves and applies them by a click.
+    """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them by a click.
 
     >>> import einalg as ea
     >>> s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))

@@ -237,7 +237,7 @@ class _Content:
 
 
 class Scope(Node, Indexable, Basic):
-    """`L[x…](body)`: the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
+    """`L[x…](body)` (EinNet §4): the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
 
     The names of its indices are not semantic: scopes that differ in names only are equal. Points of the box outside
     `where` hold nothing and may be read through `.pad` only; as an output they are 0. Made by `ea.L` and `ea.parse`.

@@ -49,7 +49,7 @@ def _along(axis: Any, index: Index) -> str:
 
 
 def mapping_table(expr: Any) -> MappingTable:
-    """The iterator mapping table of an expression, as the operator matcher sees it: ranges from 0, no index of one point.
+    """The iterator mapping table (EinNet §5) of an expression, as the operator matcher sees it: ranges from 0, no index of one point.
 
     A program of several statements counts as one expression. Raises `NotationError` for anything but an expression, or where
     it has several outputs.

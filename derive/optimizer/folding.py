@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 
 from derive.optimizer.excerpts import excerpt
-from derive.optimizer.shaping import is_elementwise, readers
+from derive.optimizer.shaping import is_elementwise
 from derive.proof import prove
 from derive.rules import staging
 from derive.rules.spelling import lifted
@@ -33,23 +33,37 @@ class Linear:
     rest: Any
 
 
+class _Read:
+    """A program, with what depends on all its statements: who reads each one (`readers`), and the names of what is known ahead."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.readers: dict[str, list[str]] = {name: [] for name in program.names}
+        for reader, scope in program.statements:
+            for read in scope.tensors.keys() & self.readers.keys():
+                self.readers[read].append(reader)
+        given = {n for n, t in program.tensors.items() if is_weight(t) or isinstance(t, Constant)}
+        self.ahead = given | settled(program.statements)
+
+
 def folded(program: Program) -> Program:
     """The program with every such factor in the weights of its layer, as far as that is proven equal."""
+    read = _Read(program)
     for name in program.names:
-        program = _folded_at(program, name)
-    return program
+        if (changed := _folded_at(read, name)) is not read.program:
+            read = _Read(changed)
+    return read.program
 
 
-def _folded_at(program: Program, name: str) -> Program:
-    found = readers(program, name)
-    if name in program.outputs or len(found) != 1 or not _is_product_with_weights(program, name):
+def _folded_at(given: _Read, name: str) -> Program:
+    program, ahead = given.program, given.ahead
+    if name in program.outputs or len(given.readers[name]) != 1 or not _is_product_with_weights(program[name].body, ahead):
         return program
-    (reader,) = found
+    (reader,) = given.readers[name]
     after = program[reader]
     reads = [a for a in accesses(after.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name]
     if len(set(reads)) != 1 or not is_elementwise(after) or not _is_bare(reads[0]):
         return program
-    ahead = _known(program)
     split = _linear(after.body, reads[0], ahead)
     if split is None or (split[1].factor == 1):
         return program
@@ -58,20 +72,12 @@ def _folded_at(program: Program, name: str) -> Program:
     if not {i for i in linear.factor.free_symbols if isinstance(i, Index)} <= set(inward):
         return program
     try:
-        return _rewritten(program, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward))
+        return _rewritten(given, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward))
     except EinalgError:
         return program
 
 
-def _known(program: Program) -> set[str]:
-    """The names of what is known ahead."""
-    given = {n for n, t in program.tensors.items() if is_weight(t) or isinstance(t, Constant)}
-    return given | settled(program.statements)
-
-
-def _is_product_with_weights(program: Program, name: str) -> bool:
-    body = program[name].body
-    ahead = _known(program)
+def _is_product_with_weights(body: Any, ahead: set[str]) -> bool:
     if not isinstance(body, Reduce) or body.op != "Sum":
         return False
     names = [{a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)} for f in sympy.Mul.make_args(body.body)]
@@ -109,12 +115,13 @@ def _is_known(part: Any, ahead: set[str]) -> bool:
     return all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part)) and not part.atoms(Index) - part.free_symbols
 
 
-def _rewritten(program: Program, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any) -> Program:
+def _rewritten(given: _Read, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any) -> Program:
+    program = given.program
     name, reader = names
     place, linear = split
     body: Any = program[name].body
     scaled = Scope(program[name].iterators, program[name].where, Reduce(body.op, body.iterators, body.where, body.body * factor))
-    roles = {n: Tensor(n, t.axes, t.dtype, "weight") for n, t in scaled.tensors.items() if n in _known(program) and t.role == "intermediate"}
+    roles = {n: Tensor(n, t.axes, t.dtype, "weight") for n, t in scaled.tensors.items() if n in given.ahead and t.role == "intermediate"}
     for args in staging.subterms(substitute_tensors(scaled, roles)):
         if args.get("factors") is not None and args["reduction"] == 0:
             scaled = staging.stage(substitute_tensors(scaled, roles), **args)

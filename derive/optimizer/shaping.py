@@ -40,11 +40,6 @@ def is_elementwise(scope: Scope) -> bool:
     return not any(True for _ in reductions(scope.body))
 
 
-def readers(program: Program, name: str) -> list[str]:
-    """The statements that read one."""
-    return [reader for reader, scope in program.statements if name in scope.tensors]
-
-
 class _Fusing:
     """Statements that become a part of what reads them, one after the other.
 
