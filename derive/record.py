@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from einalg.access import Constant, Tensor
 from einalg.errors import EinalgError, RecordError
+from einalg.files import write_whole
 from einalg.program import Program
 from einalg.scope import Scope
 from einalg.text import parse
@@ -58,15 +57,7 @@ def text(kind: str, content: dict[str, Any]) -> str:
 
 def write(path: Any, kind: str, content: dict[str, Any]) -> None:
     """Write a record atomically: a reader sees the old file or the whole new one."""
-    target, written = Path(path), text(kind, content)
-    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(written)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, text(kind, content).encode())
 
 
 def read(path: Any, kind: str) -> dict[str, Any]:

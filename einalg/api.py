@@ -26,7 +26,8 @@ from derive.proof import Proof, prove
 from derive.rules import ALL
 from derive.search import Budget
 from einalg.dtypes import is_float, numpy_dtype
-from einalg.errors import DeviceError, NotationError
+from einalg.errors import DeviceError, NotationError, RecordError
+from einalg.files import write_whole
 from einalg.graph import Graph
 from einalg.kernel import Kernel
 from einalg.model import Network, network, plain
@@ -39,6 +40,13 @@ _SECONDS = 0.1
 _SLOW = 1.0  # seconds
 _SLOWER = 0.05  # relative difference from which on a framework goes on running its model
 _LOG = logging.getLogger("einalg")
+
+
+def _measuring() -> Any:
+    """The module, when something is to be measured: who only derives does not wait for it."""
+    from codegen import measuring
+
+    return measuring
 
 
 class _Machine:
@@ -54,21 +62,15 @@ class _Machine:
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """The median time of one kernel by itself."""
-        from codegen.measuring import kernel_seconds
-
-        return kernel_seconds(kernel, self.target, self.accuracy)
+        return _measuring().kernel_seconds(kernel, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
         """What the roofline model needs to know of this machine."""
-        from codegen.measuring import rates
-
-        return rates(self.target, self.accuracy)
+        return _measuring().rates(self.target, self.accuracy)
 
     def identity(self) -> str:
         """What measurements depend on besides the kernel."""
-        from codegen.measuring import identity
-
-        return identity(self.target, self.accuracy)
+        return _measuring().identity(self.target, self.accuracy)
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
@@ -262,6 +264,24 @@ class Optimized(_optimizer.Optimized):
         framework, or the folder holds anything already; then nothing is written.
         """
         super().save(path, language or ("cuda" if self.target == "cuda" else "c"))
+
+    def to_onnx(self, path: Any) -> None:
+        """Write the network as an ONNX model (opset 18), which any runtime of ONNX runs; needs the package onnx.
+
+        Kernels that ONNX has an operator for are that operator, and what einalg generates code for is written with element-wise ones:
+        the values are the same, the speed is that of the runtime. What depends on weights alone is computed now. The file is written whole or
+        not at all. Raises `RecordError` where something stays a call of the framework or the file cannot be written, `CodegenError` for
+        a function that ONNX has not.
+
+        >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
+        """
+        from codegen.onnx import onnx_model
+
+        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs)
+        try:
+            write_whole(path, model.SerializeToString())
+        except (OSError, ValueError) as error:  # a model of more than 2 GB is no message of protobuf
+            raise RecordError(f"{path} cannot be written: {error}") from None
 
     @classmethod
     def load(cls, path: Any, target: str = "cpu") -> Optimized:  # type: ignore[override]

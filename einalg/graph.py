@@ -68,9 +68,7 @@ class Graph:
 
     def run(self, arrays: Sequence[Any], compute: Callable[[Program, Mapping[str, Array]], Mapping[str, Array]]) -> tuple[Array, ...]:
         """The outputs, with `compute(program, values)` for every program."""
-        if len(arrays) != len(self.inputs):
-            raise ShapeError(f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}")
-        values: dict[str, Array] = {**self.weights, **{t.name: _fitting(t, a) for t, a in zip(self.inputs, arrays)}}
+        values: dict[str, Array] = {**self.weights, **self.given(arrays)}
         for node in self.nodes:
             if isinstance(node, Expressed):
                 computed = compute(node.program, values)
@@ -78,6 +76,12 @@ class Graph:
             elif isinstance(node, Opaque):
                 values.update(zip(node.outputs, map(_called, node.call(*(values[name] for name in node.inputs)))))
         return tuple(values[name] for name in self.outputs)
+
+    def given(self, arrays: Sequence[Any]) -> dict[str, Array]:
+        """The arrays of a call by the names of the inputs; `ShapeError` for another number of them, or another shape."""
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}")
+        return {t.name: _fitting(t, a) for t, a in zip(self.inputs, arrays)}
 
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""

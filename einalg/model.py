@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from einalg.dtypes import numpy_dtype
 from einalg.errors import NotationError, ShapeError
 from einalg.graph import Builder, Graph
 from einalg.program import Program, as_program
@@ -102,11 +103,12 @@ def _of_onnx(source: Any, given: Any) -> Network:
     names = [i.name for i in model.graph.input if i.name not in stored]
     examples = _named(names, given)
     arrays = list(examples.values())
-    return Network(load(model, examples), arrays, plain, _by_onnxruntime(model, names), tuple(arrays))
+    graph = load(model, examples)
+    return Network(graph, arrays, plain, _by_onnxruntime(model, names, graph), tuple(arrays))
 
 
-def _by_onnxruntime(model: Any, names: Sequence[str]) -> Callable[..., Any] | None:
-    """A session of onnxruntime; None where it is not installed, or cannot run the model."""
+def _by_onnxruntime(model: Any, names: Sequence[str], graph: Graph) -> Callable[..., Any] | None:
+    """A session of onnxruntime, called like the graph; None where it is not installed, or cannot run the model."""
     try:
         import onnxruntime
     except ImportError:
@@ -118,7 +120,8 @@ def _by_onnxruntime(model: Any, names: Sequence[str]) -> Callable[..., Any] | No
         return None
 
     def call(*arrays: Any) -> Any:
-        results = session.run(None, dict(zip(names, map(np.asarray, arrays))))
+        declared = [np.asarray(array, numpy_dtype(t.dtype)) for t, array in zip(graph.inputs, graph.given(arrays).values())]
+        results = session.run(None, dict(zip(names, declared)))
         return results[0] if len(results) == 1 else tuple(results)
 
     return call

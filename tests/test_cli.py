@@ -282,7 +282,10 @@ def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     folder = tmp_path / "optimized"
     assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
     assert ea.Optimized.load(folder)(np.ones((32, 32))).shape == (32, 32)
+    printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(tmp_path / "written.onnx"))
+    assert "MatMul" in [node.op_type for node in onnx.load(tmp_path / "written.onnx").graph.node]
     monkeypatch.setattr(ea, "optimize", None)  # which takes minutes, and is not begun
+    assert "give a file in a folder that is there" in refused("optimize", path, "-o", str(tmp_path / "missing" / "m.onnx"))
     assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "-o", str(folder))
     made = SimpleNamespace(report="the report", save=Mock(side_effect=ea.RecordError("cannot be saved")))
     monkeypatch.setattr(ea, "optimize", lambda *_, **__: made)

@@ -17,13 +17,14 @@ from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.parts import Part, compiled, verdict
 from derive.optimizer.report import Report
-from derive.optimizer.saving import load, save
+from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.errors import CodegenError, EinalgError
 from einalg.execute import execute
 from einalg.graph import Expressed, Graph, Opaque
+from einalg.kernel import Kernel
 from einalg.program import Program, in_double
 
 log = logging.getLogger("einalg")
@@ -82,6 +83,15 @@ class Optimized:
         Raises `RecordError` where something stays a call of the framework, or the folder holds anything already.
         """
         save(self, path, language)
+
+    def programs(self) -> list[tuple[Program, tuple[Kernel, ...]]]:
+        """The optimized programs in the order in which they run, flat, and the kernels of their statements.
+
+        Raises `RecordError` where something stays a call of the framework.
+        """
+        require_programs(self)
+        flat = [lifted(part.after) for part in self.parts.values()]
+        return [(program, kernels_of(program)) for program in flat]
 
     @classmethod
     def load(cls, path: Any, backend: Backend) -> Optimized:

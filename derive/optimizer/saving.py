@@ -35,10 +35,8 @@ def save(found: Optimized, path: Any, language: str) -> None:
 
     Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything.
     """
+    require_programs(found)
     folder = Path(path)
-    if found.opaque:
-        operators = ", ".join(dict.fromkeys(node.operator for node in found.opaque))
-        raise RecordError(f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} is there already\n  give a new folder, or remove it first")
     try:
@@ -54,6 +52,13 @@ def save(found: Optimized, path: Any, language: str) -> None:
         raise RecordError(f"{folder} cannot be written: {error}") from None
     finally:
         shutil.rmtree(written, ignore_errors=True)
+
+
+def require_programs(found: Optimized) -> None:
+    """Raise `RecordError` where something stays a call of the framework."""
+    if found.opaque:
+        operators = ", ".join(dict.fromkeys(node.operator for node in found.opaque))
+        raise RecordError(f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework")
 
 
 def _write(found: Optimized, folder: Path, language: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from einalg import __version__
-from einalg.cli.arguments import divided, named_values, parsed_shapes
+from einalg.cli.arguments import ONNX, divided, named_values, parsed_shapes
 from einalg.errors import CodegenError, DeviceError, EinalgError
 
 PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
@@ -235,7 +235,9 @@ def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, form: str | 
 @click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=300.0, show_default=True, help="Time to search, for all layers.")
 @click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
 @click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Save the model: ea.Optimized.load(FOLDER) runs it.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: float, target: str, seed: int, output: Any, as_json: bool) -> None:
@@ -243,11 +245,19 @@ def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: 
 
     Inputs whose shape the model states need no option. An interrupt prints what was found until then.
     """
-    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise click.BadParameter(f"{output} is there already: give a new folder, or remove it first", ctx, param_hint="--output")
+    if (wrong := output and _unusable(output)) is not None:
+        raise click.BadParameter(wrong, ctx, param_hint="--output")
     files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
     whole = _work("optimize").run(model, files, known, seconds, target, seed, output, as_json)
     ctx.exit(0 if whole else INTERRUPTED)
+
+
+def _unusable(output: Path) -> str | None:
+    """Why a model cannot be saved there, before minutes are spent on it; None where it can."""
+    if output.suffix == ONNX:
+        return None if output.parent.is_dir() and not output.is_dir() else f"{output} cannot be written: give a file in a folder that is there"
+    taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
+    return f"{output} is there already: give a new folder, or remove it first" if taken else None
 
 
 @cli.group()

@@ -10,6 +10,7 @@ import click
 
 Shape = tuple[tuple[int, ...], str | None]
 EXAMPLE = "e.g. 1,64,56,56 or 8,8:f64"
+ONNX = ".onnx"  # the suffix of a model's file
 
 
 def divided(words: Sequence[str], options: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 import einalg as ea
-from einalg.cli.arguments import Shape
+from einalg.cli.arguments import ONNX, Shape
 from einalg.cli.output import finite, print_json, say, working
 from einalg.dtypes import numpy_dtype
 from einalg.frontends.onnx.files import read_model
@@ -33,7 +33,7 @@ def run(
     else:
         say(str(made.report))
     if output is not None:  # last: what cannot be saved is reported all the same
-        made.save(output)
+        (made.to_onnx if output.suffix == ONNX else made.save)(output)
     return not interrupts
 
 

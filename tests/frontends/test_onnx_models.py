@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import einalg as ea
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends.onnx import load
 from einalg.graph import Expressed
@@ -187,3 +188,14 @@ def test_light_models(path: Path) -> None:
     expected = session.run(None, {session.get_inputs()[0].name: x})
     for found, wanted in zip(graph(x), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_arrays_of_another_type_are_taken_as_declared() -> None:
+    """The model may go on being run by onnxruntime, which refuses them."""
+    x = np.random.default_rng(0).normal(size=(1, 3, 8, 8))
+    made = ea.optimize(convolutional(), {"x": x}, seconds=0)
+    assert np.allclose(made(x), made(x.astype(np.float32)))
+    with pytest.raises(ShapeError, match="1 inputs are expected"):
+        made(x, x)
+    with pytest.raises(ShapeError, match="input x has shape"):
+        made(x[:, :2])

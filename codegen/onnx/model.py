@@ -1,0 +1,109 @@
+"""Flat programs, one after the other, as one ONNX model (design §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.ir import Buf
+from codegen.onnx.body import Level, known
+from codegen.onnx.operators import FLOATS, OPERATORS
+from codegen.onnx.writer import Writer
+from einalg.access import Constant, Tensor
+from einalg.dtypes import dtype_name
+from einalg.execute import execute
+from einalg.graph import needed
+from einalg.kernel import Kernel
+from einalg.program import Program
+from einalg.scope import Scope
+from einalg.settled import settled
+from einalg.traverse import accesses
+
+Array = np.ndarray[Any, Any]
+
+
+def onnx_model(
+    inputs: Sequence[Tensor], weights: Mapping[str, Array], programs: Sequence[tuple[Program, Sequence[Kernel]]], outputs: Sequence[str]
+) -> Any:
+    """A `ModelProto` that computes `outputs` from `inputs`, its operators those of the kernels; needs the package onnx.
+
+    Each program reads inputs, weights and results of those before it. What depends on weights alone is computed now. Raises `CodegenError`
+    for a function that ONNX has not.
+    """
+    writer = Writer([*(tensor.name for tensor in inputs), *outputs])
+    given = {tensor.name: Buf(tensor.name, tensor.shape, tensor.dtype) for tensor in inputs}
+    results: dict[str, Buf] = dict(given)
+    for program, kernels in programs:
+        results |= _Programs(writer, results, weights).computed(program, kernels)
+    named = [_output(writer, name, results.get(name), weights) for name in outputs]
+    return writer.model(list(given.values()), named, {})
+
+
+def _output(writer: Writer, name: str, found: Buf | None, weights: Mapping[str, Array]) -> Buf:
+    """A result under the name that the model has for it."""
+    found = found or writer.constant(weights[name], dtype_name(weights[name].dtype), f"{name}_values")
+    if found.name == name:  # an input
+        return found
+    return writer.add("Identity", [found], found.shape, found.dtype, name)
+
+
+class _Programs:
+    """The statements of one program as nodes."""
+
+    def __init__(self, writer: Writer, results: Mapping[str, Buf], weights: Mapping[str, Array]):
+        self.writer, self.results, self.weights = writer, dict(results), weights
+        self.holes: dict[str, Any] = {}
+        self.scopes: dict[Scope, Buf] = {}
+
+    def computed(self, program: Program, kernels: Sequence[Kernel]) -> dict[str, Buf]:
+        """The outputs of a program."""
+        by_name = {kernel.output: kernel for kernel in kernels}
+        ahead = settled(program.statements)
+        if ahead:
+            known_ahead = Program(needed(program.statements, ahead), sorted(ahead))
+            for name, array in execute(known_ahead, {n: self.weights[n] for n in known_ahead.inputs}).items():
+                self.results[name] = self.writer.constant(array, program[name].dtype, name)
+        for name, scope in program.statements:
+            self.holes[name] = known(scope)
+            if name not in ahead:
+                self.results[name] = self._statement(scope, by_name.get(name))
+        return {name: self.results[name] for name in program.outputs}
+
+    def _statement(self, scope: Scope, kernel: Kernel | None) -> Buf:
+        return (self._operator(scope, kernel) if kernel else None) or self._body(scope)
+
+    def _operator(self, scope: Scope, kernel: Kernel) -> Buf | None:
+        """An operator of ONNX, where the kernel is one."""
+        bind = OPERATORS.get(kernel.op)
+        reads = [access.base for access in accesses(scope.body)]
+        if bind is None or not kernel.views or scope.dtype not in FLOATS or any(isinstance(base, Scope) for base in reads):
+            return None
+        arrays = [self._tensor(scope.tensors[view.name])[0] for view in kernel.views[:-1]]
+        if any(array.dtype != scope.dtype for array in arrays) or any(self.holes.get(view.name) is not None for view in kernel.views):
+            return None
+        before = len(self.writer.nodes)
+        found = bind(self.writer, kernel, scope, arrays)
+        if found is None:
+            del self.writer.nodes[before:]
+            return None
+        return self.writer.reshape(found, scope.shape)
+
+    def _body(self, scope: Scope) -> Buf:
+        return Level(self.writer, self._read, {it.index: (it.low, it.high) for it in scope.iterators}).statement(scope)
+
+    def _read(self, base: Any) -> tuple[Buf, Any, Any]:
+        if isinstance(base, Scope):
+            if base not in self.scopes:
+                self.scopes[base] = self._body(base)
+            return self.scopes[base], base.box, known(base)
+        return self._tensor(base)
+
+    def _tensor(self, tensor: Any) -> tuple[Buf, Any, Any]:
+        if isinstance(tensor, Constant):
+            values = np.array([float(value) for value in tensor.values]).reshape(tensor.shape)
+            return self.writer.constant(values, tensor.dtype, tensor.name), tensor.box, None
+        if tensor.name not in self.results:
+            self.results[tensor.name] = self.writer.constant(self.weights[tensor.name], tensor.dtype, tensor.name)
+        return self.results[tensor.name], tensor.box, self.holes.get(tensor.name)
