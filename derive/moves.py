@@ -168,11 +168,19 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
         raise RuleError(f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}")
     try:
         if rule.level == "program":
-            return rule.rewrite(program, move.path, **move.args)
+            return _of_the_same_types(rule.rewrite(program, move.path, **move.args), program, move)
         scope = scope_at(program, move.path)
         rewritten = rule.rewrite(scope, **move.args)
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
         raise RuleError(f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible") from error
     if not isinstance(rewritten, Scope) or rewritten.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
-    return replace_at(program, move.path, rewritten)
+    return _of_the_same_types(replace_at(program, move.path, rewritten), program, move)
+
+
+def _of_the_same_types(changed: Program, program: Program, move: Move) -> Program:
+    """The changed program; `RuleError` where a result has another element type, as `1.0*i` has where it becomes 0."""
+    for name in program.outputs:
+        if name in changed.names and changed[name].dtype != program[name].dtype:
+            raise RuleError(f"{move} changes the element type of {name} from {program[name].dtype} to {changed[name].dtype}")
+    return changed

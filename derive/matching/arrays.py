@@ -159,7 +159,7 @@ def _alike(whole: Whole, template: ArrayTemplate) -> bool:
     if whole.functions != _functions(template, boolean):
         return False
     count = len(whole.look(template.views).bases) if template.many else len(template.operands)
-    return whole.profile.skeleton == _skeleton(template, count, boolean)
+    return count > 0 and whole.profile.skeleton == _skeleton(template, count, boolean)
 
 
 @cache

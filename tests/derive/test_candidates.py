@@ -117,6 +117,8 @@ def test_candidates_of_very_many_random_operators_are_equal(part):
 
 def test_what_reads_nothing_is_searched_too():
     search(ea.parse("O = L[i:4](Sum[s:3, r:6](2*i))"), FEW)
+    for text in ("O[i:4] = 0", "O[i:4] = 2*i + 1", "O[()] = 3"):
+        assert all(str(kernel).startswith("O = eop()") for kernel in ea.derive(ea.parse(text), measure=False).best.kernels)
 
 
 # Wrong rules.

@@ -288,3 +288,10 @@ def test_what_is_no_model():
         ea.optimize(ea.parse("O[i] = A[i]*B[i]", A=(3,), B=(3,)), {"A": np.ones(3)})
     with pytest.raises(ShapeError, match="A has shape"):
         ea.optimize(ea.parse("O[i] = A[i]", A=(3,)), [np.ones(4)])
+
+
+def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
+    """`0` as f32 is written as a product with a constant of that type: simplified to 0, it would be an integer."""
+    program = ea.parse("T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1))
+    made = ea.optimize(program, {"A": np.ones(3, np.float32)}, seconds=0)
+    assert made(np.ones(3, np.float32)).dtype == np.float32 and not made(np.ones(3, np.float32)).any()
