@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from statistics import median, quantiles
-from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from codegen.ir import Function
 from codegen.libraries import Buffers, Run, prepared, versions, ways
 from codegen.libraries.guarded import Guarded
 from codegen.libraries.numpy_library import POOLS
+from codegen.threads import loaded
 from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
 from einalg.constants import array_of
@@ -29,11 +29,11 @@ from einalg.dtypes import numpy_dtype
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 from einalg.traverse import reductions
+from einalg.turns import in_turns, threads
 
 LOG = logging.getLogger("einalg")
 CHOICES = Shelf("choices", ".json", "measured choices")
-SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30
-HOPELESS = 3.0  # times the best after the first rounds: no more of these
+SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30  # of a way
 LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more than it can save
 MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
@@ -128,10 +128,11 @@ def library_for(
     source = c_source([function])
 
     def generated() -> Run:
-        return entry(compiler.load(source, timeout), function)
+        return entry(loaded(compiler, source, timeout), function)
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
-    name = fastest(calls, kernel, scope, [name for name in scope.tensors if name in ahead], compiler.key(source))
+    known = [name for name in scope.tensors if name in ahead]
+    name = fastest(calls, kernel, scope, known, compiler.key(source))
     return None if name == GENERATED else (name, Guarded(found[name], generated, f"{name} for {kernel}"))
 
 
@@ -174,20 +175,14 @@ def agreeing(attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: S
     return given
 
 
-def timed(runs: Mapping[str, Run], buffers: Buffers, seconds: float = SECONDS) -> dict[str, list[float]]:
-    """The seconds of runs in turns, each after a first one; what is hopeless has few."""
-    spent: dict[str, list[float]] = {name: [] for name in runs}
-    began, rounds = perf_counter(), 0
-    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and perf_counter() - began < seconds):
-        rounds += 1
-        least = min((min(times) for times in spent.values() if times), default=0.0)
-        for name, run in runs.items():
-            if rounds > 2 and min(spent[name]) > HOPELESS * least:
-                continue
-            start = perf_counter()
-            run(buffers)
-            spent[name].append(perf_counter() - start)
-    return {name: times[1:] for name, times in spent.items()}
+def timed(runs: Mapping[str, Run], buffers: Buffers) -> dict[str, list[float]]:
+    """The seconds of runs, each after a first one; what is hopeless has few.
+
+    With several threads each run is followed by one of the first way, as it is in a program by kernels that are generated: what a library's
+    threads cost these, while they wait for more work, is a part of its price.
+    """
+    calls = {name: lambda run=run: run(buffers) for name, run in runs.items()}
+    return in_turns(calls, SECONDS, LEAST_ROUNDS, MOST_ROUNDS, after=next(iter(calls.values())) if threads() > 1 and len(calls) > 1 else None)
 
 
 def figures(times: list[float]) -> Figures:

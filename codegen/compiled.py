@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen import threads
 from codegen.arguments import Loader, load, loaded, sample
 from codegen.c_file import c_sources
 from codegen.choosing import GENERATED, library_for
@@ -233,7 +234,7 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
             functions.append(function)
         found.append((kernel, own))
     text, sources = c_sources(functions)
-    library = _flagged(compiler, functions).load(text, timeout) if functions else None
+    library = threads.loaded(_flagged(compiler, functions), text, timeout) if functions else None
 
     def generated(kernel: Kernel, own: Unit) -> Step:
         first, name, position = shared[own.key]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from codegen.compiler import cpu
+from einalg.turns import cores
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -32,11 +32,6 @@ def machine() -> Machine:
     vector, registers = (64, 32) if "avx512f" in flags else (32, 16) if "avx2" in flags else (16, 32 if _is_arm() else 16)
     level1, level2 = (_cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2)))
     return Machine(vector, registers, level1, level2, cores())
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _is_arm() -> bool:

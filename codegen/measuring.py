@@ -17,13 +17,13 @@ from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import find_driver
 from codegen.cuda.schedule import allowing
 from codegen.libraries import versions
-from codegen.machine import cores
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
 from einalg.scope import Scope
 from einalg.settled import is_weight
 from einalg.text import parse
+from einalg.turns import cores
 
 SECONDS = 0.02  # that one kernel is repeated for
 LEAST_REPEATS, MOST_REPEATS = 6, 50

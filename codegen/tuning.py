@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Array
-from codegen.choosing import inputs_for, timed
+from codegen.choosing import LEAST_ROUNDS, MOST_ROUNDS, inputs_for
 from codegen.compiler import Compiler, cpu, find_compiler
 from codegen.contraction import Axis, Contraction, Operand
 from codegen.libraries import Run, prepared
-from codegen.machine import cores
 from codegen.tiling import Tiling, ordered, ranked
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.dtypes import numpy_dtype
 from einalg.errors import RecordError
 from einalg.scope import Scope
+from einalg.turns import cores, in_turns
 
 LOG = logging.getLogger("einalg")
 TUNINGS = Shelf("tunings", ".json", "tuned kernels")
@@ -181,7 +181,8 @@ class _Bench:
                 runs[str(number)] = run
             else:
                 LOG.warning("einalg: a tiling has other values and is left out: %s", way[1])
-        return {int(name): least(times) for name, times in timed(runs, self.buffers, SECONDS).items()}
+        calls = {name: lambda run=run: run(self.buffers) for name, run in runs.items()}
+        return {int(name): least(times) for name, times in in_turns(calls, SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS, alike=True).items()}
 
 
 def least(times: Sequence[float]) -> float:

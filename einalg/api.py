@@ -32,10 +32,11 @@ from einalg.graph import Graph
 from einalg.kernel import Kernel
 from einalg.model import Network, network, plain
 from einalg.program import Program, as_program, in_double
+from einalg.turns import in_turns
 
 TARGETS = ("cpu", "cuda")
 rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
-_REPEATS = 5  # at least; more until `_SECONDS` are spent
+_REPEATS, _MOST = 5, 100  # at least and at most, until `_SECONDS` are spent
 _SECONDS = 0.1
 _SLOW = 1.0  # seconds
 _SLOWER = 0.05  # relative difference from which on a framework goes on running its model
@@ -76,16 +77,8 @@ class _Machine:
         """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
         if self.target == "cuda":
             return [sum(runnable.time(_REPEATS, **arrays).values()) for runnable in runnables]
-        spent: list[list[float]] = [[] for _ in runnables]
-        for runnable in runnables:
-            runnable(**arrays)
-        began = perf_counter()
-        while runnables and (len(spent[0]) < _REPEATS or (perf_counter() - began < _SECONDS * len(runnables) and len(spent[0]) < 100)):
-            for times, runnable in zip(spent, runnables):
-                start = perf_counter()
-                runnable(**arrays)
-                times.append(perf_counter() - start)
-        return [median(times) for times in spent]
+        calls = {str(k): partial(runnable, **arrays) for k, runnable in enumerate(runnables)}
+        return [median(times) for times in in_turns(calls, _SECONDS, _REPEATS, _MOST).values()]
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """As `seconds`, where some may be slow: of what takes longer than `_SLOW`, a single run counts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,8 @@ def test_what_is_hopeless_runs_few_times() -> None:
     def run(name: str) -> Any:
         def call(buffers: Any) -> None:
             counted[name] += 1
-            end = choosing.perf_counter() + waiting[name]
-            while choosing.perf_counter() < end:
+            end = perf_counter() + waiting[name]
+            while perf_counter() < end:
                 pass
 
         return call

@@ -10,9 +10,10 @@ import pytest
 from codegen import machine as module
 from codegen.contraction import Axis, Contraction, Operand
 from codegen.ir import Buf
-from codegen.machine import Machine, cores, machine
+from codegen.machine import Machine, machine
 from codegen.tiling import plan, products_per_cycle
 from einalg.affine import Index
+from einalg.turns import cores
 
 MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32))
 

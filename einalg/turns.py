@@ -1,0 +1,70 @@
+"""Timing several ways to do the same: in turns, so that what disturbs the machine disturbs all of them (design §8).
+
+With more threads than one, each way is timed in one go, and none in the wake of another: the threads of a library wait for more work for some
+time after a call, and take processors meanwhile from those of the next one. A program that mixes them pays for that; `after` makes it count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from time import perf_counter, sleep
+from typing import Any
+
+PAUSE = 0.12  # seconds after which no thread of a library waits any more
+HOPELESS = 3.0  # times the best after the first turn: no more of these
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads() -> int:
+    """How many threads generated code uses: `OMP_NUM_THREADS`, or one for each core.
+
+    >>> 1 <= threads()
+    True
+    """
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) else cores()
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int, most: int, after: Callable[[], Any] | None = None, alike: bool = False
+) -> dict[str, list[float]]:
+    """Seconds of the calls of each way, those after a first one: `least` or more within about `seconds` a way, but `most` in all.
+
+    What is hopelessly slow has few. `after` is run after every call, and its time belongs to that. `alike` says that all use the same threads.
+
+    >>> {way: len(times) for way, times in in_turns({"a": lambda: 1, "b": lambda: 2}, 0.0, 3, 30).items()}
+    {'a': 3, 'b': 3}
+    """
+
+    def timed(call: Callable[[], Any]) -> float:
+        start = perf_counter()
+        call()
+        if after:
+            after()
+        return perf_counter() - start
+
+    spent: dict[str, list[float]] = {way: [] for way in calls}
+    if not (alike or threads() == 1 or len(calls) < 2):
+        for way, call in calls.items():
+            sleep(PAUSE)
+            timed(call)
+            best, start = min((min(times) for times in spent.values() if times), default=float("inf")), perf_counter()
+            while len(spent[way]) < least or (len(spent[way]) < most and perf_counter() - start < seconds):
+                spent[way].append(timed(call))
+                if spent[way][0] > HOPELESS * best:
+                    break
+        return spent
+    for call in calls.values():
+        timed(call)
+    turns, start = 0, perf_counter()
+    while turns < least or (turns < most and perf_counter() - start < seconds * len(calls)):
+        best, turns = min((min(times) for times in spent.values() if times), default=0.0), turns + 1
+        for way, call in calls.items():
+            if turns == 1 or min(spent[way]) <= HOPELESS * best:
+                spent[way].append(timed(call))
+    return spent
