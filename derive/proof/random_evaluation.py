@@ -2,13 +2,14 @@
 
 First over a large prime field, where functions are random but equal on equal arguments: what is equal there is equal. What is
 not may still obey a law of the functions, and is decided by exact rational numbers where those suffice, else in double
-precision. Where evaluating an output as a whole takes too long, blocks of it are evaluated.
+precision: at fractions and at large numbers too, of both signs. Where evaluating an output as a whole takes too long, blocks of it are evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -19,14 +20,22 @@ from derive.proof.laws import Laws, laws, miss_probability
 from derive.proof.products import union
 from derive.proof.regions import from_mask
 from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
+from einalg.access import Access, Tensor
+from einalg.affine import IndexArithmetic
+from einalg.dtypes import is_float
 from einalg.execute import PrimeField, execute
 from einalg.execute.primefield import MERSENNE
 from einalg.reference import evaluate
-from einalg.scope import Scope
+from einalg.scope import Reduce, Scope
 
 MOST_WORK = 5_000_000  # bodies evaluated at once by the executor
 MOST_EXACT_WORK = 10_000  # by the reference evaluator
-EXACT_ROUNDS = 4  # for every round: small integers meet few of the cases that an order distinguishes
+EXACT_ROUNDS = 6  # for every round: few numbers meet few of the cases that an order distinguishes
+EXACTLY = "exact evaluation at random rational numbers"
+DIVISORS = (1, 1, 2, 3, 8)  # of the fractions that are drawn
+BESIDE = (Fraction(0), *(Fraction(side, below) for below in (1, 2, 8, 1000) for side in (-1, 1)))
+FEW, MOST_ROUNDS = 200, 50  # elements of all rounds, where there are fewer
+MOST_REACH, MOST_MARK = 10**12, 20  # of a number beside which is drawn; exp and its kin leave nothing to see of larger ones
 TOLERANCE = 1e-8  # of double precision, relative to an element
 CANCELLED = 1e-11  # relative to the largest element: what is left of an element that is 0
 Array = np.ndarray[Any, Any]
@@ -122,30 +131,78 @@ def _unequal(pair: Pair) -> Array:
 
 
 def _in_rationals(tests: _Tests) -> Proof | None:
-    """Exact, on small integers, among which ties are common; None where a division by zero spoils it."""
+    """Exact, on rational numbers, among which ties are common; None where a division by zero spoils it."""
     try:
-        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _exactly, _unequal)
+        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _exactly(_marks(tests)), _unequal)
     except (ZeroDivisionError, OverflowError, TypeError):
         return None
     if not found:
-        return tests.proof(TESTED, "exact evaluation at random integers", MOST_EXACT_WORK)
-    return tests.proof(DIFFERENT, "exact evaluation at random integers", MOST_EXACT_WORK, tests.region(found), 0.0)
+        return tests.proof(TESTED, EXACTLY, MOST_EXACT_WORK)
+    return tests.proof(DIFFERENT, EXACTLY, MOST_EXACT_WORK, tests.region(found), 0.0)
 
 
-def _exactly(block: Cut, rng: np.random.Generator) -> Pair:
-    low, high = rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1)])
-    arrays = {name: values_for(t, lambda shape: rng.integers(low, high + 1, shape)) for name, t in block.tensors.items()}
-    one, two = (evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays}) for scope in block.scopes)
-    return one, two
+def _marks(tests: _Tests) -> list[Fraction]:
+    """The numbers of both sides: inputs must lie on either side of what they are compared with."""
+    numbers = {abs(number) for scope in (tests.one, tests.two) for number in _numbers(scope.body)}
+    return sorted({Fraction(0), *numbers, *(-number for number in numbers)})
+
+
+def _numbers(body: Any) -> Iterator[Fraction]:
+    """Those of a body that are not too large."""
+    if isinstance(body, (Access, IndexArithmetic)):
+        return
+    if body.is_Number:
+        if body.is_finite and abs(body) <= MOST_REACH:
+            yield Fraction(int(body.p), int(body.q)) if body.is_Rational else Fraction(float(body))
+        return
+    for part in [body.body] if isinstance(body, Reduce) else body.args:
+        yield from _numbers(part)
+
+
+def _exactly(marks: Sequence[Fraction]) -> Evaluation:
+    top = 2 * int(marks[-1]) + 2
+
+    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
+        low, high = map(int, rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-top, top)]))
+        arrays = {name: values_for(t, _rationals(t, rng, low, high, marks)) for name, t in block.tensors.items()}
+        one, two = (evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays}) for scope in block.scopes)
+        return one, two
+
+    return evaluated
+
+
+def _rationals(tensor: Tensor, rng: np.random.Generator, low: int, high: int, marks: Sequence[Fraction]) -> Callable[[Any], Array]:
+    """Draws integers, for a tensor of floats fractions too, and every third near one of some marks."""
+    whole = not is_float(tensor.dtype)
+
+    def draw(shape: Any) -> Array:
+        divisors = np.ones(shape, np.int64) if whole else rng.choice(DIVISORS, shape)
+        drawn = np.asarray(_fraction(rng.integers(low * divisors, high * divisors + 1), divisors))
+        near = np.asarray(_sum(rng.choice(np.array(marks, object), shape), rng.choice(np.array(BESIDE, object), shape)))
+        chosen = np.where(rng.random(shape) < 1 / 3, near, drawn)
+        return np.asarray(_integer(chosen)).astype(np.int64) if whole else chosen
+
+    return draw
+
+
+_fraction = np.frompyfunc(lambda above, below: Fraction(int(above), int(below)), 2, 1)
+_sum = np.frompyfunc(lambda one, other: one + other, 2, 1)
+_integer = np.frompyfunc(round, 1, 1)
 
 
 def _in_floats(tests: _Tests) -> Proof:
-    """Double precision: inputs of both signs, where a side may be undefined, and positive ones, where it should not be."""
-    method = "evaluation in double precision"
-    found = _differing(tests, MOST_WORK, _floating(lambda rng, shape: rng.normal(size=shape)), _apart)
-    if not found:
-        positive = _floating(lambda rng, shape: rng.uniform(0.25, 1.75, shape))
-        found = _differing(tests, MOST_WORK, positive, lambda pair: _apart(pair) | (np.isfinite(pair[0]) != np.isfinite(pair[1])), confirm=True)
+    """Double precision: inputs of both signs, and positive ones, where more is defined. What one side alone has a value for differs."""
+    method, found = "evaluation in double precision", Found()
+    marks = [float(mark) for mark in _marks(tests) if abs(mark) < MOST_MARK]
+
+    def either(rng: np.random.Generator, shape: Any) -> Array:
+        near = rng.choice(marks, shape) + rng.normal(size=shape)
+        return np.where(rng.random(shape) < 1 / 3, near, rng.normal(size=shape) * rng.choice([1, 1 + marks[-1]], shape))
+
+    tests = replace(tests, rounds=max(tests.rounds, min(MOST_ROUNDS, FEW // prod(tests.one.shape))))
+    for draw in (either, lambda rng, shape: rng.uniform(0.25, 1.75, shape)):
+        evaluated = _floating(draw)
+        found = found or _differing(tests, MOST_WORK, evaluated, _apart) or _differing(tests, MOST_WORK, evaluated, _undefined)
     if found:
         return tests.proof(DIFFERENT, method, MOST_WORK, tests.region(found))
     return tests.proof(TESTED, method, MOST_WORK)
@@ -153,11 +210,19 @@ def _in_floats(tests: _Tests) -> Proof:
 
 def _floating(draw: Callable[[np.random.Generator, Any], Array]) -> Evaluation:
     def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
-        arrays = {name: values_for(t, lambda shape: draw(rng, shape)) for name, t in block.tensors.items()}
+        arrays = {name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t)) for name, t in block.tensors.items()}
         one, two = (next(iter(execute(scope, arrays).values())).astype(np.float64) for scope in block.scopes)
         return one, two
 
     return evaluated
+
+
+def _of_type(drawn: Any, tensor: Tensor) -> Any:
+    return drawn if is_float(tensor.dtype) else np.rint(4 * np.asarray(drawn))
+
+
+def _undefined(pair: Pair) -> Array:
+    return np.isfinite(pair[0]) != np.isfinite(pair[1])
 
 
 def _apart(pair: Pair) -> Array:

@@ -176,3 +176,32 @@ def test_region_of_a_mask(bits: int) -> None:
     mask = np.array([bits >> k & 1 for k in range(12)], bool).reshape(2, 3, 2)
     region = from_mask(mask, ["a", "b", "c"], (0, 5, 1))
     assert points(region) == {(a, b + 5, c + 1) for a, b, c in map(tuple, np.argwhere(mask).tolist())}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("floor(A[i])", "A[i]"),
+        ("ceiling(A[i])", "floor(A[i])"),
+        ("A[i]%1", "0"),
+        ("sign(A[i])", "Max(Min(A[i], 1), -1)"),
+        ("Max(A[i], 1000)", "1000"),
+        ("Min(A[i], 10000000)", "A[i]"),
+        ("Piecewise((1, A[i] > 0.2), (0, True))", "Piecewise((1, A[i] > 0.7), (0, True))"),
+        ("Piecewise((exp(A[i]), A[i] > 5), (0, True))", "0"),
+        ("log(A[i]*B[i])", "log(A[i]) + log(B[i])"),
+        ("Max(exp(A[i]), 1)", "exp(A[i])"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_difference_at_some_real_numbers_is_found(one: str, other: str, seed: int) -> None:
+    """Those between the integers, large ones, and those on the other side of what an input is compared with."""
+    first, second = (ea.parse(f"O[i:4] = {text}", **{name: (4,) for name in "AB" if f"{name}[" in text}) for text in (one, other))
+    assert prove(first, second, seed=seed).verdict == "different"
+
+
+@pytest.mark.parametrize(("one", "other"), [("floor(A[i])", "A[i]"), ("A[i]%1", "0"), ("Max(A[i], 3)", "Piecewise((3, A[i] < 4), (A[i], True))")])
+def test_integers_are_not_tried_at_fractions(one: str, other: str) -> None:
+    a = ea.tensor("A", (4,), "i32")
+    first, second = (ea.parse(f"O[i:4] = {text}", **{"A": a for _ in "A" if "A[" in text}) for text in (one, other))
+    assert prove(first, second).verdict in ("tested", "proved")
