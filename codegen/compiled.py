@@ -82,6 +82,11 @@ class Compiled:
         return results if len(results) > 1 else next(iter(results.values()))
 
     @property
+    def is_generated(self) -> bool:
+        """Whether no kernel is run by a library, which would have threads of its own."""
+        return all(step.library in (EINALG, GENERATED) for step in self._running)
+
+    @property
     def workspace(self) -> int:
         """The bytes that a thread keeps for what is between the kernels: what does not live at the same time shares them."""
         return self._plan.bytes

@@ -234,6 +234,12 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
+def _wrapped(values: Any, dtype: str) -> Any:
+    """Integers of the executor, which are i64, as those of their type, which wrap round."""
+    kind = np.dtype(numpy_dtype(dtype))
+    return values.astype(kind) if kind.kind in "iu" and values.dtype.kind in "iu" else values
+
+
 def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:
     """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
     derived = [f.program for f in found if f.moves]
@@ -274,7 +280,9 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
     for (candidate, _), seconds in zip(ready, backend.seconds([r for _, r in ready], given)):
         candidate.cost, candidate.measured = seconds, True
     if not kept:
-        raise CodegenError("no candidate, not even the expression as it is, gives the values of the reference evaluator")
+        whole = not all(map(is_float, {scope.dtype for _, scope in start.statements}))
+        remedy = "\n  where integers overflow, give its tensors a wider type" if whole else ""
+        raise CodegenError(f"no candidate, not even the expression as it is, gives the values of the reference evaluator{remedy}")
     return kept
 
 
@@ -318,7 +326,7 @@ def relative_error(expected: Mapping[str, Any], result: Any, program: Program) -
     results = result if isinstance(result, dict) else {program.outputs[0]: result}
     worst = 0.0
     for name, reference in expected.items():
-        reference, value = np.asarray(reference, np.float64), np.asarray(results[name], np.float64)
+        reference, value = _wrapped(np.asarray(reference), program[name].dtype).astype(np.float64), np.asarray(results[name], np.float64)
         same = (reference == value) | (np.isnan(reference) & np.isnan(value))
         if reference.size and not same.all():
             finite = np.abs(reference[np.isfinite(reference)])

@@ -25,7 +25,7 @@ from derive.rules.spelling import lifted
 from derive.tidy import flattened, parted, tidied
 from einalg.access import Access
 from einalg.canonical import key
-from einalg.errors import MatchError, RuleError
+from einalg.errors import MatchError, NotationError, RuleError
 from einalg.kernel import EOP, Kernel
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
@@ -52,6 +52,10 @@ class Budget:
     candidates: int = 128
     patience: int = 200
     bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        if not min(self.depth, self.states, self.seconds) >= 0:
+            raise NotationError("depth, states and seconds are budgets: give numbers from 0")
 
 
 @dataclass

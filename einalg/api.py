@@ -78,7 +78,8 @@ class _Machine:
         if self.target == "cuda":
             return [sum(runnable.time(_REPEATS, **arrays).values()) for runnable in runnables]
         calls = {str(k): partial(runnable, **arrays) for k, runnable in enumerate(runnables)}
-        return [median(times) for times in in_turns(calls, _SECONDS, _REPEATS, _MOST).values()]
+        generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
+        return [median(times) for times in in_turns(calls, _SECONDS, _REPEATS, _MOST, alike=generated).values()]
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """As `seconds`, where some may be slow: of what takes longer than `_SLOW`, a single run counts."""
@@ -207,8 +208,6 @@ def derive(
     {'proved'}
     """
     _target(target)
-    if depth < 0 or states < 0 or seconds < 0:
-        raise NotationError("depth, states and seconds are budgets: give numbers from 0")
     if accuracy is not None and not accuracy >= 0:
         raise NotationError(f"accuracy is a relative error from 0, not {accuracy!r}")
     budget = Budget(depth=depth, states=states, seconds=seconds)
@@ -325,6 +324,7 @@ def optimize(
     """
     _target(target)
     _require_device(target)
+    Budget(seconds=seconds)  # which refuses what is no time
     found = network(model, example_inputs)
     made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=progress, accuracy=accuracy)
     return Optimized(made, found, target)

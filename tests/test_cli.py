@@ -179,7 +179,7 @@ SUM = "O[i] += A[i,j]"
         (["derive", SUM], "give its shape: --A "),
         (["derive"], "give one expression, not 0"),
         (["derive", "missing.ein"], "neither an expression nor a file"),
-        (["show", "O[i] = A[i", "--A", "4"], "error: "),
+        (["show", "O[i] = A[i", "--A", "4"], "error:"),
         (["show", SUM, "--shape", "A"], "NAME=VALUE"),
         (["prove", SUM, "--A", "4,5"], "give 2 expressions, not 1"),
         (["optimize", "missing.onnx"], "missing.onnx"),
@@ -401,3 +401,9 @@ def test_without_its_libraries_it_says_what_to_install() -> None:
     process = _started("--help", code="import sys; sys.modules['rich'] = None\nfrom einalg.cli import main; main()")
     out, errors = process.communicate(timeout=30)
     assert (process.returncode, out) == (1, "") and errors == "einalg: the command line needs click and rich: pip install 'einalg[cli]'\n"
+
+
+def test_a_caret_stands_below_what_it_points_at() -> None:
+    text = "O[n,f] += A[n,c*K[f,c]"
+    lines = einalg("derive", text, "--A", "4,5", "--K", "6,5").stderr.splitlines()
+    assert lines[0] == "error:" and lines[1] == text and lines[2].index("^") == text.index("[n,c*K")

@@ -43,7 +43,7 @@ class Look:
 
     def joined_orders(self) -> Iterator[tuple[Any, ...]]:
         """What is read, once along every padded axis in the order in which it lies there."""
-        if len(self.bases) == len(self.reads):
+        if len(self.bases) == len(self.reads) and len({len(read.subscripts) for read in self.reads}) == 1:
             for axis in padded_axes(self, self.bases):
                 yield tuple(unpadded(r.base) for r in sorted(self.reads, key=lambda r, a=axis: r.base.box[a][0] - r.subscripts[a].const))
 

@@ -67,6 +67,9 @@ class Optimized:
         programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
         self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
 
+    def __repr__(self) -> str:
+        return str(self.report).partition("\n\n")[0]
+
     @property
     def report(self) -> Report:
         """What was done, layer by layer: `print` it, or look at it in Jupyter."""

@@ -44,7 +44,9 @@ class _Failure(click.ClickException):
     exit_code = FAILED
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"error: {self.message}", file=file or sys.stderr)
+        second = [*self.message.splitlines(), "", ""][1]
+        between = "\n" if second and not second.strip(" ^") else " "  # a line of carets stays below what it points at
+        click.echo(f"error:{between}{self.message}", file=file or sys.stderr)
 
 
 class _Misuse(_Failure):
@@ -72,6 +74,8 @@ class _Commands(click.Group):
         except EinalgError as error:
             kind = _Failure if _is_of_the_machine(error) else _Misuse
             raise kind(_as_option(str(error))) from None
+        except MemoryError as error:
+            raise _Failure(f"the memory of this machine does not suffice: {error}\n  give smaller shapes") from None
         except OSError as error:
             if error.errno == errno.EPIPE or error.filename is None:
                 raise

@@ -213,3 +213,15 @@ def test_a_wrong_rule_is_caught_by_proof(function, expression):
         program = d.expression
         for move in candidate.moves:
             program = apply(program, move, known)
+
+
+def test_what_is_added_to_a_window_of_another_rank() -> None:
+    """Found by a user: a bias under `+=`, which has fewer axes than what else is read."""
+    text = "O[c,h,w] += A.pad(0,1,1)[c,h+r-1,w+s-1]*K[c,r,s] + b[c]"
+    assert ea.derive(ea.parse(text, A=(5, 9, 9), K=(5, 3, 3), b=(5,)), measure=False, states=3).best.verdict == "proved"
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i8", "i16"])
+def test_integers_that_wrap_round(dtype) -> None:
+    a, b = ea.tensor("A", (3, 500), dtype), ea.tensor("B", (500,), dtype)
+    assert ea.derive(ea.parse("O[i] += A[i,k]*B[k]*9", A=a, B=b), states=3).best.error == 0

@@ -5,7 +5,9 @@ Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backend
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from einalg.api import compile_graph
@@ -13,12 +15,16 @@ from einalg.frontends.torch.exporting import decompositions
 from einalg.frontends.torch.model import read_fx
 from einalg.frontends.torch.registry import TrainingMode
 from einalg.graph import Graph
+from einalg.turns import in_turns
 
 if TYPE_CHECKING:
     from torch import fx
 
 Run = Callable[..., Sequence[Any]]
 MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
+SECONDS, LEAST, MOST = 0.1, 5, 100  # of runs that are compared
+SLOWER = 0.05  # relative difference from which on torch goes on running a graph
+LOG = logging.getLogger("einalg")
 
 
 def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -98,7 +104,21 @@ def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[
         called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
     for traced, examples in captured:
         ready.append(_read(traced, inputs if len(examples) == len(inputs) else examples, compiler))
-    return called
+    return module if _is_faster(module, called, inputs) else called
+
+
+def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+    """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to these; then it goes on doing that."""
+    import torch
+
+    given = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+    with torch.no_grad():
+        times = in_turns({"torch": lambda: module(*given), "einalg": lambda: called(*given)}, SECONDS, LEAST, MOST)
+    original, optimized = (median(found) for found in times.values())
+    if optimized <= original * (1 + SLOWER):
+        return False
+    LOG.warning("einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it", 1e3 * optimized, 1e3 * original)
+    return True
 
 
 def _read(traced: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
