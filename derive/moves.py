@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import islpy as isl
 
 from derive.places import Path, places, replace_at, scope_at
+from einalg.access import Constant
+from einalg.dtypes import is_float
 from einalg.errors import RecordError, RuleError
 from einalg.program import Program
 from einalg.scope import Scope
@@ -168,19 +170,19 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
         raise RuleError(f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}")
     try:
         if rule.level == "program":
-            return _of_the_same_types(rule.rewrite(program, move.path, **move.args), program, move)
+            return rule.rewrite(program, move.path, **move.args)
         scope = scope_at(program, move.path)
         rewritten = rule.rewrite(scope, **move.args)
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
         raise RuleError(f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible") from error
     if not isinstance(rewritten, Scope) or rewritten.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
-    return _of_the_same_types(replace_at(program, move.path, rewritten), program, move)
+    return replace_at(program, move.path, _of_type(rewritten, scope.dtype))
 
 
-def _of_the_same_types(changed: Program, program: Program, move: Move) -> Program:
-    """The changed program; `RuleError` where a result has another element type, as `1.0*i` has where it becomes 0."""
-    for name in program.outputs:
-        if name in changed.names and changed[name].dtype != program[name].dtype:
-            raise RuleError(f"{move} changes the element type of {name} from {program[name].dtype} to {changed[name].dtype}")
-    return changed
+def _of_type(scope: Scope, dtype: str) -> Scope:
+    """A scope that still has a type of floats where no element of one is left in it: what is multiplied by 0 says nothing of its type."""
+    if scope.dtype == dtype or not is_float(dtype):
+        return scope
+    zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
+    return Scope(scope.iterators, scope.where, scope.body + zero[()])

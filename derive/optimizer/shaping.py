@@ -109,7 +109,8 @@ def _fused(program: Program, move: Move) -> Scope | None:
             nested = apply(nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), ALL)
     except EinalgError:
         return None
-    return nested[reader] if _conditions(nested[reader]) <= _conditions(program[reader]) else None
+    known, found = program[reader], nested[reader]
+    return found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
 
 
 def _conditions(scope: Scope) -> int:
