@@ -30,7 +30,7 @@ from codegen.sharing import Unit, unit
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
-from einalg.program import Program, as_program
+from einalg.program import Program, as_program, require_names
 from einalg.scope import Scope
 from einalg.settled import is_weight, settled
 from einalg.traverse import inner_scopes
@@ -73,7 +73,9 @@ class Compiled:
         packed: Packed = {}
         self._running = [replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running]
 
-    def __call__(self, **arrays: Any) -> Any:
+    def __call__(self, *given: Any, **arrays: Any) -> Any:
+        if given:
+            require_names(given, self._missing)
         frame = self._memory.__dict__.get("frame")
         if frame is None:
             frame = self._memory.frame = self._frame()

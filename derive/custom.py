@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,14 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
 
     def made(function: Callable[[Scope], Iterator[Any]]) -> Rule:
         def results(scope: Scope) -> Iterator[tuple[dict[str, Any], Scope]]:
-            for number, result in enumerate(function(scope)):
-                yield result if isinstance(result, tuple) else ({"choice": number}, result)
+            found = function(scope)
+            if not isinstance(found, Iterable) or isinstance(found, Scope):
+                raise RuleError(f"{name} gives {_kind(found)}\n  a rule is a generator: yield what a scope may become")
+            for number, result in enumerate(found):
+                args, after = result if isinstance(result, tuple) and len(result) == 2 else ({"choice": number}, result)
+                if not isinstance(after, Scope):
+                    raise RuleError(f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)")
+                yield args, after
 
         def find(scope: Scope) -> Iterator[dict[str, Any]]:
             return (args for args, _ in results(scope))
@@ -49,6 +55,10 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
         return Rule(name, before, after, requires, find, rewrite, section="user's rule")
 
     return made
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}" if isinstance(value, Scope) else f"{value!r}, which is no scope"
 
 
 @dataclass(frozen=True)

@@ -244,13 +244,16 @@ def _proven(start: Program, found: Sequence[Found], backend: Backend | None, sta
     """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
     derived = [f.program for f in found if f.moves]
     verdicts = iter(ordered_map(executor, partial(_verdict, start), derived))
-    kept = []
+    kept, wrong = [], Counter[str]()
     for f in found:
         verdict = next(verdicts) if f.moves else "proved"
         if verdict == "different":
             stats.rejected["not equal to the original"] += 1
+            wrong.update(move.rule for move in f.moves if move.rule not in ALL)
         else:
             kept.append(Candidate(f.program, named(f.kernels), f.moves, f.estimate, verdict, backend=backend))
+    for name, times in wrong.items():
+        log.warning("einalg: %d programs that the rule %r helped to make are not equal to the original; ea.check_rule tests it", times, name)
     return kept
 
 

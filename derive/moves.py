@@ -167,7 +167,8 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     """The program after `move`; `RuleError` where the place does not exist or the precondition does not hold."""
     rule = rules.get(move.rule)
     if rule is None:
-        raise RuleError(f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}")
+        own = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"
+        raise RuleError(f"there is no rule {move.rule!r}\n  {own}\n  known: {', '.join(sorted(rules))}")
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)

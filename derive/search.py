@@ -120,13 +120,14 @@ def search(
     return sorted(run.found, key=lambda f: f.estimate), run.stats, run.explored
 
 
-def rules_by_name(rules: Iterable[Rule | str] | None) -> dict[str, Rule]:
-    """Rules, and names of known ones, as a table; the known ones for None. Raises `RuleError` for anything else.
+def rules_by_name(rules: Iterable[Rule | str] | Rule | str | None) -> dict[str, Rule]:
+    """Rules, and names of known ones, or a single one, as a table; the known ones for None. Raises `RuleError` for anything else.
 
     >>> list(rules_by_name(["staging", ALL["nesting"]]))
     ['staging', 'nesting']
     """
-    return dict(ALL) if rules is None else {rule.name: rule for rule in map(_rule, rules)}
+    given = [rules] if isinstance(rules, (Rule, str)) else rules
+    return dict(ALL) if given is None else {rule.name: rule for rule in map(_rule, given)}
 
 
 def _rule(given: Rule | str) -> Rule:
@@ -137,8 +138,9 @@ def _rule(given: Rule | str) -> Rule:
     return ALL[given]
 
 
-def operators(names: Sequence[str] | None) -> tuple[Template, ...]:
-    """The templates of these operators; `MatchError` for a name that none has."""
+def operators(names: Sequence[str] | str | None) -> tuple[Template, ...]:
+    """The templates of these operators, or of a single one; `MatchError` for a name that none has."""
+    names = [names] if isinstance(names, str) else names
     known = {t.name for t in TEMPLATES}
     unknown = [n for n in names or () if n not in known]
     if unknown:

@@ -15,7 +15,7 @@ from derive.places import Path, places, scope_at
 from derive.proof import prove
 from derive.rules import ALL, RULES, variable_substitution
 from derive.rules.spelling import fresh_statement, lifted
-from derive.search import kernels_of
+from derive.search import kernels_of, rules_by_name
 from einalg.errors import CodegenError, RuleError
 from einalg.jupyter.panel import Panel
 from einalg.jupyter.show import bundle
@@ -36,9 +36,12 @@ class Session:
     True
     """
 
-    def __init__(self, expression: Any, rules: Iterable[Rule] = (), backend: Backend | None = None, search: Callable[..., Any] | None = None):
-        self.rules = {**ALL, **{rule.name: rule for rule in rules}}
-        self.offered = [*RULES.values(), *(rule for rule in rules if rule.name not in RULES)]
+    def __init__(
+        self, expression: Any, rules: Iterable[Rule | str] | Rule | str = (), backend: Backend | None = None, search: Callable[..., Any] | None = None
+    ):
+        more = rules_by_name(rules)
+        self.rules = {**ALL, **more}
+        self.offered = [*RULES.values(), *(rule for rule in more.values() if rule.name not in RULES)]
         self.history = History(as_program(expression))
         self.undone: list[Step] = []
         self.watchers: list[Callable[[], None]] = []

@@ -167,8 +167,8 @@ class Derivation(_derivation.Derivation):
 class Session(_session.Session):
     __doc__ = _session.Session.__doc__
 
-    def __init__(self, expr: Any, rules: Iterable[Rule] = (), **parts: Any):
-        super().__init__(expr, tuple(rules), **{"backend": _Machine(), "search": derive, **parts})
+    def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
+        super().__init__(expr, rules, **{"backend": _Machine(), "search": derive, **parts})
 
 
 def derive(

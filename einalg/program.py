@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sympy import Basic
 
 from einalg.access import Constant, Node, Tensor
 from einalg.dtypes import is_float
-from einalg.errors import NotationError
+from einalg.errors import NotationError, UseError
 from einalg.scope import Scope
 from einalg.traverse import add_tensor, all_scopes, map_accesses, rebased
 
@@ -142,6 +142,12 @@ def as_program(expression: Any, name: str = "O") -> Program:
             name += "_"
         return Program([(name, expression)])
     raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  e.g. ea.L[i](A[i])")
+
+
+def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
+    """Raise `UseError` for arrays that are given without the names of their tensors."""
+    if given:
+        raise UseError(f"arrays are given by name: {', '.join(f'{name}=…' for name in inputs) or 'there is no input'}")
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:

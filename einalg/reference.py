@@ -18,7 +18,7 @@ import sympy
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import IndexArithmetic, affine
 from einalg.errors import NotationError, RangeError, ShapeError
-from einalg.program import as_program
+from einalg.program import as_program, require_names
 from einalg.scope import Reduce, Scope
 
 Values = dict[tuple[int, ...], Any]
@@ -33,7 +33,7 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math,
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": operator.add, "Prod": operator.mul, "Max": max, "Min": min}
 
 
-def evaluate(expr: Any, **arrays: Any) -> Any:
+def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
     """The value of an expression on arrays given by name: an ndarray, or a dict of them for a program of several outputs.
 
     Integers and `Fraction`s are computed exactly (the result is of dtype object where it holds fractions); anything else in
@@ -44,7 +44,7 @@ def evaluate(expr: Any, **arrays: Any) -> Any:
     >>> evaluate(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
     array([ 6, 15])
     """
-    program = as_program(expr)
+    require_names(given, (program := as_program(expr)).inputs)
     known = {name: _load(tensor, arrays) for name, tensor in program.inputs.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from einalg.dtypes import dtype_name
+from einalg.errors import UseError
 
 Array = np.ndarray[Any, Any]
 
@@ -21,6 +22,8 @@ def array_of(tensor: Any) -> Array:
     """
     import torch
 
+    if not isinstance(tensor, torch.Tensor):
+        raise UseError(f"a tensor of torch is expected, not a {type(tensor).__name__}\n  e.g. torch.as_tensor(x)")
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy(force=True)
