@@ -62,6 +62,8 @@ def write(path: Any, kind: str, content: dict[str, Any]) -> None:
 
 def read(path: Any, kind: str) -> dict[str, Any]:
     """Read a record; `RecordError` where it is missing, broken, of another kind or newer than this version."""
+    if not Path(path).exists():
+        raise RecordError(f"there is no file {path}")
     try:
         if Path(path).stat().st_size > MOST_BYTES:
             raise RecordError(f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg")

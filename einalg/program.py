@@ -141,7 +141,8 @@ def as_program(expression: Any, name: str = "O") -> Program:
         while name in taken:
             name += "_"
         return Program([(name, expression)])
-    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  e.g. ea.L[i](A[i])")
+    remedy = "read it with ea.parse(text, A=(4, 5), …)" if isinstance(expression, str) else "e.g. ea.L[i](A[i])"
+    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}")
 
 
 def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:

@@ -78,7 +78,7 @@ def test_a_file_that_is_no_record(content, tmp_path):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(ea.RecordError, match="cannot be read as a record"):
+    with pytest.raises(ea.RecordError, match="there is no file"):
         History.load(tmp_path / "none.json")
 
 
