@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codegen.arguments import Array, sample
-from codegen.c_file import c_source
+from codegen.c_file import c_sources
 from codegen.compiler import Compiler
 from codegen.entries import entry
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, prepared, versions, ways
 from codegen.libraries.guarded import Guarded
 from codegen.libraries.numpy_library import POOLS
-from codegen.threads import loaded
+from codegen.shared_objects import placed
 from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
 from einalg.constants import array_of
@@ -125,10 +125,11 @@ def library_for(
     found = ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in MEMORY_BOUND else {}
     if not found:
         return None
-    source = c_source([function])
+    source, own = c_sources([function])
 
     def generated() -> Run:
-        return entry(loaded(compiler, source, timeout), function)
+        ((library, position),) = placed(compiler, [function], own, timeout)
+        return entry(library, function, position)
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
     known = [name for name in scope.tensors if name in ahead]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from codegen import threads
 from codegen.arguments import Loader, load, loaded, sample
 from codegen.c_file import c_sources
 from codegen.choosing import GENERATED, library_for
@@ -26,6 +25,7 @@ from codegen.ir import Function
 from codegen.libraries import Buffers, Packed, Run, einalg_library, prepared
 from codegen.lower import lower
 from codegen.schedule import DEFAULT, Schedule
+from codegen.shared_objects import placed
 from codegen.sharing import Unit, unit
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
@@ -241,11 +241,12 @@ def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, sche
             functions.append(function)
         found.append((kernel, own))
     text, sources = c_sources(functions)
-    library = threads.loaded(_flagged(compiler, functions), text, timeout) if functions else None
+    places = placed(_flagged(compiler, functions), functions, sources, timeout)
 
     def generated(kernel: Kernel, own: Unit) -> Step:
         first, name, position = shared[own.key]
-        run = entry(library, functions[position], position, first.names(own), own.offsets if often[own.key] > 1 else {})
+        library, number = places[position]
+        run = entry(library, functions[position], number, first.names(own), own.offsets if often[own.key] > 1 else {})
         return Step(replace(kernel, source=sources[position]), name, run)
 
     return [step if isinstance(step, Step) else generated(*step) for step in found], text

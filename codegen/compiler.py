@@ -81,13 +81,7 @@ class Compiler:
 
     def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
         """The shared object of a C source, loaded into this process."""
-        path = self.compile(source, timeout)
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError as error:
-            raise CodegenError(
-                f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder"
-            ) from None
+        return opened(self.compile(source, timeout))
 
     def _run(self, source: str, timeout: float) -> bytes:
         try:
@@ -96,6 +90,16 @@ class Compiler:
             raise too_slow(self.command[0], timeout) from None
         except OSError as error:
             raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  set CC to a C compiler") from None
+
+
+def opened(path: Path) -> ctypes.CDLL:
+    """A shared object, loaded into this process."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CodegenError(
+            f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder"
+        ) from None
 
 
 def find_compiler() -> Compiler | None:

@@ -146,9 +146,8 @@ void pool_run(task *f, void *data, int parts) {
 """
 
 
-def loaded(compiler: Compiler, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
-    """The shared object of a C file, loaded into this process, its parallel loops run by the threads that all such files share."""
-    library = compiler.load(REGIONS + source, timeout)
+def attached(compiler: Compiler, library: ctypes.CDLL, timeout: float) -> ctypes.CDLL:
+    """A loaded C file that begins with `REGIONS`, with the threads that all of them share."""
     if threads() > 1:
         library.einalg_use(_pool(compiler, timeout), PARTS * threads())
     return library
