@@ -9,10 +9,9 @@ loop takes no longer than on one thread, whatever else the machine does.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
-from codegen.compiler import TIMEOUT, Compiler
+from codegen.compiler import Compiler
 from einalg.turns import threads
 
 PARTS = 4  # of a loop, for each thread
@@ -146,16 +145,15 @@ void pool_run(task *f, void *data, int parts) {
 """
 
 
+_pool: list[Any] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop
+
+
 def attached(compiler: Compiler, library: ctypes.CDLL, timeout: float) -> ctypes.CDLL:
     """A loaded C file that begins with `REGIONS`, with the threads that all of them share."""
     if threads() > 1:
-        library.einalg_use(_pool(compiler, timeout), PARTS * threads())
+        if not _pool:
+            pool = compiler.load(POOL, timeout)
+            pool.pool_threads(threads())
+            _pool.append(ctypes.cast(pool.pool_run, ctypes.c_void_p))
+        library.einalg_use(_pool[0], PARTS * threads())
     return library
-
-
-@cache
-def _pool(compiler: Compiler, timeout: float) -> Any:
-    """The address of what runs the parts of a loop; its threads begin with the first one."""
-    pool = compiler.load(POOL, timeout)
-    pool.pool_threads(threads())
-    return ctypes.cast(pool.pool_run, ctypes.c_void_p)
