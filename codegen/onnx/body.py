@@ -103,7 +103,7 @@ class Level:
         found = self.writer.add("Einsum", given, [self.shape[axis] for axis in kept], dtype, equation=equation)
         found = self.writer.reshape(found, [self.shape[axis] if axis in every else 1 for axis in range(outer)])
         times = coefficient * prod(self.shape[axis] for axis in range(outer, rank) if axis not in every)
-        return found if times == 1 else self._joined("Mul", [found, self._number(times, dtype)], dtype)
+        return found if times == 1 else self._joined("Mul", [found, self.writer.constant(float(times), dtype)], dtype)
 
     # Values.
 

@@ -88,6 +88,21 @@ def test_random_programs(case: Any) -> None:
     check(program, arrays, evaluated(program, arrays))
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("O[i:4] = Sum[s:7](Sum[r:5](A[i]*B[i])*Sum[r:1, w:1](A[i]**2))", (4, 4)),
+        ("O[i:4] = Sum[s:7](A[i]*Sum[r:1](A[s])*Sum[r:5](A[i]*B[i]))", (7, 4)),
+        ("O[i:1] = Sum[s:2](A[i]*B[i])", (1, 1)),
+        ("O[i,j] = Sum[s:3](3*A[i]*B[j])/2", (4, 5)),
+    ],
+)
+def test_sums_over_what_does_not_vary(text: str, sizes: tuple[int, int]) -> None:
+    program = flat(ea.parse(text, A=sizes[:1], B=sizes[1:]))
+    arrays = {name: np.random.default_rng(0).normal(size=tensor.shape).astype(np.float32) for name, tensor in program.inputs.items()}
+    check(program, arrays, evaluated(program, arrays))
+
+
 A, K = ea.tensor("A", (2, 6, 9, 8)), ea.tensor("K", (4, 6, 3, 3))
 
 
