@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ Array = np.ndarray[Any, Any]
 Progress = Callable[[Layer, int, int], None]
 SHARE = 0.25  # of the seconds that are left, that one layer may take
 LEAST = 1.0  # seconds that it may take at least
+PART, USUAL = 0.125, 8 << 30  # of the memory of a machine, which is as large as usual where it does not say
 
 
 @dataclass
@@ -124,7 +127,7 @@ def optimized(
 ) -> Optimized:
     """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then."""
     task = Task(backend, seconds, budget or Budget(), progress, accuracy)
-    graph = graph.joined()
+    graph = _bearable(graph.joined())
     values = _values(graph, arrays)
     parts = {}
     for position, node in enumerate(graph.nodes):
@@ -132,6 +135,28 @@ def optimized(
             weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
             parts[position] = _part(node.program, weights, values, task)
     return Optimized(graph, parts, task.spent)
+
+
+def _bearable(graph: Graph) -> Graph:
+    """The graph, its programs as `shaped` makes them where what is between their statements would not fit in memory: gathered windows, say."""
+    nodes = [
+        replace(node, program=shaped(node.program)[0]) if isinstance(node, Expressed) and _bytes(node.program) > _memory() * PART else node
+        for node in graph.nodes
+    ]
+    return Graph(graph.inputs, graph.weights, tuple(nodes), graph.outputs)
+
+
+def _bytes(program: Program) -> int:
+    """Of all results of statements, in double precision."""
+    return sum(8 * prod(scope.shape) for _, scope in program.statements)
+
+
+def _memory() -> int:
+    """The bytes of this machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return USUAL
 
 
 def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:

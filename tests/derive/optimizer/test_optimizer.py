@@ -295,3 +295,17 @@ def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
     program = ea.parse("T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1))
     made = ea.optimize(program, {"A": np.ones(3, np.float32)}, seconds=0)
     assert made(np.ones(3, np.float32)).dtype == np.float32 and not made(np.ones(3, np.float32)).any()
+
+
+def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A framework's definition of banded attention gathers every row's band in memory: 13 GB at full size."""
+    text = "W[i,w:5,k] = K.pad(2,0)[i+w-2,k]\nS[i,w] += Q[i,k]*W[i,w,k]"
+    program = ea.parse(text, K=(9, 4), Q=(9, 4))
+    arrays = {name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"}
+    expected = ea.evaluate(program, **arrays)
+    for memory, statements in ((1 << 40, 2), (1, 1)):
+        monkeypatch.setattr("derive.optimizer.network._memory", lambda memory=memory: memory)
+        made = ea.optimize(program, arrays, seconds=0)
+        (part,) = made.parts.values()
+        assert len(part.before.names) == statements
+        assert np.allclose(made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5)
