@@ -168,7 +168,7 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     rule = rules.get(move.rule)
     if rule is None:
         own = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"
-        raise RuleError(f"there is no rule {move.rule!r}\n  {own}\n  known: {', '.join(sorted(rules))}")
+        raise RuleError(f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {own}")
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)

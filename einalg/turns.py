@@ -37,8 +37,9 @@ def in_turns(
 
     What is hopelessly slow has few. `after` is run after every call, and its time belongs to that. `alike` says that all use the same threads.
 
-    >>> {way: len(times) for way, times in in_turns({"a": lambda: 1, "b": lambda: 2}, 0.0, 3, 30).items()}
-    {'a': 3, 'b': 3}
+    >>> times = in_turns({"once": lambda: sum(range(1000)), "twice": lambda: sum(range(2000))}, 0.0, 3, 30)
+    >>> list(times), len(times["once"]), min(times["twice"]) > 0
+    (['once', 'twice'], 3, True)
     """
 
     def timed(call: Callable[[], Any]) -> float:
