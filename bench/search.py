@@ -3,8 +3,9 @@
     python -m bench.search [--case NAME] [--repeats N] [--json PATH]
     python -m bench.search --executor process --workers 2      how it scales
 
-One process and one thread unless an executor is named; every repetition builds its expression anew. `peer` is EinNet's search for
-the same form, on one core: the states and seconds of its C++, from its public code.
+One process and one thread unless an executor is named; every repetition builds its expression anew. The default search goes deeper than
+EinNet's, and ends at so many candidates; `to depth 7` is one that ends when every state within seven moves was expanded. `peer` is EinNet's search
+for the same form, on one core: the states and seconds of its C++, from its public code.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ PEER = {
     ("Conv5x5 as Conv3x3", "smaller windows"): (2_227_699, 33.5, ""),
 }
 BUDGET = Budget(seconds=600.0)  # what stops a search here is never the clock
+DEPTH = 7  # that EinNet searches to
+EXHAUSTIVE = Budget(depth=DEPTH, states=10**6, seconds=120.0, candidates=10**6, patience=10**6)
 Run = tuple[list[Found], Stats]
 
 
-def one(example: Example, executor: Any = None) -> Run:
-    found, stats, _ = search(example.expression, BUDGET, executor=executor)
+def one(example: Example, executor: Any = None, budget: Budget = BUDGET) -> Run:
+    found, stats, _ = search(example.expression, budget, executor=executor)
     return found, stats
 
 
@@ -64,7 +67,9 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
         examples = [case.real() for _ in range(repeats)]
         runs = [one(example) for example in examples]
         found, stats = min(runs, key=lambda run: run[1].seconds)
-        shared = {"proved": proved(case, found), "peak MB": peak(case)}
+        _, every = one(case.real(), budget=EXHAUSTIVE)
+        shared = {"proved": proved(case, found), "peak MB": peak(case), "states to depth 7": every.states, "s to depth 7": every.seconds}
+        shared["all of depth 7"] = "yes" if every.stopped.startswith("every state") else every.stopped
         for form in examples[0].forms:
             states, milliseconds = first(examples[0], form, runs)
             peer = PEER.get((name, form), ("", "", ""))
