@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from importlib.metadata import version
@@ -23,6 +24,7 @@ Call = Callable[[], Any]
 Made = tuple[Call, Callable[[Any], list[Array]]]  # a call, and what makes arrays of what it returns
 Maker = Callable[[], Made]
 Tensors = tuple[Any, ...]
+LONGEST = 160  # characters of a reason
 PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "onnx": "onnx", "openvino": "openvino"}
 
 
@@ -61,9 +63,19 @@ def running(makers: Mapping[str, Maker], without: Sequence[str], left_out: dict[
             call, read = make()
             call()
         except Exception as error:  # whatever a library raises
-            left_out[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            left_out[name] = reason(error) or type(error).__name__
             continue
         yield name, call, lambda call=call, read=read: read(call())
+
+
+def reason(error: BaseException) -> str:
+    """What an error says in its first line, shortened, files without the folders of this machine.
+
+    >>> reason(ValueError("bad tensor in /usr/lib/torch/nn.py:5"))
+    'bad tensor in nn.py:5'
+    """
+    line = next(iter(str(error).strip().splitlines()), "")
+    return re.sub(r"(?<![\w.])/(?:[^\s/:]+/)+", "", line)[:LONGEST]
 
 
 def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
@@ -215,20 +227,26 @@ def session(model: bytes, inputs: Arrays, threads: int) -> Made:
 
 
 def request(module: Any, inputs: Tensors, threads: int) -> Made:
-    """A torch module in OpenVINO, as a request that reads the memory of the inputs."""
+    """A torch module in OpenVINO."""
     import openvino
 
-    model = openvino.convert_model(module, example_input=inputs)
+    return asked(openvino.convert_model(module, example_input=inputs), [x.numpy() for x in inputs], threads)
+
+
+def asked(model: Any, inputs: Sequence[Array], threads: int) -> Made:
+    """A model of OpenVINO as a request that reads the memory of the inputs."""
+    import openvino
+
     settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     for place, value in zip(model.inputs, inputs):
         place.get_node().set_partial_shape(openvino.PartialShape(list(value.shape)))
     model.validate_nodes_and_infer_types()
-    asked = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
+    made = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
     for number, value in enumerate(inputs):
-        asked.set_input_tensor(number, openvino.Tensor(value.numpy(), shared_memory=True))
+        made.set_input_tensor(number, openvino.Tensor(value, shared_memory=True))
 
     def call() -> Any:
-        asked.infer()
-        return asked, inputs  # whose memory the request reads
+        made.infer()
+        return made, inputs  # whose memory the request reads
 
-    return call, lambda _: [asked.get_output_tensor(number).data.copy() for number in range(len(model.outputs))]
+    return call, lambda _: [made.get_output_tensor(number).data.copy() for number in range(len(model.outputs))]

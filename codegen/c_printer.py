@@ -136,7 +136,7 @@ class Printer:
         ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
         value = self.operand(put.value, dtype)
         if put.op in ("max", "min"):
-            return f"{ref} = {self.call(put.op, dtype)}({ref}, {value});"
+            return f"{ref} = {self.call(put.op, dtype)}({value}, {ref});"  # which keeps the second where the first is NaN
         if put.ref.dtype in self.stores:
             value = f"{self.stores[put.ref.dtype]}({value})"
         elif put.ref.dtype == "bool" and put.value.dtype != "bool":

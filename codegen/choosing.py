@@ -22,6 +22,7 @@ from codegen.libraries import Buffers, Run, prepared, versions, ways
 from codegen.libraries.guarded import Guarded
 from codegen.libraries.numpy_library import POOLS
 from codegen.shared_objects import placed
+from codegen.threads import RUNTIME
 from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
 from einalg.constants import array_of
@@ -133,7 +134,7 @@ def library_for(
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
     known = [name for name in scope.tensors if name in ahead]
-    name = fastest(calls, kernel, scope, known, compiler.key(source))
+    name = fastest(calls, kernel, scope, known, compiler.key(source), RUNTIME)
     return None if name == GENERATED else (name, Guarded(found[name], generated, f"{name} for {kernel}"))
 
 

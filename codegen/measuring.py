@@ -17,6 +17,7 @@ from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import find_driver
 from codegen.cuda.schedule import allowing
 from codegen.libraries import versions
+from codegen.threads import RUNTIME
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
@@ -48,7 +49,7 @@ def identity(target: str, accuracy: float | None = None) -> str:
     compiler = find_compiler()
     tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    return "\n".join((target, cpu(), str(cores()), threads, tools, np.__version__, *versions(), __version__))
+    return "\n".join((target, cpu(), str(cores()), threads, RUNTIME, tools, np.__version__, *versions(), __version__))
 
 
 def kernel_seconds(kernel: Kernel, target: str = "cpu", accuracy: float | None = None) -> float:

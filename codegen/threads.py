@@ -12,6 +12,7 @@ import ctypes
 from typing import Any
 
 from codegen.compiler import Compiler
+from einalg.cache import hashed
 from einalg.turns import threads
 
 PARTS = 4  # of a loop, for each thread
@@ -145,6 +146,7 @@ void pool_run(task *f, void *data, int parts) {
 """
 
 
+RUNTIME = hashed(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel
 _pool: list[Any] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop
 
 

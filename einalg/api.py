@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from statistics import median
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -32,14 +31,11 @@ from einalg.graph import Graph
 from einalg.kernel import Kernel
 from einalg.model import Network, network, plain
 from einalg.program import Program, as_program, in_double
-from einalg.turns import in_turns
+from einalg.turns import LEAST, is_slower, medians
 
 TARGETS = ("cpu", "cuda")
 rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
-_REPEATS, _MOST = 5, 100  # at least and at most, until `_SECONDS` are spent
-_SECONDS = 0.1
 _SLOW = 1.0  # seconds
-_SLOWER = 0.05  # relative difference from which on a framework goes on running its model
 _LOG = logging.getLogger("einalg")
 
 
@@ -76,10 +72,9 @@ class _Machine:
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
         if self.target == "cuda":
-            return [sum(runnable.time(_REPEATS, **arrays).values()) for runnable in runnables]
-        calls = {str(k): partial(runnable, **arrays) for k, runnable in enumerate(runnables)}
+            return [sum(runnable.time(LEAST, **arrays).values()) for runnable in runnables]
         generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
-        return [median(times) for times in in_turns(calls, _SECONDS, _REPEATS, _MOST, alike=generated).values()]
+        return medians([partial(runnable, **arrays) for runnable in runnables], alike=generated)
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """As `seconds`, where some may be slow: of what takes longer than `_SLOW`, a single run counts."""
@@ -239,7 +234,7 @@ class Optimized(_optimizer.Optimized):
         if model and model.itself:
             ways = [partial(way, *model.examples) for way in (model.itself, self._call)]
             original, optimized = _Machine().seconds(ways, {})
-            self.times, self.is_original = (original, optimized), optimized > original * (1 + _SLOWER)
+            self.times, self.is_original = (original, optimized), is_slower(optimized, original)
             if self.is_original:
                 what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
                 _LOG.warning(what, 1e3 * optimized, 1e3 * original)

@@ -7,10 +7,13 @@ time after a call, and take processors meanwhile from those of the next one. A p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
+SECONDS, LEAST, MOST = 0.1, 5, 100  # of each way, and how many runs, where nothing else is asked for
+SLOWER = 0.05  # relative difference from which on one way is slower than another
 PAUSE = 0.12  # seconds after which no thread of a library waits any more
 HOPELESS = 3.0  # times the best after the first turn: no more of these
 
@@ -69,3 +72,21 @@ def in_turns(
             if turns == 1 or min(spent[way]) <= HOPELESS * best:
                 spent[way].append(timed(call))
     return spent
+
+
+def medians(calls: Sequence[Callable[[], Any]], alike: bool = False) -> list[float]:
+    """The median seconds of each of some ways, as `in_turns` measures them.
+
+    >>> len(medians([lambda: 1, lambda: 2]))
+    2
+    """
+    return [median(times) for times in in_turns({str(k): call for k, call in enumerate(calls)}, SECONDS, LEAST, MOST, alike=alike).values()]
+
+
+def is_slower(seconds: float, other: float) -> bool:
+    """Whether a way is slower than another beyond what measurements differ by.
+
+    >>> is_slower(1.2, 1.0), is_slower(1.02, 1.0)
+    (True, False)
+    """
+    return seconds > other * (1 + SLOWER)

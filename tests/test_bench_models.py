@@ -88,3 +88,17 @@ def test_exact_result_is_that_of_the_whole_batch(name: str) -> None:
     assert found.dtype == np.float64
     assert measuring.relative(module(*inputs).numpy(), found) < 1e-5
     assert measuring.relative(found + 0.1 * np.abs(found).max(), found) == pytest.approx(0.1)
+
+
+def test_rows_measured_before_in_the_same_way_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(case: tuple[str, int, int], *_: Any) -> dict[str, Any]:
+        made = __main__.row(case, {}, {}, {"failed": ""}, {})
+        return {**made, "more": {**made["more"], "warnings": []}}
+
+    path = tmp_path / "models.json"
+    monkeypatch.setattr(__main__, "in_own_process", found)
+    for names in (["mmoe", "lstm"], ["gcn", "mmoe"]):
+        run(monkeypatch, "--only", *names, "--batch", "1", "--threads", "1", "--json", str(path))
+    assert [row["model"] for row in json.loads(path.read_text())["models"]] == ["mmoe", "lstm", "gcn"]
+    run(monkeypatch, "--only", "gcn", "--batch", "1", "--threads", "1", "--seconds", "7", "--json", str(path))
+    assert [row["model"] for row in json.loads(path.read_text())["models"]] == ["gcn"]

@@ -6,7 +6,8 @@ Every row is measured in a process of its own, whose libraries are loaded with s
 between all ways in the same minutes, and medians are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many
 times faster the optimized network is; `error` is the largest deviation from torch in double precision, relative to the largest
 element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
-from the cache. A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured.
+from the cache. A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured, or
+`--json` names the file: rows that it has already, measured in the same way, stay but for those that are measured anew.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ import bench
 from bench.kernels import THREADS
 from bench.models import MODELS
 from bench.models.measuring import OURS, measured, row
-from bench.rivals import missing, versions
+from bench.rivals import LONGEST, missing, versions
 
 RESULTS = Path(__file__).parents[1] / "results" / "models.json"
-LONGEST = 160  # characters of a remark
 Rows = list[dict[str, Any]]
 Key = tuple[str, int, int]
 
@@ -101,23 +101,35 @@ def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return line | {name: value for name, value in found.items() if name not in (*line, "ms", "more")}
 
 
+def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[str, Any]]:
+    """The rows of a file that were measured in the same way, on such a machine; those that are measured now take their places."""
+    if path is None or not path.is_file():
+        return {}
+    record = json.loads(path.read_text())
+    if {name: record.get(name) for name in told} != json.loads(json.dumps(told)):
+        return {}
+    return {(row["model"], row["batch"], row["threads"]): row for row in record["models"]}
+
+
 def main() -> None:
     chosen = parser().parse_args()
     if chosen.worker:
         return work(chosen)
     without = [name for name in chosen.without.split(",") if name]
     whole = not (chosen.only or without or chosen.small)
-    path, rows = chosen.json or (RESULTS if whole else None), []
+    path = chosen.json or (RESULTS if whole else None)
     told = {"machine": {**bench.machine(), **versions()}, "not installed": missing(), "left out": without}
     told |= {"seconds": chosen.seconds, "small": chosen.small}
+    rows, measured_now = measured_before(path, told), list[dict[str, Any]]()
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
-                rows.append(in_own_process((name, batch, threads), chosen.seconds, without, chosen.small))
-                print(shown(rows[-1:]).splitlines()[1], file=sys.stderr, flush=True)
+                found = rows[name, batch, threads] = in_own_process((name, batch, threads), chosen.seconds, without, chosen.small)
+                measured_now.append(found)
+                print(shown([found]).splitlines()[1], file=sys.stderr, flush=True)
                 if path:  # an interrupt keeps what was measured until then
-                    path.write_text(json.dumps({**told, "models": rows}, indent=2) + "\n")
-    print(shown(rows))
+                    path.write_text(json.dumps({**told, "models": list(rows.values())}, indent=2) + "\n")
+    print(shown(measured_now))
 
 
 if __name__ == "__main__":

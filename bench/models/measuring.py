@@ -18,7 +18,7 @@ import einalg as ea
 from bench.kernel_cases import Array
 from bench.kernels import SECONDS, WRONG, alternately
 from bench.models import MODELS, SMALL, TILED
-from bench.rivals import Call, Maker, arrays_of, exported, of_module, running, session
+from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
 
 OURS = "einalg"
 SMALL_SECONDS = 0.2  # of runs in turns, of a small network
@@ -36,17 +36,13 @@ def measured(name: str, batch: int, threads: int, seconds: float, without: Seque
         calls[OURS], told = optimized(module, inputs, seconds)
         results[OURS] = lambda: arrays_of(calls[OURS]())
     except Exception as error:  # the libraries are measured all the same
-        told["failed"] = f"{type(error).__name__}: {first_line(error)}"
+        told["failed"] = f"{type(error).__name__}: {reason(error)}"
     left_out: dict[str, str] = {}
     for way, call, result in running(ways(rival, inputs, threads), without, left_out):
         calls[way], results[way] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
     times = alternately({way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS)
     return row((name, batch, threads), times, errors, told, left_out)
-
-
-def first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "")
 
 
 def optimized(module: Any, inputs: tuple[Any, ...], seconds: float) -> tuple[Call, dict[str, Any]]:
@@ -94,7 +90,7 @@ def errors_of(results: dict[str, Callable[[], list[Array]]], expected: list[Arra
         try:
             errors[way] = max(relative(found, wanted) for found, wanted in zip(result(), expected, strict=True))
         except Exception as error:  # whatever a library raises
-            left_out[way] = f"{type(error).__name__}: {first_line(error)}"
+            left_out[way] = f"{type(error).__name__}: {reason(error)}"
     return errors
 
 

@@ -38,7 +38,7 @@ def onnx_model(
     for program, kernels in programs:
         results |= _Programs(writer, results, weights).computed(program, kernels)
     named = [_output(writer, name, results.get(name), weights) for name in outputs]
-    return writer.model(list(given.values()), named, {})
+    return writer.model(list(given.values()), named)
 
 
 def _output(writer: Writer, name: str, found: Buf | None, weights: Mapping[str, Array]) -> Buf:

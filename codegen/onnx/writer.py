@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -108,10 +108,10 @@ class Writer:
             return self.cast(self.pad(self.cast(array, "i32"), amounts, fill), "bool")
         return self.add("Pad", [array, around, self.constant(fill, array.dtype)], shape, array.dtype)
 
-    def model(self, inputs: Sequence[Buf], outputs: Sequence[Buf], told: Mapping[str, str]) -> Any:
+    def model(self, inputs: Sequence[Buf], outputs: Sequence[Buf]) -> Any:
         """The `ModelProto`."""
         helper = self.onnx.helper
         graph = helper.make_graph(self.nodes, "einalg", [self.info(buf) for buf in inputs], [self.info(buf) for buf in outputs], self.stored)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR, producer_name="einalg", **told)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR, producer_name="einalg")
         self.onnx.checker.check_model(model, full_check=True)
         return model

@@ -78,6 +78,19 @@ def test_infinities_and_nan() -> None:
         assert np.array_equal(got, wanted, equal_nan=True), body
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (4, 1000), (1000, 4)])
+def test_extremes_keep_what_stands_before_and_after_nan(shape: tuple[int, int]) -> None:
+    """They give NaN or pass over it, but lose no other element."""
+    a = ea.tensor("A", shape)
+    for at in (0, shape[1] // 2, shape[1] - 1):
+        values = np.random.default_rng(at).standard_normal(shape).astype(np.float32)
+        values[:, at] = np.nan
+        scopes = [ea.L[i](reduce[j](a[i, j])) for reduce in (ea.Max, ea.Min)]
+        found = run_functions([lower("O", scope) for scope in scopes], [{"A": values}] * 2)
+        for got, wanted in zip(found, (np.nanmax(values, 1), np.nanmin(values, 1))):
+            assert np.array_equal(np.where(np.isnan(got), wanted, got), wanted)
+
+
 def test_masked_softmax() -> None:
     """Rows of -inf beside numbers: exp(-inf) is 0, also under the flags that reassociate sums."""
     j, k, m = ea.indices("j k m")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from einalg.api import compile_graph
@@ -15,15 +14,13 @@ from einalg.frontends.torch.exporting import decompositions
 from einalg.frontends.torch.model import read_fx
 from einalg.frontends.torch.registry import TrainingMode
 from einalg.graph import Graph
-from einalg.turns import in_turns
+from einalg.turns import is_slower, medians
 
 if TYPE_CHECKING:
     from torch import fx
 
 Run = Callable[..., Sequence[Any]]
 MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
-SECONDS, LEAST, MOST = 0.1, 5, 100  # of runs that are compared
-SLOWER = 0.05  # relative difference from which on torch goes on running a graph
 LOG = logging.getLogger("einalg")
 
 
@@ -113,9 +110,8 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
 
     given = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
     with torch.no_grad():
-        times = in_turns({"torch": lambda: module(*given), "einalg": lambda: called(*given)}, SECONDS, LEAST, MOST)
-    original, optimized = (median(found) for found in times.values())
-    if optimized <= original * (1 + SLOWER):
+        original, optimized = medians([lambda: module(*given), lambda: called(*given)])
+    if not is_slower(optimized, original):
         return False
     LOG.warning("einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it", 1e3 * optimized, 1e3 * original)
     return True

@@ -4,56 +4,25 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import click
-import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 import einalg as ea
 from codegen.doctor import facts
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.cli import app
-from einalg.cli import optimize as optimizing
 from einalg.cli.output import wrapped
+from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
-ROOT = Path(__file__).resolve().parents[1]
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"
 CONV_SHAPES = ["--A", "1,64,56,56", "--K", "64,64,3,3"]
-MATMUL = ["derive", "O[i,j] += A[i,k]*B[k,j]", "--A", "4,5", "--B", "5,3"]
 QUICK = ["--no-measure", "--states", "5"]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-
-
-def einalg(*arguments: str, typed: str | None = None) -> Result:
-    return CliRunner().invoke(app.cli, list(arguments), input=typed, prog_name="einalg")
-
-
-def printed(*arguments: str) -> str:
-    result = einalg(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(*arguments: str) -> str:
-    """The message of a bad use: no traceback, and nothing else is printed."""
-    result = einalg(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "") and isinstance(result.exception, SystemExit), result.output
-    return result.stderr
 
 
 def valid(text: str) -> dict[str, Any]:
@@ -162,9 +131,6 @@ def test_shapes_and_roles() -> None:
     assert inputs["x"] == {"shape": [5], "dtype": "f64", "role": "weight"}
 
 
-SUM = "O[i] += A[i,j]"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -224,90 +190,12 @@ def test_doctor() -> None:
     assert all(fact.name in text for fact in facts())
 
 
-class Size:
-    """A dimension of an ONNX shape, as protobuf has it."""
-
-    def __init__(self, value: int | str):
-        self.dim_value, self.dim_param = (value, "") if isinstance(value, int) else (0, value)
-
-    def HasField(self, name: str) -> bool:
-        return bool(getattr(self, name))
-
-
-class Declared:
-    """The type of an ONNX input."""
-
-    def __init__(self, *sizes: int | str):
-        self.shape = type("Shape", (), {"dim": [Size(s) for s in sizes]})
-
-    def HasField(self, name: str) -> bool:
-        return True
-
-
-def test_inputs_of_models_that_are_given_or_drawn(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", np.arange(3))
-    assert optimizing._read(str(tmp_path / "x.npy")).tolist() == [0, 1, 2]
-    assert optimizing._stated("x", Declared(1, 3)) == (1, 3)
-    with pytest.raises(click.UsageError, match=r"shape of x open \(N,3\): give --shape x="):
-        optimizing._stated("x", Declared("N", 3))
-    for dtype in ("f32", "i64", "bool"):
-        drawn = optimizing._drawn("x", None, ((2, 3), dtype), rng)
-        assert drawn.shape == (2, 3) and drawn.dtype.name.startswith({"f32": "float32", "i64": "int64", "bool": "bool"}[dtype])
-    (tmp_path / "bad.npy").write_bytes(b"no array")
-    with pytest.raises(click.UsageError, match="no array of NumPy"):
-        optimizing._read(str(tmp_path / "bad.npy"))
-
-
-def test_record_and_report_of_an_optimization() -> None:
-    program = ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(32, 32), W=ea.tensor("W", (32, 32), role="weight"))
-    made = ea.optimize(program, {"A": np.ones((32, 32)), "W": np.ones((32, 32))}, seconds=1)
-    record = json.loads(json.dumps(optimizing.record(made), allow_nan=False))
-    assert record["programs"][0]["verdict"] == "proved" and record["programs"][0]["layers"]
-
-
-def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    onnx = pytest.importorskip("onnx")
-    h = onnx.helper
-    inputs = [h.make_tensor_value_info("x", 1, ["N", 32])]
-    weight = h.make_tensor("w", 1, [32, 32], np.ones(1024, "f4").tolist())
-    graph = h.make_graph([h.make_node("MatMul", ["x", "w"], ["y"])], "g", inputs, [h.make_tensor_value_info("y", 1, ["N", 32])], [weight])
-    path = str(tmp_path / "m.onnx")
-    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
-    assert "give --shape x=" in refused("optimize", path)
-    assert "no input z" in refused("optimize", path, "--shape", "z=1")
-    np.save(tmp_path / "x.npy", np.ones((32, 32), "f4"))
-    record = json.loads(printed("optimize", path, "--input", f"x={tmp_path / 'x.npy'}", "--json", "--seconds", "1"))
-    assert record["programs"][0]["verdict"] == "proved" and record["opaque"] == []
-    folder = tmp_path / "optimized"
-    assert "program 1" in printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder))
-    assert ea.Optimized.load(folder)(np.ones((32, 32))).shape == (32, 32)
-    printed("optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(tmp_path / "written.onnx"))
-    assert "MatMul" in [node.op_type for node in onnx.load(tmp_path / "written.onnx").graph.node]
-    monkeypatch.setattr(ea, "optimize", None)  # which takes minutes, and is not begun
-    assert "give a file in a folder that is there" in refused("optimize", path, "-o", str(tmp_path / "missing" / "m.onnx"))
-    assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "-o", str(folder))
-    made = SimpleNamespace(report="the report", save=Mock(side_effect=ea.RecordError("cannot be saved")))
-    monkeypatch.setattr(ea, "optimize", lambda *_, **__: made)
-    result = einalg("optimize", path, "--shape", "x=32,32", "-o", str(tmp_path / "other"))
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "the report\n", "error: cannot be saved\n")
-
-
 def test_wrapped_lines_keep_every_word() -> None:
     line = "    O[n:1] = Sum[c:64, r:3](A.pad(0, 1)[n, h + r - 1]*K[f, c]) + B[n]*C[n, h + r - 1]"
     for columns in range(24, 90):
         folded = wrapped(line, columns)
         assert folded.split() == line.split() and max(map(len, folded.splitlines())) <= columns
         assert all(part.count("h + r") == part.count("h +") for part in folded.splitlines())
-
-
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*words: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ea, "derive", interrupted)
-    result = einalg(*MATMUL)
-    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
 
 @pytest.mark.parametrize(
@@ -329,78 +217,12 @@ def test_what_the_machine_lacks_is_no_bad_usage(monkeypatch: pytest.MonkeyPatch,
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"error: {shown}\n")
 
 
-MAIN = "from einalg.cli import main; main()"
-
-
-def _started(*words: str, code: str = MAIN) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *words], cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def test_an_interrupted_optimization_says_so() -> None:
-    """The optimizer keeps what it found; the exit code tells."""
-    before = signal.getsignal(signal.SIGINT)
-    with optimizing._noticed() as came, pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-    assert came == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is before
-
-
-INTERRUPTED_SOON = """
-import os, signal
-from einalg.cli import main, reading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process that was started in the background does not have
-reading.text_of = lambda source: os.kill(os.getpid(), signal.SIGINT)
-main()
-"""
-
-
-def test_an_interrupted_process_prints_no_traceback() -> None:
-    process = _started("show", "-", code=INTERRUPTED_SOON)
-    out, errors = process.communicate(timeout=30)
-    assert (process.returncode, out, errors) == (130, "", "interrupted\n")
-
-
-BUSY = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,2*h+r-1,2*w+s-1]*K[f,c,r,s]"
-
-
-def test_an_interrupted_search_prints_no_traceback() -> None:
-    """A real one, at whatever the search is doing."""
-    soon = "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    soon += "import einalg.api; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-    process = _started("derive", BUSY, "--A", "1,64,57,57", "--K", "64,64,3,3", "--seconds", "60", "--states", "100000", code=soon + MAIN)
-    out, errors = process.communicate(timeout=60)
-    assert (process.returncode, out, errors) == (130, "", "interrupted\n")
-
-
-def test_a_process_takes_words_and_gives_its_exit_code() -> None:
-    process = _started("prove", SUM, "O[i] += 2*A[i,j]", "--A", "4,5")
-    out, errors = process.communicate(timeout=30)
-    assert process.returncode == 1 and out.startswith("different: ") and errors == ""
-
-
 def test_completion_knows_commands_and_options() -> None:
     for words, expected in (("einalg pro", "prove"), ("einalg derive --expl", "--explain")):
         result = CliRunner().invoke(
             app.cli, prog_name="einalg", env={"_EINALG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         )
         assert result.stdout.split(",")[-1].strip() == expected
-
-
-def test_help_is_quick_and_light() -> None:
-    code = "import sys, time; t = time.perf_counter(); from einalg.cli.app import cli\ntry: cli(['--help'])\n"
-    code += "finally: print(time.perf_counter() - t, *sys.modules)"
-    runs = [_started(code=code).communicate(timeout=30)[0] for _ in range(3)]
-    assert "130  interrupted" in runs[0]
-    lines = [run.splitlines()[-1].split() for run in runs]  # seconds and modules
-    assert not {"numpy", "sympy", "islpy", "derive", "codegen", "rich"} & set(lines[0])
-    assert min(float(line[0]) for line in lines) < 0.3
-
-
-def test_without_its_libraries_it_says_what_to_install() -> None:
-    process = _started("--help", code="import sys; sys.modules['rich'] = None\nfrom einalg.cli import main; main()")
-    out, errors = process.communicate(timeout=30)
-    assert (process.returncode, out) == (1, "") and errors == "einalg: the command line needs click and rich: pip install 'einalg[cli]'\n"
 
 
 def test_a_caret_stands_below_what_it_points_at() -> None:
