@@ -17,7 +17,7 @@ from einalg.errors import CodegenError
 from einalg.program import as_program
 from tests.codegen.harness import agrees, evaluated, run_functions
 
-i = ea.indices("i")
+i, j = ea.indices("i j")
 SIZE = 40
 POSITIVE = ("log", "sqrt", "gamma", "loggamma", "acosh")
 UNIT = ("asin", "acos", "atanh")
