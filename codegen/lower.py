@@ -18,7 +18,7 @@ from codegen.guards import PHASES, Place, cuts
 from codegen.ir import Bound, For, Function, Number, Put, Statement, walk
 from codegen.plan import Level, points
 from codegen.schedule import DEFAULT, Schedule, prefers_row
-from codegen.sums import add_row, contributing, hoist, outermost_reductions, value
+from codegen.sums import add_row, contributing, hoist, outermost_reductions, read_indices, value
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.traverse import accesses
@@ -43,7 +43,8 @@ class _Nest:
 
     def __init__(self, source: Source):
         self.source, self.schedule = source, source.schedule
-        self.levels = source.plan.output
+        self.levels = [*source.plan.output, *source.plan.written]
+        self.last = len(source.plan.output) - 1  # the innermost loop
         self.walked = {level.index for level in self.levels}
         self.conditions = (*source.cutting, *source.plan.conditions)
         self.threaded = self._threaded_levels()
@@ -76,8 +77,10 @@ class _Nest:
 
     def loop(self, depth: int, block: Block) -> None:
         level = self.levels[depth]
-        parts = self.parts(level, block.place, depth == len(self.levels) - 1)
-        if depth == len(self.levels) - 1:
+        if depth > self.last:
+            return self.steps(depth, block)
+        parts = self.parts(level, block.place, depth == self.last)
+        if depth == self.last:
             for low, high in parts:
                 self.row(level, low, high, block)
         elif depth < self.threaded and len(parts) > 1:
@@ -96,6 +99,16 @@ class _Nest:
         inside = block.inner(place)
         self.nest(depth + 1, inside)
         block.loop(level.index, low, high, inside)
+
+    def steps(self, depth: int, block: Block) -> None:
+        """The steps of a loop, written out where their number is known."""
+        level = self.levels[depth]
+        low, high = block.place.bounded(level.low), block.place.bounded(level.high)
+        first, last = constant_bound(low), constant_bound(high)
+        if first is None or last is None:
+            return self.part(level, low, high, block, depth)
+        for step in range(first, last):
+            self.nest(depth + 1, block.beside(block.place.fix(level.index, step)))
 
     def branches(self, index: Index, parts: Sequence[tuple[Bound, Bound]], depth: int, block: Block) -> None:
         """The parts of a loop that threads share, as one loop with a branch for each part."""
@@ -135,14 +148,15 @@ class _Nest:
     def row(self, level: Level, low: Bound, high: Bound, block: Block) -> None:
         place = _inside(block.place, level, low, high)
         if level.index in place.fixed:
-            return self.nest(len(self.levels), block.beside(place))
+            return self.nest(self.last + 1, block.beside(place))
         first, last = constant_bound(low), constant_bound(high)
-        reduces = [r for r in outermost_reductions(self.source.scope.body) if r not in block.results]
+        written = {level.index for level in self.levels[self.last + 1 :]}
+        reduces = [r for r in outermost_reductions(self.source.scope.body) if r not in block.results and not written & read_indices(r, place)]
         large = [r for r in reduces if contributing(self.source, r, place) is None]
         if large and first is not None and last is not None and prefers_row(large, level.index, last - first, place.fixed):
             return self.rows(level.index, first, last, large, block)
         inside = block.inner(place)
-        self.nest(len(self.levels), inside)
+        self.nest(self.last + 1, inside)
         block.loop(level.index, low, high, inside)
 
     def rows(self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block) -> None:
@@ -164,7 +178,7 @@ class _Nest:
             add_row(self.source, reduce, index, base, width, block)
         first, last = base.interval(block.place.ranges)
         inside = block.inner(block.place.loop(index, first, last + width))
-        self.nest(len(self.levels), inside)
+        self.nest(self.last + 1, inside)
         block.loop(index, base, base + width, inside)
         for reduce in large:
             del block.results[reduce]
@@ -176,7 +190,7 @@ class _Nest:
         uncut: set[Index] = set()
         most = max(self.schedule.regions, sum(1 for _ in accesses(self.source.scope.body)))  # the parts of what is joined of many
         regions = 1
-        for level in reversed(self.levels):
+        for level in reversed(self.source.plan.output):
             count = len(cuts(place, level.index, *level.range, self.conditions)) + 1
             if regions * count > most:
                 uncut.add(level.index)
@@ -190,11 +204,11 @@ class _Nest:
         if work < self.schedule.parallel or not self.levels:
             return 0
         chunks = 1
-        for depth, level in enumerate(self.levels):
+        for depth, level in enumerate(self.source.plan.output):
             chunks *= level.extent
-            if chunks >= self.schedule.chunks or depth + 2 >= len(self.levels):
+            if chunks >= self.schedule.chunks or depth + 1 >= self.last:
                 return depth + 1
-        return len(self.levels)
+        return self.last + 1
 
     def _parallel(self, statement: Statement, depth: int) -> Statement:
         """A loop over the output as one that threads share, with the loops directly inside it."""

@@ -16,7 +16,7 @@ from codegen.guards import PHASES, Range
 from codegen.ir import Bound, Extreme
 from codegen.scalar import index_form
 from codegen.schedule import Schedule, strides
-from einalg.access import Access
+from einalg.access import Access, Constant
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Iterator, Reduce, Scope
 from einalg.traverse import accesses, fresh_index, reductions, substitute
@@ -42,10 +42,11 @@ class Plan:
     """The loops over the output, outer first; those over each summed index; and what the other indices are fixed to.
 
     `conditions` say where a loop is to be cut besides where reads enter and leave their tensors. `merged` are the loops that run
-    on over the ends of rows.
+    on over the ends of rows. The steps of the loops in `written` are written out inside the innermost one.
     """
 
     output: list[Level] = field(default_factory=list)
+    written: list[Level] = field(default_factory=list)
     summed: dict[Index, list[Level]] = field(default_factory=dict)
     fixed: dict[Index, Affine] = field(default_factory=dict)
     ranges: dict[Index, Range] = field(default_factory=dict)
@@ -73,6 +74,8 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     for it in (it for reduce in reduces for it in reduce.iterators):
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
+    if not large:
+        _write_out(plan, scope, schedule.written)
     if not quotients and not large:
         free = not any(True for _ in conditions) and not has_numbers(scope)
         while free and merge_last(plan, scope, 64):
@@ -134,6 +137,26 @@ def _split(plan: Plan, it: Iterator, quotients: Sequence[tuple[int, bool, int]],
         plan.conditions.append(Constraint(whole - period, ">="))
         high = Extreme("min", (affine(period), whole))
     return [first, plan.level(inner, affine(0), high, (0, period))]
+
+
+# Numbers of constants.
+
+
+def _write_out(plan: Plan, scope: Scope, most: int) -> None:
+    """Set the loops apart that say which numbers of constants are read: these are known where their steps are written out.
+
+    Everything else is then read once for all steps, as in the transforms of a bilinear factorisation.
+    """
+    constants = [access for access in accesses(scope.body) if isinstance(access.tensor, Constant)]
+    choosing = {i for access in constants for form in access.subscripts for i in form.substitute(plan.fixed).indices}
+    if not plan.output or plan.output[-1].index in choosing:
+        return
+    terms = max(1, sum(points(reduce) for reduce in reductions(scope.body)))
+    for level in reversed(plan.output):
+        if level.index in choosing and terms * level.extent <= most:
+            terms *= level.extent
+            plan.written.insert(0, level)
+    plan.output = [level for level in plan.output if level not in plan.written]
 
 
 # Neighbours in memory.

@@ -18,7 +18,8 @@ class Schedule:
     `unroll`: most points of a reduction that are written out one by one. `row`: elements of a row of accumulators.
     `regions`: most parts into which the output is cut so that the inner ones need no guards. `parallel`: scalar operations
     from which on threads are worth starting. `chunks`: pieces of work that the threads should find.
-    `tile`: edge, in elements, of the tiles in which a transposed read is walked.
+    `tile`: edge, in elements, of the tiles in which a transposed read is walked. `written`: most terms with numbers of constants that
+    are written out in one place.
     """
 
     unroll: int = 64
@@ -27,6 +28,7 @@ class Schedule:
     parallel: int = 1 << 16
     chunks: int = 64
     tile: int = 32
+    written: int = 512
 
 
 DEFAULT = Schedule()

@@ -13,8 +13,9 @@ from codegen.ir import Extreme, Holds, Number, Ref, Value
 from codegen.plan import Level
 from codegen.scalar import apply, cast, computed, constant, translate
 from codegen.schedule import outer_first
-from einalg.access import Access, padded_box
+from einalg.access import Access, Constant, padded_box
 from einalg.affine import Affine, Index, affine
+from einalg.constants import array_of
 from einalg.scope import Constraint, Reduce
 from einalg.traverse import accesses
 
@@ -37,8 +38,16 @@ class Values:
         inside = self.together(load[0])
         if isinstance(inside, Number) and not inside.value:
             return total
-        value = self.source.read(access, place)
+        value = self.number(access) or self.source.read(access, place)
         return value if isinstance(inside, Number) else apply("select", [inside, value, total], dtype)
+
+    def number(self, access: Access) -> Number | None:
+        """The element of a constant, where it is always the same one."""
+        forms = [self.block.place.form(form) for form in access.subscripts]
+        if not isinstance(access.tensor, Constant) or any(form.terms for form in forms):
+            return None
+        point = tuple(form.const - low for form, (low, _) in zip(forms, access.tensor.box))
+        return Number(array_of(access.tensor)[point].item(), computed(access.tensor.dtype))
 
     def together(self, conditions: Sequence[Constraint]) -> Value:
         """Whether all conditions hold."""
@@ -180,11 +189,15 @@ def hoist(source: Source, body: Any, block: Block, conditional: bool) -> None:
     for reduce in outermost_reductions(body):
         if reduce in block.results:
             continue
-        free = {i for index in reduce.free_symbols for i in block.place.form(affine(index)).indices}
-        if free <= block.place.bound and not (conditional and not reads_inside(reduce, block.place)):
+        if read_indices(reduce, block.place) <= block.place.bound and not (conditional and not reads_inside(reduce, block.place)):
             reduced(source, reduce, block)
         else:
             hoist(source, reduce.body, block, True)
+
+
+def read_indices(reduce: Reduce, place: Place) -> frozenset[Index]:
+    """The indices of loops that the value of a reduction depends on."""
+    return frozenset(i for index in reduce.free_symbols for i in place.form(affine(index)).indices)
 
 
 def reads_inside(reduce: Reduce, place: Place) -> bool:

@@ -21,7 +21,7 @@ CASES = {name: as_program(make()) for name, make in EXPRESSIONS.items()}
 def arrays_for(name: str, program: Program) -> dict[str, Any]:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     arrays: dict[str, Any] = {}
-    for key, tensor in program.tensors.items():
+    for key, tensor in program.inputs.items():
         if tensor.dtype == "bool":
             arrays[key] = rng.integers(0, 2, tensor.shape).astype(bool)
         elif tensor.dtype[0] in "iu":

@@ -1,24 +1,18 @@
-"""Expressions of every kind that code is generated for: `EXPRESSIONS[name]()` gives a scope or a flat program."""
+"""Expressions of inputs alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sympy
 
 import einalg as ea
 from einalg.program import Program, statement_tensor
+from tests.codegen.expressions.registry import EXPRESSIONS, expression
 
-EXPRESSIONS: dict[str, Callable[[], Any]] = {}
 n, h, w, f, c, r, s = ea.indices("n h w f c r s")
 i, j, k, m, q, t = ea.indices("i j k m q t")
 inf = sympy.oo
-
-
-def expression(make: Callable[[], Any]) -> Callable[[], Any]:
-    EXPRESSIONS[make.__name__] = make
-    return make
 
 
 def conv(stride: int, dilation: int, before: int, after: int, size: int = 9, kernel: int = 3, dtype: str = "i32") -> Any:
