@@ -65,6 +65,7 @@ class Compiled:
         self._done = settled(program.statements, lambda t: t.name in self._bound) - set(program.outputs)
         self._done -= {step.kernel.output for step in steps if step.library == NUMPY}
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
+        self._made = [(name, *self._shapes[name]) for name in program.outputs]
         self._running = [step for step in steps if step.kernel.output not in self._done]
         self._missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
         self._load = Loader(self._missing)
@@ -146,7 +147,7 @@ class Compiled:
 
     def _results(self) -> dict[str, np.ndarray[Any, Any]]:
         """New memory for the outputs."""
-        return {name: np.empty(*self._shapes[name]) for name in self.program.outputs}
+        return {name: np.empty(shape, dtype) for name, shape, dtype in self._made}
 
     @cached_property
     def _plan(self) -> Plan:

@@ -6,6 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
@@ -33,6 +34,11 @@ class Expressed(Node):
     """A node that is a program: its inputs are tensors of the names in `inputs`, and `outputs` are statements of it."""
 
     program: Program = field(repr=False)
+
+    @cached_property
+    def kinds(self) -> list[tuple[str, np.dtype[Any]]]:
+        """The outputs with the element types that their readers expect; the executor computes integers as i64."""
+        return [(name, numpy_dtype(self.program[name].dtype)) for name in self.outputs]
 
 
 @dataclass(frozen=True)
@@ -72,16 +78,24 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Expressed):
                 computed = compute(node.program, values)
-                values.update((name, _as_declared(computed[name], node.program[name].dtype)) for name in node.outputs)
+                for name, dtype in node.kinds:
+                    values[name] = np.asarray(computed[name], dtype)
             elif isinstance(node, Opaque):
                 values.update(zip(node.outputs, map(_called, node.call(*(values[name] for name in node.inputs)))))
-        return tuple(values[name] for name in self.outputs)
+        return tuple([values[name] for name in self.outputs])
+
+    @cached_property
+    def _shapes(self) -> list[tuple[Tensor, str, tuple[int, ...]]]:
+        return [(tensor, tensor.name, tensor.shape) for tensor in self.inputs]
 
     def given(self, arrays: Sequence[Any]) -> dict[str, Array]:
         """The arrays of a call by the names of the inputs; `ShapeError` for another number of them, or another shape."""
         if len(arrays) != len(self.inputs):
             raise ShapeError(f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}")
-        return {t.name: _fitting(t, a) for t, a in zip(self.inputs, arrays)}
+        return {
+            name: array if type(array) is np.ndarray and array.shape == shape and array.dtype.kind in "biuf" else _fitting(tensor, array)
+            for (tensor, name, shape), array in zip(self._shapes, arrays)
+        }
 
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
@@ -123,7 +137,7 @@ def _fitting(tensor: Tensor, array: Any) -> Array:
 
 
 def _as_declared(value: Any, dtype: str) -> Array:
-    """A value in the element type that its readers expect; the executor computes integers as i64."""
+    """A value in the element type that its readers expect."""
     return np.asarray(value, numpy_dtype(dtype))
 
 

@@ -69,6 +69,8 @@ class Optimized:
         self.times: tuple[float, float] | None = None
         programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
         self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
+        read = {*graph.outputs, *(name for node in graph.opaque for name in node.inputs)}  # programs hold the weights that they read
+        self._calls = replace(graph, weights={name: array for name, array in graph.weights.items() if name in read})
 
     def __repr__(self) -> str:
         return str(self.report).partition("\n\n")[0]
@@ -106,14 +108,13 @@ class Optimized:
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""
+        return self._calls.run(arrays, self._computed)
 
-        def compute(program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
-            run, read = self._runs[id(program)]
-            assert run is not None
-            result = run(**{name: values[name] for name in read})
-            return result if isinstance(result, dict) else {program.outputs[0]: result}
-
-        return self.graph.run(arrays, compute)
+    def _computed(self, program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
+        run, read = self._runs[id(program)]
+        assert run is not None
+        result = run(**{name: values[name] for name in read})
+        return result if isinstance(result, dict) else {program.outputs[0]: result}
 
 
 def optimized(

@@ -192,17 +192,16 @@ def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
 def _rebuilder(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> Callable[[Arrays], list[Any]]:
     """Arrays of the outputs to tensors, with what is no tensor between them; no two share memory, nor do they with an input or a weight."""
     examples = [getattr(leaf, "meta", {}).get("val", leaf) for leaf in leaves]
+    kinds = [getattr(example, "dtype", None) for example in examples]  # none of a number
     own = {name for node in graph.nodes for name in node.outputs}
     apart = [name in own and names.index(name) == k for k, name in enumerate(names)]
 
     def rebuild(arrays: Arrays) -> list[Any]:
         given = iter(arrays)
-        return [example if name is None else _result(next(given), example, alone) for name, example, alone in zip(names, examples, apart)]
+        return [example if name is None else _result(next(given), kind, alone) for name, example, kind, alone in zip(names, examples, kinds, apart)]
 
     return rebuild
 
 
-def _result(array: Array, example: Any, alone: bool) -> Any:
-    if not hasattr(example, "dtype"):
-        return array.item()
-    return tensor_of(array if alone else array.copy(), example.dtype)
+def _result(array: Array, dtype: Any, alone: bool) -> Any:
+    return array.item() if dtype is None else tensor_of(array if alone else array.copy(), dtype)

@@ -39,7 +39,8 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     import torch
 
     array = np.asarray(array)
-    if not array.flags.writeable or min(array.strides, default=0) < 0:
+    flags = array.flags
+    if not flags.writeable or not (flags.forc or min(array.strides, default=0) >= 0):
         array = array.copy()
     tensor = torch.from_numpy(array)
     return tensor if device is None and dtype in (None, tensor.dtype) else tensor.to(device=device, dtype=dtype)
