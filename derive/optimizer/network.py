@@ -17,6 +17,7 @@ from derive.derivation import NOISE, relative_error, tolerance
 from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
+from derive.optimizer.layouts import channels_last
 from derive.optimizer.parts import Part, compiled, verdict
 from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
@@ -178,13 +179,13 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     given = {name: values[name] for name in program.inputs if name not in weights}
     expected = {name: values[name] for name in program.outputs}
     ready = folded(shaped(program)[0])
-    layers = layers_of(ready)
-    _search(layers, task)
-    derived = with_layers(ready, layers, _is_better)
+    searched = {form: layers_of(form) for form in dict.fromkeys((channels_last(ready), ready))}
+    _search([layer for layers in searched.values() for layer in layers], task)
+    derived = {with_layers(form, layers, _is_better): layers for form, layers in searched.items()}
     original = compiled(program, task.backend, weights)
     ways = [(program, original, relative_error(expected, original(**given), program))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
-    for after in dict.fromkeys((ready, derived)):
+    for after in derived:
         try:
             run = compiled(after, task.backend, weights)
         except CodegenError as failure:
@@ -200,8 +201,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     after, run, error = ways[best]
-    if after is not derived:
-        layers = [replace(layer, candidate=None) for layer in layers]
+    layers = derived.get(after) or [replace(layer, candidate=None) for layer in searched[ready]]
     return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, verdict(layers), run)
 
 

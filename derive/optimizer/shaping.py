@@ -28,11 +28,16 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
         if moves:
             known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]
-    program = lifted(Program(known.items(), program.outputs))
+    program, moves = fused(lifted(Program(known.items(), program.outputs)))
+    return program, [*done, *moves]
+
+
+def fused(program: Program, copies: bool = False) -> tuple[Program, list[Move]]:
+    """A flat program with copies, and unless these alone what is element-wise, as parts of what reads them; and the moves."""
     fusing = _Fusing(program)
-    while fusing.once():
+    while fusing.once(copies):
         pass
-    return Program(needed(fusing.known.items(), program.outputs), program.outputs), [*done, *fusing.done]
+    return Program(needed(fusing.known.items(), program.outputs), program.outputs), fusing.done
 
 
 def is_elementwise(scope: Scope) -> bool:
@@ -55,11 +60,11 @@ class _Fusing:
         self.done: list[Move] = []
         self.refused: set[Move] = set()
 
-    def once(self) -> bool:
-        """Look at every statement once; whether one was fused."""
+    def once(self, copies: bool) -> bool:
+        """Look at every statement, or every copy, once; whether one was fused."""
         before = len(self.done)
         for name in list(self.known):
-            if name not in self.outputs and is_elementwise(self.known[name]):
+            if name not in self.outputs and is_elementwise(self.known[name]) and (isinstance(self.known[name].body, Access) or not copies):
                 for reader in [reader for reader in self.readers[name] if self._fits(name, reader)]:
                     self._fuse(name, reader)
                 if not self.readers[name]:

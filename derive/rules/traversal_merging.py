@@ -40,7 +40,7 @@ def inline(scope: Scope, target: Scope) -> Any:
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access) and isinstance(node.tensor, Scope) and node.tensor == target:
-            return _guarded(node, target, _body_at(target, node, taken), ranges)
+            return _padded_copy(node, target) or _guarded(node, target, _body_at(target, node, taken), ranges)
         if isinstance(node, Reduce):
             outer = dict(ranges)
             ranges.update({it.index: (it.low, it.high) for it in node.iterators})
@@ -74,6 +74,19 @@ def _with_fresh_names(body: Any, taken: set[Index]) -> Any:
         return Reduce(node.op, iterators, where, _with_fresh_names(substitute(node.body, names), taken))
 
     return rebuild(body, leaf)
+
+
+def _padded_copy(access: Access, target: Scope) -> Access | None:
+    """A padded read of a scope that is another tensor with its axes in another order: a read of that tensor, padded in the same way."""
+    if not isinstance(access.base, Padded) or isinstance(access.base.base, Padded) or target.where or not isinstance(target.body, Access):
+        return None
+    copied, places = target.body, {index: k for k, index in enumerate(target.indices)}
+    bare = [subscript.as_index() for subscript in copied.subscripts]
+    whole = [index in places and target.ranges[index] == range_ for index, range_ in zip(bare, copied.tensor.box)]
+    if isinstance(copied.base, Padded) or not all(whole) or len(set(bare)) != len(places):
+        return None
+    moved = [(access.base.amounts[places[index]], access.subscripts[places[index]]) for index in bare if index is not None]
+    return Access.of(Padded(copied.base, [amount for amount, _ in moved], access.base.fill), tuple(subscript for _, subscript in moved))
 
 
 def _guarded(access: Access, target: Scope, body: Any, ranges: Any) -> Any:
@@ -138,6 +151,8 @@ def _mergeable(read: Read, inner: Scope) -> bool:
         return True  # a well-formed read without padding lies inside
     if isinstance(base.base, Padded):
         return False
+    if _padded_copy(read.access, inner) is not None:
+        return True
     return base.fill in IDENTITY.values() or holds_everywhere(lambda: read.image().is_subset(inner.domain))
 
 

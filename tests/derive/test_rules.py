@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sympy
 
@@ -62,6 +63,23 @@ def test_traversal_merging_undoes_variable_substitution():
     renamed = apply(CONV, only(CONV, "variable substitution", target="traversal"), ALL)
     merged = apply(renamed, only(renamed, "traversal merging"), ALL)
     assert key(merged) == key(CONV)
+
+
+@pytest.mark.parametrize(("fill", "after"), [("0", "A.pad((1, 0), 0)"), ("5", "A.pad((1, 0), 0, fill=5)")])
+def test_traversal_merging_pads_what_an_inner_scope_reorders(fill, after):
+    """Padding of a tensor in another order is padding of the tensor, whatever it is filled with."""
+    given = program(f"O[h:9,c] = (L[c:4,h:8](A[h,c])).pad((0,1),(1,2),fill={fill})[c,h-1]", A=(8, 4))
+    merged = apply(given, only(given, "traversal merging"), ALL)
+    assert str(merged) == f"O[h:9, c:4] = {after}[h - 1, c]"
+    given_array = np.arange(32).reshape(8, 4)
+    assert ea.evaluate(merged, A=given_array).tolist() == ea.evaluate(given, A=given_array).tolist()
+
+
+@pytest.mark.parametrize("inner", ["L[c:4,h:7](A[h,c])", "L[c:4,h:8](A[h,2])", "L[c:4,h:8](A[h,c]+1)", "L[c:4,h:8](A.pad(1,0)[h-1,c])"])
+def test_traversal_merging_leaves_other_padded_scopes(inner):
+    """A part, a copy of a part, what is computed: outside, they are not what the tensor is."""
+    given = program(f"O[h:9,c] = ({inner}).pad((0,1),(1,2),fill=5)[c,h-1]", A=(8, 4))
+    assert not list(moves(given, [ALL["traversal merging"]]))
 
 
 def test_expression_merging_undoes_expression_splitting():

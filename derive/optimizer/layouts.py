@@ -1,0 +1,129 @@
+"""Layouts chosen together: what convolutions sum over comes last in memory, in all that lies between them (design §11).
+
+The transforms, the products and the direct form of a convolution walk over neighbouring channels then. A single layer cannot choose
+that: its neighbours would have to be copied. Every change is a move of a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from derive.moves import Move, apply
+from derive.optimizer.excerpts import excerpt, returned
+from derive.optimizer.shaping import fused, is_elementwise
+from derive.rules import ALL, variable_substitution
+from derive.rules.spelling import lifted
+from einalg.access import Access, Tensor
+from einalg.affine import Affine, Index
+from einalg.program import Program, statement_tensor, substitute_tensors
+from einalg.scope import Iterator as Range
+from einalg.scope import Reduce, Scope
+from einalg.settled import settled
+from einalg.traverse import accesses, fresh_index, reductions
+
+Axis = tuple[str, int]  # of a statement's result
+
+
+def channels_last(program: Program) -> Program:
+    """A shaped program with its channels last: the axes that convolutions sum over beside their windows, and those that they make.
+
+    >>> import einalg as ea
+    >>> p = ea.parse("T[c,h] = A[c,h]+1\\nO[f,h:6] += T[c,h+r]*K[f,c,r]\\nR[f,h] = Max(O[f,h], 0)", A=(4, 8), K=(5, 4, 3))
+    >>> print(channels_last(p))
+    T[h1:8, c1:4] = A[c1, h1] + 1
+    O[h1:6, f1:5] = Sum[c:4, r:3](K[f1, c, r]*T[h1 + r, c])
+    R[f:5, h:6] = Max(0, O[h, f])
+    """
+    fixed = {name for name in program.outputs if is_elementwise(program[name])}
+    moved = {name: order for name, order in _orders(program).items() if order != sorted(order) and name not in fixed}
+    if not moved:
+        return program
+    known = dict(program.statements)
+    for name, order in moved.items():
+        rows = excerpt(known, [name])
+        known[name] = returned(apply(rows, _reordered(program[name], name, order), ALL)[name], known)
+    apart = lifted(Program(known.items(), program.outputs))
+    names = {next(iter(apart[name].tensors)): name for name in moved}
+    return _renamed(fused(apart, copies=True)[0], names)
+
+
+def _renamed(program: Program, names: Mapping[str, str]) -> Program:
+    """The program with other names for some statements, where these are free."""
+    statements: list[tuple[str, Scope]] = []
+    known: dict[str, Tensor] = {}
+    for name, scope in program.statements:
+        placed = substitute_tensors(scope, {read: known[read] for read in scope.tensors if read in known})
+        label = names.get(name, name)
+        statements.append((name if label in program.names else label, placed))
+        known[name] = statement_tensor(*statements[-1])
+    return Program(statements, program.outputs)
+
+
+def _reordered(scope: Scope, name: str, order: list[int]) -> Move:
+    """The move that walks over a statement's axes in another order."""
+    taken = {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}
+    names = {}
+    for index in (scope.indices[k] for k in order):
+        names[index] = fresh_index(index.name, taken)
+        taken.add(names[index])
+    forward, backward = {new.name: old.name for old, new in names.items()}, {old.name: new.name for old, new in names.items()}
+    return Move(variable_substitution.RULE.name, (name,), {"target": variable_substitution.TRAVERSAL, "forward": forward, "backward": backward})
+
+
+def _orders(program: Program) -> dict[str, list[int]]:
+    """The order of the axes of every statement whose channels are known."""
+    known = settled(program.statements)
+    scopes = {name: scope for name, scope in program.statements if name not in known}
+    beside: dict[Axis, set[Axis]] = {}
+    for one, other in chain.from_iterable(_same(name, scope) for name, scope in scopes.items()):
+        beside.setdefault(one, set()).add(other)
+        beside.setdefault(other, set()).add(one)
+    waiting = list(chain.from_iterable(_channels(name, scope) for name, scope in scopes.items()))
+    found = set(waiting)
+    while waiting:
+        new = beside.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return {name: sorted(range(scope.rank), key=lambda k: (name, k) in found) for name, scope in scopes.items()}
+
+
+def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:
+    """Axes of what a statement reads that are walked as axes of its result are."""
+    own = {index: k for k, index in enumerate(scope.indices)}
+    for access in accesses(scope.body):
+        for k, index in enumerate(_bare(access)):
+            if index in own:
+                yield (name, own[index]), (access.tensor.name, k)
+
+
+def _channels(name: str, scope: Scope) -> Iterator[Axis]:
+    """The channels of what a convolution reads by windows, and those of its result that only its weights have."""
+    own = {index: k for k, index in enumerate(scope.indices)}
+    for node in reductions(scope.body):
+        factors = list(dict.fromkeys(accesses(node.body)))
+        for access in factors if node.op == "Sum" and len(factors) == 2 else ():
+            (other,) = (a for a in factors if a is not access)
+            if not _has_window(access, node, set(own)):
+                continue
+            shared = set(node.indices) & set(_bare(other))
+            yield from ((access.tensor.name, k) for k, index in enumerate(_bare(access)) if index in shared)
+            made = set(_bare(other)) & set(own) - access.free_symbols
+            yield from ((name, own[index]) for index in made)
+
+
+def _has_window(access: Access, node: Reduce, own: set[Index]) -> bool:
+    """Whether an index of the result and a summed one stand in one subscript, and not as the digits of a number."""
+    return any(_is_window(s, it, own) for s in access.subscripts for it in node.iterators)
+
+
+def _is_window(subscript: Affine, it: Range, own: set[Index]) -> bool:
+    beside = subscript.indices & own
+    if it.index not in subscript.indices or not beside:
+        return False
+    reach = abs(subscript.coefficient(it.index)) * it.extent
+    return it.extent == 1 or not subscript.is_affine() or any(abs(subscript.coefficient(index)) < reach for index in beside)
+
+
+def _bare(access: Access) -> list[Index | None]:
+    return [s.as_index() for s in access.subscripts]
