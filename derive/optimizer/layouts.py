@@ -45,7 +45,7 @@ def channels_last(program: Program) -> Program:
         known[name] = returned(apply(rows, _reordered(program[name], name, order), ALL)[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}
-    return _renamed(fused(apart, copies=True)[0], names)
+    return _renamed(fused(apart, lambda _, scope: isinstance(scope.body, Access))[0], names)
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:

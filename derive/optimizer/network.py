@@ -21,7 +21,7 @@ from derive.optimizer.layouts import channels_last
 from derive.optimizer.parts import Part, compiled, verdict
 from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
-from derive.optimizer.shaping import shaped
+from derive.optimizer.shaping import shaped, with_epilogues
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.errors import CodegenError, EinalgError
@@ -181,7 +181,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     ready = folded(shaped(program)[0])
     searched = {form: layers_of(form) for form in dict.fromkeys((channels_last(ready), ready))}
     _search([layer for layers in searched.values() for layer in layers], task)
-    derived = {with_layers(form, layers, _is_better): layers for form, layers in searched.items()}
+    derived = {with_epilogues(with_layers(form, layers, _is_better)): layers for form, layers in searched.items()}
     original = compiled(program, task.backend, weights)
     ways = [(program, original, relative_error(expected, original(**given), program))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy

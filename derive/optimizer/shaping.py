@@ -5,19 +5,25 @@ Every step is a move of a rule, so that each program is equal to the one before 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
+
 from derive.moves import Move, apply
 from derive.optimizer.excerpts import excerpt, returned
 from derive.rules import ALL, traversal_merging
 from derive.rules.spelling import NESTING, lifted
+from derive.search import kernels_of
 from derive.tidy import parted
 from einalg.access import Access, Padded, Tensor
 from einalg.errors import EinalgError
 from einalg.graph import needed
+from einalg.kernel import EOP
 from einalg.program import Program
 from einalg.scope import Scope
 from einalg.traverse import accesses, inner_scopes, reductions
 
 MOST_READS = 8  # of different tensors, that an element-wise statement may make
+SMALL = 64  # points of a sum, up to which its terms are written out in generated code
 
 
 def shaped(program: Program) -> tuple[Program, list[Move]]:
@@ -32,10 +38,23 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
     return program, [*done, *moves]
 
 
-def fused(program: Program, copies: bool = False) -> tuple[Program, list[Move]]:
-    """A flat program with copies, and unless these alone what is element-wise, as parts of what reads them; and the moves."""
-    fusing = _Fusing(program)
-    while fusing.once(copies):
+def with_epilogues(program: Program) -> Program:
+    """A flat program in which code that is generated for small sums does what is element-wise behind them, too.
+
+    >>> import einalg as ea
+    >>> W = ea.constant("W", [[1, 1, 0], [0, 1, -1]])
+    >>> print(with_epilogues(ea.parse("T[p,i] += W[p,k]*A[k,i]\\nO[p,i] = Max(T[p,i] + b[p], 0)", W=W, A=(3, 8), b=(2,))))
+    O[p:2, i:8] = Max(0, b[p] + Sum[k:3](W[p, k]*A[k, i]))
+    """
+    generated = {kernel.output for kernel in kernels_of(program) if kernel.op == EOP}
+    small = {name for name, scope in program.statements if prod(it.extent for node in reductions(scope.body) for it in node.iterators) <= SMALL}
+    return fused(program, lambda name, scope: name in generated & small)[0]
+
+
+def fused(program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)) -> tuple[Program, list[Move]]:
+    """A flat program with those statements, if these can, as parts of what reads them; and the moves."""
+    fusing = _Fusing(program, which)
+    while fusing.once():
         pass
     return Program(needed(fusing.known.items(), program.outputs), program.outputs), fusing.done
 
@@ -48,11 +67,12 @@ def is_elementwise(scope: Scope) -> bool:
 class _Fusing:
     """Statements that become a part of what reads them, one after the other.
 
-    An element-wise statement does, where each of its elements is read at one point of one other element-wise statement; a copy does
-    wherever it is read, so that views and layouts are read where they lie.
+    Of those in question, a statement does where each of its elements is read at one point of one other, element-wise statement; a copy
+    does wherever it is read, so that views and layouts are read where they lie.
     """
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, which: Callable[[str, Scope], bool]):
+        self.which = which
         self.known, self.outputs = dict(program.statements), frozenset(program.outputs)
         self.readers: dict[str, dict[str, None]] = {name: {} for name in program.names}  # in order
         for reader, scope in program.statements:
@@ -60,11 +80,11 @@ class _Fusing:
         self.done: list[Move] = []
         self.refused: set[Move] = set()
 
-    def once(self, copies: bool) -> bool:
-        """Look at every statement, or every copy, once; whether one was fused."""
+    def once(self) -> bool:
+        """Look at every statement once; whether one was fused."""
         before = len(self.done)
         for name in list(self.known):
-            if name not in self.outputs and is_elementwise(self.known[name]) and (isinstance(self.known[name].body, Access) or not copies):
+            if name not in self.outputs and self.which(name, self.known[name]):
                 for reader in [reader for reader in self.readers[name] if self._fits(name, reader)]:
                     self._fuse(name, reader)
                 if not self.readers[name]:
