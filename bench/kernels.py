@@ -2,8 +2,9 @@
 
 python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--without LIBRARY] [--json PATH]
 
-Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, and medians are compared: of the time that the processor
-spends for one thread (other work on the machine counts as little as it can), of the clock for several. The peak is that of
+Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, each after one that does not count, and
+medians are compared: of the time that the processor spends for one thread (other work on the machine counts as little as it can), of
+the clock for several. The peak is that of
 independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times
 faster the program is; `error` is the largest deviation from double precision, relative to the largest element.
 """
@@ -154,7 +155,10 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
 
 
 def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, float]:
-    """Medians of calls in turns, each after a first one; another one begins each round, and short ones are called several times in a row."""
+    """Medians of calls in turns; another one begins each round, and short ones are called several times in a row.
+
+    Every turn begins with a call that does not count: what runs again and again finds its own data in the caches, not those of others.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9)))) for name, call in calls.items()}
     names, began = list(calls), perf_counter()
@@ -164,7 +168,7 @@ def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECOND
         for name in (*names[number % len(names) :], *names[: number % len(names)]):
             if threads > 1:  # not in the wake of another one, whose threads wait for more work
                 sleep(PAUSE)
-                calls[name]()
+            calls[name]()
             times[name].append(_spent(calls[name], repeats[name], threads))
     return {name: median(spent) for name, spent in times.items()}
 
