@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 
 import bench
 from bench.kernel_cases import Case
-from codegen.choosing import points
 from derive.cost import traffic
+from einalg.polyhedra import Space
 from einalg.program import Program
+from einalg.scope import Reduce, Scope
 from einalg.traverse import reductions
 
 
@@ -34,9 +36,33 @@ def columns(row: bench.Row) -> bench.Row:
 
 
 def operations(program: Program) -> int:
-    """Additions and multiplications of the sums of a program, but for those under conditions, of which nothing is known."""
-    sums = [scope for _, scope in program.statements if any(reductions(scope.body))]
-    return sum(2 * points(scope) for scope in sums if not any(r.where for r in reductions(scope.body)))
+    """Additions and multiplications of the sums of a program, at the points where their conditions hold.
+
+    >>> import einalg as ea
+    >>> operations(ea.Program([("O", ea.parse("O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)", A=(8, 8), B=(8,)))]))
+    72
+    """
+    return sum(2 * _points(scope, reduce) for _, scope in program.statements for reduce in reductions(scope.body))
+
+
+def _points(scope: Scope, reduce: Reduce) -> int:
+    iterators = (*scope.iterators, *reduce.iterators)
+    if not reduce.where and not scope.where:
+        return prod(it.extent for it in iterators)
+    return Space([it.index for it in iterators]).set(iterators, (*scope.where, *reduce.where)).count_val().get_num_si()
+
+
+def missed(ratio: float, target: float, limit: float, peak: float, copy: float) -> str:
+    """Why a ratio misses its target: the one that the machine's limits allow, or the shares of these that are reached; nothing if it does not.
+
+    >>> missed(3.0, 4.0, 3.5, 0.85, 0.2), missed(3.0, 4.0, 9.0, 0.3, 0.6), missed(4.1, 4.0, 9.0, 0.3, 0.6)
+    ('at the peak or at the bandwidth it were 3.5', '30 % of the peak, 60 % of the bandwidth', '')
+    """
+    if ratio >= target:
+        return ""
+    if limit < target:
+        return f"at the peak or at the bandwidth it were {limit:.2g}"
+    return f"{100 * peak:.0f} % of the peak, {100 * copy:.0f} % of the bandwidth"
 
 
 def bytes_moved(program: Program) -> int:

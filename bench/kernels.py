@@ -6,7 +6,9 @@ Weights are given ahead to everybody. Runs alternate between all ways in the sam
 medians are compared: of the time that the processor spends for one thread (other work on the machine counts as little as it can), of
 the clock for several. The peak is that of
 independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times
-faster the program is; `error` is the largest deviation from double precision, relative to the largest element.
+faster the program is; `error` is the largest deviation from double precision, relative to the largest element. A ratio
+that misses the `target` of a case is followed by the reason: what it would be if all that the program as it is written computes and
+moves took as long as the machine's limits say, or how near to them it comes. A derivation that computes less can be beyond the peak.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ import numpy as np
 
 import bench
 import einalg as ea
-from bench.case_rows import bytes_moved, columns, measured, operations
+from bench.case_rows import bytes_moved, columns, measured, missed, operations
 from bench.forms import running
-from bench.kernel_cases import CASES, Array, Arrays, Case
+from bench.kernel_cases import CASES, TARGETS, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from codegen.arguments import sample
 from codegen.c_file import c_source
@@ -193,7 +195,10 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / (2 * COPIED / times["copy"])}
     shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
     shown |= {"derived ratio": others[best] / times["derived"] if best and "derived" in times else "", "error": errors[ours]}
-    shown |= {"search s": told.get("search s", "")}
+    shown |= {"search s": told.get("search s", ""), "target": "", "missed because": ""}
+    if best and (target := TARGETS.get(case.name)) and threads == 1:
+        shares = work / times[ours] / highest, moved / times[ours] / (2 * COPIED / times["copy"])
+        shown |= {"target": target, "missed because": missed(others[best] / own[ours], target, others[best] / (own[ours] * max(shares)), *shares)}
     rest = {"derivation": told.get("derivation", ""), **{name: told[name] for name in told if name.endswith(" ms")}}
     every = {name: seconds * 1e3 for name, seconds in times.items()}
     return {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}

@@ -74,12 +74,12 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     for it in (it for reduce in reduces for it in reduce.iterators):
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
+    if not quotients and not large and not any(True for _ in conditions) and not has_numbers(scope):
+        while merge_last(plan, scope, 64):
+            pass
     if not large:
         _write_out(plan, scope, schedule.written)
     if not quotients and not large:
-        free = not any(True for _ in conditions) and not has_numbers(scope)
-        while free and merge_last(plan, scope, 64):
-            pass
         _tile(plan, scope, schedule.tile)
     return plan
 

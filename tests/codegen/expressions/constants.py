@@ -69,3 +69,9 @@ def padded_numbers() -> Any:
 @expression
 def numbers_under_functions() -> Any:
     return ea.L[p:4, j:10](sympy.Piecewise((ea.tensor("A", (10,))[j], TRANSFORM[p, 2] > 0), (sympy.exp(TRANSFORM[p, 3]), True)))
+
+
+@expression
+def transform_between_two_axes() -> Any:
+    """What is written out stands between loops that would be one without it."""
+    return ea.L[p:5, i:3, j:2](ea.Sum[k:4](TRANSFORM[i, k] * ea.tensor("A", (4, 5, 2))[k, p, j]))
