@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from codegen.cuda.schedule import CUDA_DEFAULT
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.harness import evaluated
 from tests.codegen.test_random import SLOW, programs_with_arrays
+from tests.codegen.test_random import check_all as check_in_c
 
 BATCH = 17  # programs that are compiled together
 BATCHES = 3
@@ -34,3 +36,17 @@ def test_programs(cases: Any) -> None:
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, TIGHT, TIGHT_GRID)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(6))
+def test_many_programs_on_all_routes(part: int) -> None:
+    """300 programs and more: the reference evaluator, C, and the text for CUDA."""
+
+    @settings(max_examples=BATCHES, suppress_health_check=SLOW, phases=PHASES)
+    @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
+    def check_batch(cases: Any) -> None:
+        check_in_c(cases)
+        check_all(cases, CUDA_DEFAULT, MAX_GRID)
+
+    check_batch()
