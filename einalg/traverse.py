@@ -48,7 +48,7 @@ def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
 
     To find that out it asks much of the operands of products, powers and functions, which takes milliseconds each.
     """
-    if body.is_Pow or isinstance(body, (sympy.exp, sympy.log)):
+    if body.is_Pow or isinstance(body, (sympy.exp, sympy.log, sympy.Max, sympy.Min)):
         return body.func(*changed, evaluate=False)
     if isinstance(body, sympy.Function) and len(changed) == 1:  # odd and even ones choose the sign of their operand
         return None if changed[0].could_extract_minus_sign() else body.func(*changed, evaluate=False)
