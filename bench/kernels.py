@@ -2,13 +2,13 @@
 
 python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--without LIBRARY] [--json PATH]
 
-Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, each after one that does not count, and
+Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, each turn after calls that do not count, and
 medians are compared: of the time that the processor spends for one thread (other work on the machine counts as little as it can), of
-the clock for several. The peak is that of
-independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times
-faster the program is; `error` is the largest deviation from double precision, relative to the largest element. A ratio
-that misses the `target` of a case is followed by the reason: what it would be if all that the program as it is written computes and
-moves took as long as the machine's limits say, or how near to them it comes. A derivation that computes less can be beyond the peak.
+the clock for several. The peak is that of independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the
+fastest library, `ratio` how many times faster the program is; `error` is the largest deviation from double precision, relative to the
+largest element. A ratio that misses the `target` of a case is followed by the reason: what it would be if all that the program as it is
+written computes and moves took as long as the machine's limits say, or how near to them it comes. A derivation that computes less can be
+beyond the peak.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 5, 50  # of a case
-LEAST_SECONDS, MOST_REPEATS = 2e-4, 100  # of one measured time, and calls in it
+LEAST_SECONDS, MOST_REPEATS = 1e-3, 200  # of one measured time, and calls in it
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
 WRONG = 1e-2  # error from which on a way has other values, and does not count
@@ -159,7 +159,8 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
 def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, float]:
     """Medians of calls in turns; another one begins each round, and short ones are called several times in a row.
 
-    Every turn begins with a call that does not count: what runs again and again finds its own data in the caches, not those of others.
+    Every turn begins with as many calls that do not count: what runs again and again finds its own data in the caches, not those of
+    others, and its threads awake.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9)))) for name, call in calls.items()}
@@ -170,7 +171,7 @@ def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECOND
         for name in (*names[number % len(names) :], *names[: number % len(names)]):
             if threads > 1:  # not in the wake of another one, whose threads wait for more work
                 sleep(PAUSE)
-            calls[name]()
+            _spent(calls[name], repeats[name], threads)
             times[name].append(_spent(calls[name], repeats[name], threads))
     return {name: median(spent) for name, spent in times.items()}
 

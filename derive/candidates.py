@@ -112,7 +112,9 @@ class Candidates(list[Candidate]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "".join(self._rest()), "einalg-candidates")
+        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self._rest()), "einalg-candidates")
 
     def _rest(self) -> list[str]:
-        return [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []
+        rest = [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []
+        mixed = len({c.measured for c in self}) == 2
+        return [*rest, "those that were measured come first; an estimate says only which ones to measure"] if mixed else rest

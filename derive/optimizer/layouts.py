@@ -126,4 +126,5 @@ def _is_window(subscript: Affine, it: Range, own: set[Index]) -> bool:
 
 
 def _bare(access: Access) -> list[Index | None]:
-    return [s.as_index() for s in access.subscripts]
+    """The index that walks over each axis one by one, wherever it begins, as in what is joined of several tensors."""
+    return [(s - s.const).as_index() for s in access.subscripts]

@@ -175,17 +175,37 @@ def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
     return values
 
 
+@dataclass(frozen=True)
+class _Form:
+    """A form of a program in which its layers are searched."""
+
+    program: Program
+    layers: list[Layer]
+    channels_last: bool
+
+    @property
+    def derived(self) -> Program:
+        """The program with what was found for its layers."""
+        return with_epilogues(with_layers(self.program, self.layers, _is_better))
+
+
+def _forms(ready: Program) -> list[_Form]:
+    last = channels_last(ready)
+    as_it_is = _Form(ready, layers_of(ready), False)
+    return [as_it_is] if last is ready else [_Form(last, layers_of(last), True), as_it_is]
+
+
 def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
     given = {name: values[name] for name in program.inputs if name not in weights}
     expected = {name: values[name] for name in program.outputs}
-    ready = folded(shaped(program)[0])
-    searched = {form: layers_of(form) for form in dict.fromkeys((channels_last(ready), ready))}
-    _search([layer for layers in searched.values() for layer in layers], task)
-    derived = {with_epilogues(with_layers(form, layers, _is_better)): layers for form, layers in searched.items()}
+    forms = _forms(folded(shaped(program)[0]))
+    _search([layer for form in forms for layer in form.layers], task)
     original = compiled(program, task.backend, weights)
-    ways = [(program, original, relative_error(expected, original(**given), program))]
+    unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers], False)
+    ways = [(unchanged, program, original, relative_error(expected, original(**given), program))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
-    for after in derived:
+    for form in forms:
+        after = form.derived
         try:
             run = compiled(after, task.backend, weights)
         except CodegenError as failure:
@@ -193,29 +213,34 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
             continue
         error = relative_error(expected, run(**given), program)
         if error <= allowed:
-            ways.append((after, run, error))
+            ways.append((form, after, run, error))
         else:
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
-    times = task.backend.seconds([run for _, run, _ in ways], given)
+    times = task.backend.seconds([run for _, _, run, _ in ways], given)
     best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
-    after, run, error = ways[best]
-    layers = derived.get(after) or [replace(layer, candidate=None) for layer in searched[ready]]
-    return Part(program, after, layers, named(kernels_of(lifted(after))), (times[0], times[best]), error, verdict(layers), run)
+    form, after, run, error = ways[best]
+    kernels, seconds = named(kernels_of(lifted(after))), (times[0], times[best])
+    return Part(program, after, form.layers, kernels, seconds, error, verdict(form.layers), run, form.channels_last)
 
 
 def _search(layers: list[Layer], task: Task) -> None:
     """Search the layers that are not known, those with most work first, each within its share of the seconds that are left."""
     unknown = [layer for layer in layers if not known_layer(layer, task.seconds, task.backend)]
+    found: dict[str, Layer] = {}
     try:
         for number, layer in enumerate(unknown):
+            if (same := found.get(layer.identity)) is not None:
+                layer.candidate, layer.original, layer.states = same.candidate, same.original, same.states
+                continue
             if task.left <= 0:
                 log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(unknown) - number, len(layers))
                 break
             if task.progress:
                 task.progress(layer, number, len(unknown))
             budget = replace(task.budget, seconds=min(task.budget.seconds, max(LEAST, SHARE * task.left)))
+            found[layer.identity] = layer
             try:
                 search_layer(layer, budget, task.seconds, task.backend)
             except EinalgError as error:

@@ -18,7 +18,8 @@ from einalg.program import Program
 class Part:
     """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error.
 
-    `verdict` is the weakest one of its layers: "proved" where every change is.
+    `verdict` is the weakest one of its layers: "proved" where every change is. `channels_last` says whether what convolutions sum over
+    comes last in what lies between its layers, as it did not before.
     """
 
     before: Program
@@ -29,6 +30,7 @@ class Part:
     error: float = 0.0
     verdict: str = "proved"
     run: Runnable | None = field(default=None, repr=False)
+    channels_last: bool = False
 
     def source(self, language: str) -> str:
         """The text of its generated kernels."""

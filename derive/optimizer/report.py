@@ -25,13 +25,13 @@ class Report:
 
     def __str__(self) -> str:
         found = self._optimized
-        lines = [f"{len(found.parts)} programs, {len(found.opaque)} opaque calls; optimized in {found.seconds:.1f} s"]
+        lines = [f"{_counted(len(found.parts), 'program')}, {_counted(len(found.opaque), 'opaque call')}; optimized in {found.seconds:.1f} s"]
         if found.times is not None:
-            lines.append("a call: {:.3f} ms in its framework, {:.3f} ms optimized".format(*(1e3 * s for s in found.times)))
+            lines.append("a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(*(1e3 * s for s in found.times)))
         for number, part in enumerate(found.parts.values(), 1):
             lines += ["", *_part(number, part)]
         if found.opaque:
-            lines += ["", "opaque:", *(f"  {node.operator}: {node.why}" for node in found.opaque)]
+            lines += ["", "opaque, run by the framework:", *(f"  {node.operator}: {node.why}" for node in found.opaque)]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -40,27 +40,35 @@ class Report:
         found = self._optimized
         tables = "".join(_table(number, part) for number, part in enumerate(found.parts.values(), 1))
         opaque = "".join(f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in found.opaque)
-        return page(tables + (f"<p>opaque:</p><ul>{opaque}</ul>" if opaque else ""), "einalg-report")
+        return page(tables + (f"<p>opaque, run by the framework:</p><ul>{opaque}</ul>" if opaque else ""), "einalg-report")
 
 
 def _part(number: int, part: Part) -> Iterator[str]:
     before, after = (s * 1e3 for s in part.seconds)
-    yield f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x), {part.verdict}, error {part.error:.1e}"
+    yield f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x), {_proof(part)}"
     longest = max((layer.original or 0.0 for layer in part.layers), default=0.0)
     for layer in part.layers:
         yield from (f"  {line}" for line in _layer(layer, longest))
 
 
+def _proof(part: Part) -> str:
+    return f"{part.verdict}, largest error {part.error:.1e}{', channels last inside' if part.channels_last else ''}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _layer(layer: Layer, longest: float) -> Iterator[str]:
-    times = f"{len(layer.names)} times" if len(layer.names) > 1 else "once"
+    times = "once" if len(layer.names) == 1 else f"{len(layer.names)} times"
     yield f"{layer.names[0]} ({times}): {layer.text}"
     if layer.candidate is None or layer.original is None:
         yield f"  {_stays(layer)}"
         return
     for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
         yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"
-    moves = f"{len(layer.candidate.moves)} moves, {layer.candidate.verdict}{', from the cache' if layer.stored else f', {layer.states} states'}"
-    yield f"  {moves}"
+    found = "found before, kept on disk" if layer.stored else f"{_counted(layer.states, 'state')} searched"
+    yield f"  {_counted(len(layer.candidate.moves), 'move')}, {layer.candidate.verdict}; {found}"
     yield from told(layer.candidate.kernels)
 
 
@@ -70,7 +78,7 @@ def _stays(layer: Layer) -> str:
 
 def _table(number: int, part: Part) -> str:
     before, after = (s * 1e3 for s in part.seconds)
-    title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {part.verdict}, error {part.error:.1e}"
+    title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {_proof(part)}"
     return table(("layer", "times", "before, ms", "after, ms", "kernels", "verdict"), map(_row, part.layers), title)
 
 

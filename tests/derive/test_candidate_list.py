@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import einalg as ea
 from derive.candidates import HEADS, MOST_ROWS, Candidates, shortly
@@ -20,6 +21,13 @@ def test_a_line_each() -> None:
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
         assert line.split()[0] == str(number) and line.endswith("  " + shortly(candidate.operators))
     assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
+
+
+def test_what_was_measured_is_told_from_estimates() -> None:
+    candidates = found().candidates
+    assert "measured come first" not in str(candidates)
+    mixed = Candidates([replace(candidates[0], measured=True), *candidates[1:3]])
+    assert str(mixed).splitlines()[-1].startswith("those that were measured come first") and "measured come first" in mixed._repr_html_()
 
 
 def test_a_table_in_jupyter() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import derive.optimizer.network as optimizer
 import einalg as ea
 from derive.optimizer.layouts import channels_last
 from derive.optimizer.shaping import shaped
@@ -34,6 +36,12 @@ NETWORKS = {
         ops.relu,
         lambda x: ops.conv_transpose2d(x, weight("W", 4, 2, 3, 3), stride=2),
     ),
+    "joined": built(
+        lambda x: ops.conv2d(x, weight("K", 4, 3, 3, 3), padding=1),
+        lambda x: ops.concat([x, ops.relu(x)], 1),
+        lambda x: ops.conv2d(x, weight("W", 2, 8, 3, 3), padding=1),
+        ops.relu,
+    ),
     "pointwise": built(
         lambda x: ops.conv2d(x, weight("K", 4, 3, 1, 1)), ops.relu, lambda x: ops.conv2d(x, weight("W", 3, 4, 3, 3), padding=1), ops.relu
     ),
@@ -61,3 +69,17 @@ def test_values_stay_and_channels_are_last(name):
 def test_what_has_no_windows_stays(text, shapes):
     program = as_program(ea.parse(text, **shapes))
     assert channels_last(program) is program
+
+
+def test_a_layer_of_both_forms_is_searched_once(monkeypatch, tmp_path):
+    """A product behind the convolutions is the same layer in every layout."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    searched = []
+    monkeypatch.setattr(optimizer, "search_layer", lambda layer, *_: searched.append(layer.identity))
+    read = ea.tensor("A", (1, 8, 9, 9))
+    rows = [("T0", ops.conv2d(read, weight("K", 8, 8, 3, 3), padding=1))]
+    rows.append(("T1", ops.conv2d(statement_tensor(*rows[-1]), weight("W", 8, 8, 3, 3), padding=1)))
+    rows.append(("T2", ops.matmul(ops.reshape(statement_tensor(*rows[-1]), (9, 72)), weight("M", 72, 64))))
+    program = Program(rows, ["T2"])
+    o = ea.optimize(program, {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}, seconds=5)
+    assert len(searched) == len(set(searched)) > 3 and o.parts

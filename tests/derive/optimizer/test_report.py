@@ -11,7 +11,7 @@ from derive.optimizer.report import Report
 
 def reported(**layer):
     unchanged = SimpleNamespace(names=["O"], text="O[i] = A[i] < 1", original=None, candidate=None, **layer)
-    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged])
+    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], channels_last=False)
     return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=None))
 
 
