@@ -8,7 +8,8 @@ the clock for several. The peak is that of independent multiply-adds in vector r
 fastest library, `ratio` how many times faster the program is; `error` is the largest deviation from double precision, relative to the
 largest element. A ratio that misses the `target` of a case is followed by the reason: what it would be if all that the program as it is
 written computes and moves took as long as the machine's limits say, or how near to them it comes. A derivation that computes less can be
-beyond the peak.
+beyond the peak. A convolution alone keeps its layout: channels first, its transforms stay along one axis; in a network, `ea.optimize`
+may lay the channels last.
 """
 
 from __future__ import annotations
