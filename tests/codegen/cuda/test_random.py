@@ -38,7 +38,6 @@ def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, TIGHT, TIGHT_GRID)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(6))
 def test_many_programs_on_all_routes(part: int) -> None:
     """300 programs and more: the reference evaluator, C, and the text for CUDA."""
