@@ -192,13 +192,13 @@ def given_for(program):
 def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     program = network(channels=16, space=9, layers=3)
     given = given_for(program)
-    o = ea.optimize(program, given, seconds=40)
+    o = ea.optimize(program, given, seconds=120)
     expected = ea.evaluate(program, **given)
     np.testing.assert_allclose(o(given["A"]), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
     (part,) = o.parts.values()
     assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].states > 0
     assert " times): " in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
-    again = ea.optimize(program, given, seconds=40)
+    again = ea.optimize(program, given, seconds=120)
     (part,) = again.parts.values()
     assert all(layer.stored and layer.states == 0 for layer in part.layers)
     np.testing.assert_allclose(again(given["A"]), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
