@@ -20,8 +20,8 @@ files in `bench/results`, as they were measured on the machine that each names. 
 
 How figures come about:
 
-- Everything that is compared runs in turns, in the same minutes, on the same inputs. What is shown is the median. With several threads, each
-  way waits until the threads of the one before have gone to sleep.
+- Everything that is compared runs in turns, in the same minutes, on the same inputs, each turn after calls that do not count. What is shown is
+  the median. With several threads, each way waits until the threads of the one before have gone to sleep.
 - With one thread the time is that which the processor spends; with several threads it is that of the clock.
 - A ratio is the time of the fastest library divided by that of einalg: above 1, einalg is faster.
 - Weights are given ahead, to the libraries too.

@@ -190,18 +190,19 @@ def given_for(program):
 
 
 def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
-    program = network(channels=16, space=9, layers=3)
+    program = network(channels=16, space=9)
     given = given_for(program)
     o = ea.optimize(program, given, seconds=120)
-    expected = ea.evaluate(program, **given)
-    np.testing.assert_allclose(o(given["A"]), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
     (part,) = o.parts.values()
     assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].states > 0
-    assert " times): " in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
+    assert "C0 (" in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
     again = ea.optimize(program, given, seconds=120)
-    (part,) = again.parts.values()
-    assert all(layer.stored and layer.states == 0 for layer in part.layers)
-    np.testing.assert_allclose(again(given["A"]), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    (found,) = again.parts.values()
+    assert all(layer.stored and layer.states == 0 for layer in found.layers)
+    np.testing.assert_allclose(again(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    if found.after == part.after:  # the other form may be as fast
+        np.testing.assert_allclose(again(given["A"]), o(given["A"]), rtol=1e-5, atol=1e-5)
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
