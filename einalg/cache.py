@@ -10,10 +10,12 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 LOG = logging.getLogger("einalg")
+PACKAGES = ("einalg", "derive", "codegen")
 _temporary: list[tempfile.TemporaryDirectory[str]] = []
 
 
@@ -101,6 +103,14 @@ class Shelf:
 def hashed(*parts: str) -> str:
     """A key of everything that an entry depends on."""
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+@cache
+def own_code() -> str:
+    """A digest of einalg's own code: what an entry depends on that is not computed anew from the same text."""
+    folders = [Path(__file__).parent.parent / package for package in PACKAGES]
+    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    return hashed(*(_digest(file.read_bytes()) for file in files))
 
 
 def _digest(content: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from derive.backend import Backend
 from derive.cost import operations
-from derive.derivation import Candidate, Derivation, derivation
+from derive.derivation import Candidate, derivation
 from derive.history import replay
 from derive.matching import named
 from derive.moves import Move
@@ -31,19 +31,24 @@ log = logging.getLogger("einalg")
 
 LAYERS = Shelf("layers", ".json", "derived layers")
 LEAST = 1 << 14  # operations from which on a layer is searched
-VERSION = 2  # of what is kept
+VERSION = 3  # of what is kept
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # what a damaged record raises
 
 
 @dataclass
 class Layer:
-    """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use, and what was found for it."""
+    """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use, and what was found for it.
+
+    Where time ended the search, `cut` says how many seconds there were.
+    """
 
     names: list[str]  # the statements that are it
     program: Program
     candidate: Candidate | None = None
-    original: float | None = None  # seconds of the statement as it is
+    original: float | None = None  # seconds of the statement as it is; none before a search
     states: int = 0
     stored: bool = False
+    cut: float | None = None
 
     @property
     def text(self) -> str:
@@ -85,9 +90,14 @@ def _labelled(scope: Scope) -> dict[str, Tensor]:
 
 def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
     """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
-    kept = _read(cache, layer, seconds, backend)
-    if kept is not None:
-        layer.candidate, layer.original, layer.stored = *kept, True
+    content = cache.read(_key(layer, backend)) if cache is not None else None
+    if content is not None:
+        try:
+            row = json.loads(content)
+            if not is_too_short(row["cut"], seconds):
+                take_record(layer, row, backend)
+        except UNREADABLE as error:
+            log.warning("einalg: a derived layer in the cache is damaged (%s); it is searched again", error)
     return layer.stored
 
 
@@ -95,41 +105,42 @@ def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend,
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
+    layer.cut = seconds if found.stats.seconds >= budget.seconds else None
     if cache is not None and found.best.measured:
-        cut = seconds if found.stats.seconds >= budget.seconds else None
-        cache.replace(_key(layer, backend), json.dumps({**_record(found), "seconds": cut}).encode())
+        cache.replace(_key(layer, backend), json.dumps(layer_record(layer)).encode())
+
+
+def is_too_short(cut: Any, seconds: float) -> bool:
+    """Whether a search that was cut, with so many seconds in all, is worth another one with as many as there are now."""
+    return cut is not None and float(cut) < seconds
 
 
 def _key(layer: Layer, backend: Backend) -> str:
     return hashed("layer", str(VERSION), layer.identity, backend.identity())
 
 
-def _record(found: Derivation) -> dict[str, Any]:
-    best = found.best
-    return {
-        "moves": [move.as_record() for move in best.moves],
-        "cost": best.cost,
-        "error": best.error,
-        "verdict": best.verdict,
-        "original": found.original.cost,
+def layer_record(layer: Layer) -> dict[str, Any]:
+    """What was found for a layer, as JSON values."""
+    found = layer.candidate
+    candidate = found and {
+        "moves": [move.as_record() for move in found.moves],
+        "cost": found.cost,
+        "error": found.error,
+        "verdict": found.verdict,
     }
+    return {"candidate": candidate, "original": layer.original, "cut": layer.cut}
 
 
-def _read(cache: Shelf | None, layer: Layer, seconds: float, backend: Backend) -> tuple[Candidate, float] | None:
-    content = cache.read(_key(layer, backend)) if cache is not None else None
-    if content is None:
-        return None
-    try:
-        row = json.loads(content)
-        if row["seconds"] is not None and float(row["seconds"]) < seconds:
-            return None
-        moves = tuple(Move.from_record(m) for m in row["moves"])
+def take_record(layer: Layer, row: Any, backend: Backend) -> None:
+    """Give a layer what was found for it before; raises one of `UNREADABLE` for a damaged record, and changes nothing then."""
+    kept, candidate = row["candidate"], None
+    if kept is not None:
+        moves = tuple(Move.from_record(m) for m in kept["moves"])
         flat = lifted(replay(layer.program, moves)[-1]) if moves else layer.program
-        candidate = Candidate(flat, named(kernels_of(flat)), moves, float(row["cost"]), str(row["verdict"]), True, row["error"], backend)
-        return candidate, float(row["original"])
-    except (ValueError, KeyError, TypeError, EinalgError) as error:
-        log.warning("einalg: a derived layer in the cache is damaged (%s); it is searched again", error)
-        return None
+        cost, verdict = float(kept["cost"]), str(kept["verdict"])
+        candidate = Candidate(flat, named(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend)
+    seconds, cut = (None if number is None else float(number) for number in (row["original"], row["cut"]))
+    layer.candidate, layer.original, layer.cut, layer.stored = candidate, seconds, cut, seconds is not None
 
 
 def with_layers(program: Program, layers: list[Layer], chosen: Callable[[Layer], bool]) -> Program:

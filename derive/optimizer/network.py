@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.layouts import channels_last
-from derive.optimizer.parts import Part, compiled, verdict
+from derive.optimizer.parts import Part, compiled, keep_part, known_part, part_key, verdict
 from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped, with_epilogues
@@ -130,12 +131,17 @@ def optimized(
     """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then."""
     task = Task(backend, seconds, budget or Budget(), progress, accuracy)
     graph = _bearable(graph.joined())
-    values = _values(graph, arrays)
+    values = cache(lambda: _values(graph, arrays))
     parts = {}
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
             weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
-            parts[position] = _part(node.program, weights, values, task)
+            key = part_key(node.program, weights, backend, task.budget, accuracy)
+            known = known_part(key, node.program, weights, seconds, backend)
+            if known is None:
+                known = _part(node.program, weights, values(), task)
+                keep_part(key, known)
+            parts[position] = known
     return Optimized(graph, parts, task.spent)
 
 
@@ -222,17 +228,19 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     form, after, run, error = ways[best]
     kernels, seconds = named(kernels_of(lifted(after))), (times[0], times[best])
-    return Part(program, after, form.layers, kernels, seconds, error, verdict(form.layers), run, form.channels_last)
+    return Part(program, after, lambda: form.layers, kernels, seconds, error, verdict(form.layers), run, form.channels_last)
 
 
 def _search(layers: list[Layer], task: Task) -> None:
     """Search the layers that are not known, those with most work first, each within its share of the seconds that are left."""
     unknown = [layer for layer in layers if not known_layer(layer, task.seconds, task.backend)]
+    for layer in unknown:
+        layer.cut = task.seconds
     found: dict[str, Layer] = {}
     try:
         for number, layer in enumerate(unknown):
             if (same := found.get(layer.identity)) is not None:
-                layer.candidate, layer.original, layer.states = same.candidate, same.original, same.states
+                layer.candidate, layer.original, layer.states, layer.cut = same.candidate, same.original, same.states, same.cut
                 continue
             if task.left <= 0:
                 log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(unknown) - number, len(layers))
@@ -245,8 +253,11 @@ def _search(layers: list[Layer], task: Task) -> None:
                 search_layer(layer, budget, task.seconds, task.backend)
             except EinalgError as error:
                 log.warning("einalg: a layer stays as it is: %s", error)
+                layer.cut = None
     except KeyboardInterrupt:
         log.warning("einalg: interrupted; layers that were not searched stay as they are")
+        for layer in unknown:
+            layer.cut = layer.cut and 0.0  # another run goes on
 
 
 def _is_better(layer: Layer) -> bool:

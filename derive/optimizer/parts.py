@@ -1,17 +1,32 @@
-"""One program of a network, optimized."""
+"""One program of a network, optimized, and kept on disk for the next run of the same network (design §11)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
 from derive.backend import Backend, Runnable
-from derive.optimizer.layers import Layer
+from derive.matching import named
+from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
+from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
+from einalg.cache import Shelf, hashed, own_code
+from einalg.errors import CodegenError
 from einalg.kernel import Kernel
 from einalg.program import Program
+
+log = logging.getLogger("einalg")
+
+PARTS = Shelf("parts", ".json", "optimized programs")
+Weights = Mapping[str, Any]
 
 
 @dataclass
@@ -19,18 +34,23 @@ class Part:
     """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error.
 
     `verdict` is the weakest one of its layers: "proved" where every change is. `channels_last` says whether what convolutions sum over
-    comes last in what lies between its layers, as it did not before.
+    comes last in what lies between its layers, as it did not before. `told` gives the layers.
     """
 
     before: Program
     after: Program
-    layers: list[Layer]
+    told: Callable[[], list[Layer]] = field(default=list, repr=False)
     kernels: tuple[Kernel, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
     error: float = 0.0
     verdict: str = "proved"
     run: Runnable | None = field(default=None, repr=False)
     channels_last: bool = False
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """What was searched, and what was found for it."""
+        return self.told()
 
     def source(self, language: str) -> str:
         """The text of its generated kernels."""
@@ -43,7 +63,60 @@ def verdict(layers: Sequence[Layer]) -> str:
     return "tested" if any(layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers) else "proved"
 
 
-def compiled(program: Program, backend: Backend, weights: Mapping[str, Any]) -> Runnable:
+def compiled(program: Program, backend: Backend, weights: Weights) -> Runnable:
     """A program compiled, with its weights given."""
     flat = lifted(program)
     return backend.compile(flat, kernels_of(flat)).bind(**weights)
+
+
+def part_key(program: Program, weights: Weights, backend: Backend, *wishes: object) -> str:
+    """What an optimized program depends on: the program, the values of its weights, the machine, what was asked for, and einalg's own code.
+
+    Under the same key the same text is compiled again, so that its check against the reference holds.
+    """
+    values = sha256()
+    for name, array in weights.items():
+        values.update(f"{name}:{array.dtype}:{array.shape}".encode())
+        values.update(np.ascontiguousarray(array).data)
+    given = json.dumps(program_record(program))
+    return hashed("part", own_code(), given, values.hexdigest(), backend.identity(), *map(repr, wishes))
+
+
+def keep_part(key: str, part: Part) -> None:
+    """Keep a part on disk, with the seconds that there were where time ended the search of a layer."""
+    cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
+    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "channels_last": part.channels_last}
+    layers = [{"names": layer.names, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers]
+    PARTS.replace(key, json.dumps({"program": program_record(part.after), **figures, "layers": layers, "cut": cut}).encode())
+
+
+def known_part(key: str, program: Program, weights: Weights, seconds: float, backend: Backend) -> Part | None:
+    """The part that was kept, and not found in less time than there is now, compiled; None where there is none."""
+    content = PARTS.read(key)
+    if content is None:
+        return None
+    try:
+        row = json.loads(content)
+        if is_too_short(row["cut"], seconds):
+            return None
+        after = program_from_record(row["program"])
+        before, now = map(float, row["seconds"])
+        kernels, figures = named(kernels_of(lifted(after))), (float(row["error"]), str(row["verdict"]))
+        run = compiled(after, backend, weights)
+        return Part(program, after, lambda: _layers(row["layers"], backend), kernels, (before, now), *figures, run, bool(row["channels_last"]))
+    except (*UNREADABLE, CodegenError) as error:
+        log.warning("einalg: an optimized program in the cache is damaged (%s); it is searched again", error)
+        return None
+
+
+def _layers(rows: Any, backend: Backend) -> list[Layer]:
+    """The layers of a part that was kept; none where their records are damaged."""
+    layers = []
+    try:
+        for row in rows:
+            layers.append(Layer([str(name) for name in row["names"]], program_from_record(row["program"])))
+            take_record(layers[-1], row, backend)
+    except UNREADABLE as error:
+        log.warning("einalg: what was found for the layers of a program is damaged in the cache: %s", error)
+        return []
+    return layers

@@ -73,7 +73,7 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
 
 
 def _stays(layer: Layer) -> str:
-    return f"stays as it is: {'what was found for it is not faster in the whole' if layer.states or layer.stored else 'it was not searched'}"
+    return f"stays as it is: {'what was found for it is not faster in the whole' if layer.original is not None else 'it was not searched'}"
 
 
 def _table(number: int, part: Part) -> str:

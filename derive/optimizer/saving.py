@@ -97,7 +97,7 @@ def _part(row: Any, program: Any, weights: Mapping[str, Array], backend: Backend
     run: Runnable = compiled(program, backend, {name: weights[name] for name in program.inputs if name in weights})
     before, after = map(float, row["seconds"])
     kernels = named(kernels_of(lifted(program)))
-    return Part(program, program, [], kernels, (before, after), float(row["error"]), str(row["verdict"]), run)
+    return Part(program, program, list, kernels, (before, after), float(row["error"]), str(row["verdict"]), run)
 
 
 def _weights(path: Path, names: Any) -> dict[str, Array]:
