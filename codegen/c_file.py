@@ -23,13 +23,16 @@ def c_source(functions: Sequence[Function]) -> str:
     The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own. `kernels(count, entries, buffers)`
     calls several entries in order.
     """
-    return c_sources(functions)[0]
+    return _file([_printers(function) for function in functions]) + _SEQUENCE
 
 
-def c_sources(functions: Sequence[Function]) -> tuple[str, list[str]]:
-    """The C file of some kernels, and that of each by itself; `c_source` says what is in one."""
-    printed = [(Printer(function), [Printer(pack) for pack in function.packs]) for function in functions]
-    return _file(printed) + _SEQUENCE, [_file([group]) for group in printed]
+def own_sources(functions: Sequence[Function]) -> list[str]:
+    """The C file of each kernel by itself."""
+    return [_file([_printers(function)]) for function in functions]
+
+
+def _printers(function: Function) -> tuple[Printer, list[Printer]]:
+    return Printer(function), [Printer(pack) for pack in function.packs]
 
 
 def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:

@@ -14,14 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codegen.arguments import Array, sample
-from codegen.c_file import c_sources
+from codegen.c_file import c_source, own_sources
 from codegen.compiler import Compiler
 from codegen.entries import entry
+from codegen.identity import THREADS
 from codegen.ir import Function
 from codegen.libraries import Buffers, Run, prepared, versions, ways
 from codegen.libraries.guarded import Guarded
 from codegen.libraries.numpy_library import POOLS
-from codegen.shared_objects import placed
+from codegen.shared_objects import loaded, placed
 from codegen.threads import RUNTIME
 from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
@@ -39,7 +40,6 @@ LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more th
 MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
 MOST_MEASUREMENTS = 4  # by as many processes
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
 GENERATED = "generated"
 Found = TypeVar("Found")
@@ -102,9 +102,12 @@ def fastest(calls: Mapping[str, Callable[[], Run]], kernel: Kernel, scope: Scope
     `ahead` names the inputs that are known before a run. `keys` say what the ways depend on besides the kernel, as a compiler.
     A way that raises or has other values than the first is left out, with a warning.
     """
+    return remembered(_key(calls, kernel, ahead, *keys), calls, lambda: measure(calls, scope, kernel.output, ahead))
+
+
+def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: str) -> str:
     threads = (os.environ.get(name, "") for name in THREADS)
-    key = hashed(*keys, kernel.op, *calls, " ".join(sorted(ahead)), *versions(), np.__version__, *threads)
-    return remembered(key, calls, lambda: measure(calls, scope, kernel.output, ahead))
+    return hashed(*keys, kernel.op, *ways, " ".join(sorted(ahead)), *versions(), np.__version__, *threads)
 
 
 def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -> str:
@@ -121,21 +124,28 @@ def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -
 
 def library_for(
     kernel: Kernel, scope: Scope, function: Function, ahead: Collection[str], compiler: Compiler, timeout: float
-) -> tuple[str, Run] | None:
-    """What runs an operator faster than its generated function: the name of a library's way and its call; None where nothing does."""
+) -> tuple[str | None, bool]:
+    """The library's way that runs an operator faster than its generated function, None where no way does; and whether that is beyond doubt."""
     found = ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in MEMORY_BOUND else {}
     if not found:
-        return None
-    source, own = c_sources([function])
+        return None, True
 
     def generated() -> Run:
-        ((library, position),) = placed(compiler, [function], own, timeout)
-        return entry(library, function, position)
+        (place,) = placed(compiler, [function], own_sources([function]), timeout)
+        library = loaded(compiler, place, timeout)
+        assert library is not None  # a moment ago
+        return entry(library, function, place[1])
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
-    known = [name for name in scope.tensors if name in ahead]
-    name = fastest(calls, kernel, scope, known, compiler.key(source), RUNTIME)
-    return None if name == GENERATED else (name, Guarded(found[name], generated, f"{name} for {kernel}"))
+    given = [name for name in scope.tensors if name in ahead], compiler.key(c_source([function])), RUNTIME
+    name = fastest(calls, kernel, scope, *given)
+    known = choice_of(CHOICES.read(_key(calls, kernel, *given)))
+    return None if name == GENERATED else name, known is not None and known.is_settled()
+
+
+def by_library(kernel: Kernel, scope: Scope, name: str, instead: Callable[[], Run]) -> Run:
+    """A library's way to run an operator, with generated code to fall back to."""
+    return Guarded(ways(kernel, scope)[name], instead, f"{name} for {kernel}")
 
 
 def points(scope: Scope) -> int:

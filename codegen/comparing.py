@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.compiled import Compiled, Step, compile_program
+from codegen.compiled import Compiled, compile_program
 from codegen.compiler import find_compiler
 from codegen.libraries import Run, ways
+from codegen.making import Step
 from einalg.kernel import Kernel
 from einalg.program import Program
 
@@ -43,4 +44,4 @@ def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Compiled)
         return ways(kernel, program[kernel.output])[name]
 
     steps = [step if kernel.is_eop else Step(kernel, name, run(kernel)) for kernel, step in zip(kernels, loops._steps)]
-    return Compiled(program, kernels, loops.target, steps, loops.source())
+    return Compiled(program, kernels, loops.target, steps, loops.source)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from statistics import median
 from time import perf_counter
@@ -16,38 +15,24 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Loader, load, loaded, sample
-from codegen.c_file import c_sources
-from codegen.choosing import GENERATED, library_for
+from codegen.choosing import GENERATED
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
-from codegen.entries import entry
 from codegen.frames import Frame, Plan, Stage, plan
-from codegen.ir import Function
-from codegen.libraries import Buffers, Packed, Run, einalg_library, prepared
-from codegen.lower import lower
+from codegen.libraries import Buffers, Packed, prepared
+from codegen.making import EINALG, Making, Step
 from codegen.schedule import DEFAULT, Schedule
-from codegen.shared_objects import placed
-from codegen.sharing import Unit, unit
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program, require_names
 from einalg.scope import Scope
-from einalg.settled import is_weight, settled
+from einalg.settled import settled
 from einalg.traverse import inner_scopes
 
 LOG = logging.getLogger("einalg")
 FIND = "find"  # the compiler of this machine
 NOTHING: Buffers = MappingProxyType({})
-EINALG, NUMPY = "einalg", "numpy executor"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One kernel with the call that runs it."""
-
-    kernel: Kernel
-    library: str
-    run: Run
+NUMPY = "numpy executor"
 
 
 class Compiled:
@@ -55,10 +40,12 @@ class Compiled:
 
     `kernels` are the program's kernels, generated ones with their source. Returns a new array, or a dict of them for a program of
     several outputs. Calls from several threads at once are safe. What depends on constants alone is computed once, here; what
-    depends on weights, once by `bind`.
+    depends on weights, once by `bind`. `text` gives the text of what is generated.
     """
 
-    def __init__(self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: str, bound: Buffers = NOTHING):
+    def __init__(
+        self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: Callable[[], str], bound: Buffers = NOTHING
+    ):
         self.program, self.kernels, self.target = program, tuple(kernels), target
         self._steps, self._text = tuple(steps), text
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
@@ -113,7 +100,7 @@ class Compiled:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
         if language != "c":
             raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c')")
-        return self._text
+        return self._text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Seconds that each kernel takes, by its output: the median of `repeats` runs of the program after a first one.
@@ -203,9 +190,10 @@ def compile_program(
         if compiler is None:
             LOG.warning("einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC")
     if not isinstance(compiler, Compiler):
-        return Compiled(program, kernels, target, [_executed(program, kernels)], "")
-    steps, text = _steps(program, kernels, compiler, schedule, timeout)
-    return Compiled(program, [step.kernel for step in steps], target, steps, text)
+        return Compiled(program, kernels, target, [_executed(program, kernels)], str)
+    making = Making(program, kernels, compiler, schedule, timeout)
+    steps = making.steps()
+    return Compiled(program, [step.kernel for step in steps], target, steps, making.text)
 
 
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
@@ -219,50 +207,6 @@ def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
     if nested:
         raise CodegenError(f"statement {nested[0]} reads an inner scope\n  give each inner scope a statement of its own first")
     return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
-
-
-def _steps(program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float) -> tuple[list[Step], str]:
-    """A step for each kernel, and the one C file with all that is generated: once for statements that differ in names alone."""
-    known: dict[str, Scope] = dict(program.statements)
-    ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
-    units = [unit(kernel, known, ahead) for kernel in kernels]
-    often = Counter(own.key for own in units)
-    shared: dict[Any, tuple[Unit, str, int]] = {}  # by unit: the one that was first, what its code is called, its position in the file
-    functions: list[Function] = []
-    found: list[Step | tuple[Kernel, Unit]] = []
-    for kernel, own in zip(kernels, units):
-        if own.key not in shared:
-            scope = own.scope if often[own.key] > 1 else known[kernel.output]
-            name, function = _generated(kernel, scope, known, ahead, schedule)
-            way = library_for(kernel, scope, function, ahead, _flagged(compiler, [function]), timeout) if kernel.op != EOP else None
-            if way is not None:
-                found.append(Step(kernel, *way))
-                continue
-            shared[own.key] = own, name, len(functions)
-            functions.append(function)
-        found.append((kernel, own))
-    text, sources = c_sources(functions)
-    places = placed(_flagged(compiler, functions), functions, sources, timeout)
-
-    def generated(kernel: Kernel, own: Unit) -> Step:
-        first, name, position = shared[own.key]
-        library, number = places[position]
-        run = entry(library, functions[position], number, first.names(own), own.offsets if often[own.key] > 1 else {})
-        return Step(replace(kernel, source=sources[position]), name, run)
-
-    return [step if isinstance(step, Step) else generated(*step) for step in found], text
-
-
-def _generated(kernel: Kernel, scope: Scope, known: Mapping[str, Scope], ahead: Collection[str], schedule: Schedule) -> tuple[str, Function]:
-    """Code for a kernel: that of its operator where there is some, else a loop nest."""
-    function = einalg_library.function(kernel, scope, ahead) if kernel.op != EOP else None
-    return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, known, schedule))
-
-
-def _flagged(compiler: Compiler, functions: Sequence[Function]) -> Compiler:
-    """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
-    whole = any(b.dtype[0] in "iu" for f in functions for b in (*f.inputs, f.output))
-    return compiler.with_flags("-fwrapv") if whole else compiler
 
 
 def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:

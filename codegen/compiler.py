@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from einalg.cache import Shelf, hashed
@@ -92,8 +92,9 @@ class Compiler:
             raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  set CC to a C compiler") from None
 
 
+@cache
 def opened(path: Path) -> ctypes.CDLL:
-    """A shared object, loaded into this process."""
+    """A shared object, loaded into this process once: its name holds the digest of its content."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import count, takewhile
 from time import perf_counter
@@ -12,19 +11,17 @@ import numpy as np
 
 from codegen.arguments import sample
 from codegen.compiled import compile_program
-from codegen.compiler import cpu, find_compiler
+from codegen.compiler import find_compiler
 from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import find_driver
 from codegen.cuda.schedule import allowing
-from codegen.libraries import versions
-from codegen.threads import RUNTIME
+from codegen.identity import of_machine
 from einalg.access import Tensor
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
 from einalg.scope import Scope
 from einalg.settled import is_weight
 from einalg.text import parse
-from einalg.turns import cores
 
 SECONDS = 0.02  # that one kernel is repeated for
 LEAST_REPEATS, MOST_REPEATS = 6, 50
@@ -46,10 +43,7 @@ def identity(target: str, accuracy: float | None = None) -> str:
         device = find_driver()
         allowed = ("tf32",) if allowing(accuracy).tf32 else ()
         return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed))
-    compiler = find_compiler()
-    tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
-    threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    return "\n".join((target, cpu(), str(cores()), threads, RUNTIME, tools, np.__version__, *versions(), __version__))
+    return "\n".join((target, of_machine(find_compiler()), __version__))
 
 
 def kernel_seconds(kernel: Kernel, target: str = "cpu", accuracy: float | None = None) -> float:

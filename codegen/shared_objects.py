@@ -21,24 +21,21 @@ PLACES = Shelf("places", ".json", "places of compiled kernels")
 Place = tuple[str, int]  # the key of a shared object, and a kernel's position in it
 
 
-def placed(compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float) -> list[tuple[ctypes.CDLL, int]]:
-    """For each kernel the shared object that has it, loaded into this process, and its position there; `sources` are their C files.
-
-    Raises `CodegenError` as a compiler does.
-    """
+def placed(compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float) -> list[Place]:
+    """For each kernel where it lies, compiled now where it is nowhere yet; `sources` are their C files. Raises `CodegenError` as a compiler does."""
     keys = [compiler.key(REGIONS + source) for source in sources]
     whole = hashed(*keys)
     places = _read(whole)
     if len(places) != len(functions):
         places = _found_or_compiled(compiler, functions, sources, keys, timeout)
         PLACES.replace(whole, json.dumps(places).encode())
-    loaded: dict[str, ctypes.CDLL] = {}
-    for key, _ in places:
-        if key not in loaded:
-            path = KERNELS.find(key)
-            assert path is not None  # found, or compiled, a moment ago
-            loaded[key] = attached(compiler, opened(path), timeout)
-    return [(loaded[key], position) for key, position in places]
+    return places
+
+
+def loaded(compiler: Compiler, place: Place, timeout: float) -> ctypes.CDLL | None:
+    """The shared object of a place, in this process; None where it is no longer there."""
+    path = KERNELS.find(place[0])
+    return attached(compiler, opened(path), timeout) if path else None
 
 
 def _found_or_compiled(compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], keys: Sequence[str], timeout: float) -> list[Place]:

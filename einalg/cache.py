@@ -65,6 +65,10 @@ class Shelf:
         path = self.find(key)
         return _content(path) if path else None
 
+    def state(self) -> str:
+        """A digest of all that is on the shelf, for what depends on any of it."""
+        return hashed(*sorted(path.name for path in (cache_folder() / self.name).glob(f"*/*{self.suffix}")))
+
     def store(self, key: str, content: bytes) -> Path:
         """Keep a file under a key; in a temporary folder, with a warning, where the cache folder cannot be written."""
         folder = cache_folder()
@@ -107,10 +111,10 @@ def hashed(*parts: str) -> str:
 
 @cache
 def own_code() -> str:
-    """A digest of einalg's own code: what an entry depends on that is not computed anew from the same text."""
+    """A digest of einalg's own code, for what is kept and not computed anew from the same text: another version, or a changed file, makes it anew."""
     folders = [Path(__file__).parent.parent / package for package in PACKAGES]
-    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
-    return hashed(*(_digest(file.read_bytes()) for file in files))
+    files = sorted((file, file.stat()) for folder in folders for file in folder.rglob("*.py"))
+    return hashed(*(f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in files))
 
 
 def _digest(content: bytes) -> str:

@@ -81,7 +81,7 @@ class CudaCompiled(Compiled):
 
     def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
-        super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], parts.text, bound)
+        super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], lambda: parts.text, bound)
 
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
@@ -96,7 +96,7 @@ class CudaCompiled(Compiled):
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
         if language != "cuda":
             raise CodegenError(f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')")
-        return self._text
+        return self._text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Seconds that each kernel takes on the device, by its output: the median of `repeats` runs after a first one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,9 +270,10 @@ def test_convolutions_are_contractions() -> None:
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 
 
-def test_weights_are_packed_once(monkeypatch: Any) -> None:
+def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     """By `bind`; a program that is given them at each run packs them at each run."""
-    monkeypatch.setattr("codegen.compiled.library_for", lambda *_: None)
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr("codegen.making.library_for", lambda *_: (None, False))
     packed, fill = [], entries.Pack.filled
     monkeypatch.setattr(entries.Pack, "filled", lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest))
     run = compiled(ops.matmul(ea.tensor("A", (33, 31)), ea.tensor("K", (31, 37), role="weight")))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from math import prod
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -270,7 +271,7 @@ class Failing:
         return self
 
 
-def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Failing]:
+def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch, folder: str) -> tuple[Any, Failing]:
     """A product for which a library's way is measured as fastest unless it is left out."""
     way = Failing(when)
 
@@ -282,6 +283,7 @@ def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Fail
     monkeypatch.setitem(libraries.LIBRARIES, "lucky", libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}))
     monkeypatch.setenv("EINALG_LIBRARIES", "lucky")
     monkeypatch.setattr("codegen.choosing.figures", _preferring)
+    monkeypatch.setenv("EINALG_CACHE", folder)
     return compile_program(PRODUCT, [matched(PRODUCT)]), way
 
 
@@ -303,9 +305,9 @@ def _preferring(times: list[float], calls: list[int] = [0]) -> Any:  # noqa: B00
         ("late", True, "generated code is used instead"),
     ],
 )
-def test_a_library_that_fails_is_replaced(when: str, chosen: bool, said: str, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+def test_a_library_that_fails_is_replaced(when: str, chosen: bool, said: str, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
     with caplog.at_level(logging.WARNING, "einalg"):
-        run, way = compiled_with(when, monkeypatch)
+        run, way = compiled_with(when, monkeypatch, str(tmp_path))
         assert ("lucky" in repr(run)) == chosen
         way.calls += 200
         inputs = arrays(PRODUCT)

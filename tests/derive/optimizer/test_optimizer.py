@@ -14,6 +14,8 @@ import pytest
 
 import einalg as ea
 from derive.derivation import Candidate, derivation
+from derive.optimizer import network as optimizer
+from derive.optimizer import parts
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.shaping import shaped
@@ -203,6 +205,49 @@ def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     np.testing.assert_allclose(again(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
     if found.after == part.after:  # the other form may be as fast
         np.testing.assert_allclose(again(given["A"]), o(given["A"]), rtol=1e-5, atol=1e-5)
+
+
+def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
+    """With the same layers in the report, whatever the example; other weights, another wish or a longer search begin anew."""
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    o = ea.optimize(program, given, seconds=100)
+    runs, part = [], optimizer._part
+    monkeypatch.setattr(optimizer, "_part", lambda *given: runs.append(1) or part(*given))
+    again = ea.optimize(program, {**given, "A": 2 * given["A"]}, seconds=100)
+    assert not runs
+    np.testing.assert_array_equal(again(given["A"]), o(given["A"]))
+    (first,), (second,) = o.parts.values(), again.parts.values()
+    assert all(getattr(first, name) == getattr(second, name) for name in ("after", "kernels", "seconds", "error", "verdict", "channels_last"))
+    kept = [(layer.names, layer.text, layer.original) for layer in first.layers]
+    assert [(layer.names, layer.text, layer.original) for layer in second.layers] == kept and all(layer.stored for layer in second.layers)
+    ea.optimize(program, {**given, "K0": 2 * given["K0"]}, seconds=100)
+    assert len(runs) == 1
+    ea.optimize(program, given, seconds=100, accuracy=1e-3)
+    assert len(runs) == 2
+
+
+def test_a_run_that_time_ended_goes_on_with_more(own_cache, monkeypatch):
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    ea.optimize(program, given, seconds=0)
+    runs, part = [], optimizer._part
+    monkeypatch.setattr(optimizer, "_part", lambda *given: runs.append(1) or part(*given))
+    ea.optimize(program, given, seconds=0)
+    assert not runs
+    o = ea.optimize(program, given, seconds=60)
+    assert len(runs) == 1 and all(layer.original is not None for one in o.parts.values() for layer in one.layers)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"program": {}, "cut": null}'])
+def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, monkeypatch, caplog):
+    monkeypatch.setattr(type(parts.PARTS), "read", lambda self, key: content if self is parts.PARTS else None)
+    program = network(channels=16, space=9)
+    given = given_for(program)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, given, seconds=0)
+    assert "damaged" in caplog.text
+    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):

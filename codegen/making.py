@@ -1,0 +1,190 @@
+"""The code of statements: generated, compiled and loaded once, whatever programs they are a part of (design §10).
+
+What was generated is found again by what it depends on, so that a program whose kernels are known starts without code generation.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from codegen.c_file import c_source, own_sources
+from codegen.choosing import GENERATED, by_library, library_for
+from codegen.compiler import Compiler
+from codegen.entries import entry
+from codegen.identity import of_machine
+from codegen.ir import Buf, Function
+from codegen.libraries import Run, einalg_library, ways
+from codegen.lower import lower
+from codegen.schedule import Schedule
+from codegen.shared_objects import Place, loaded, placed
+from codegen.sharing import Unit, unit
+from codegen.tuning import TUNINGS
+from einalg.cache import Shelf, hashed, own_code
+from einalg.errors import CodegenError
+from einalg.graph import unique
+from einalg.kernel import EOP, Kernel
+from einalg.program import Program
+from einalg.settled import is_weight, settled
+
+LOG = logging.getLogger("einalg")
+MADE = Shelf("made", ".json", "generated kernels")
+EINALG = "einalg"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel with the call that runs it."""
+
+    kernel: Kernel
+    library: str
+    run: Run
+
+
+@dataclass(frozen=True)
+class Code:
+    """Generated code: whose it is, its function, the names that this has for a unit's tensors, its C file, and its place in a shared object.
+
+    Where the code was found, the function says what it takes, and has no body.
+    """
+
+    name: str
+    function: Function
+    tensors: tuple[str, ...]
+    source: str
+    place: Place
+
+    def record(self) -> dict[str, Any]:
+        taken = {"name": self.name, "tensors": self.tensors, "source": self.source, "place": self.place}
+        return {**taken, "function": _interface(self.function)}
+
+    @classmethod
+    def from_record(cls, row: Any) -> Code:
+        library, position = row["place"]
+        return cls(str(row["name"]), _function(row["function"]), tuple(map(str, row["tensors"])), str(row["source"]), (str(library), int(position)))
+
+
+Way = Code | str  # generated, or the name of a library's
+
+
+def _interface(function: Function) -> dict[str, Any]:
+    """What a function takes and packs, as JSON values."""
+    buffers = [[b.name, b.shape, b.dtype, b.space] for b in (*function.inputs, function.output)]
+    return {"name": function.name, "buffers": buffers, "packs": [_interface(pack) for pack in function.packs]}
+
+
+def _function(row: Any) -> Function:
+    *inputs, output = (Buf(str(name), tuple(map(int, shape)), str(dtype), str(space)) for name, shape, dtype, space in row["buffers"])
+    return Function(str(row["name"]), tuple(inputs), output, (), "", tuple(_function(pack) for pack in row["packs"]))
+
+
+class Making:
+    """A flat program whose kernels become steps."""
+
+    def __init__(self, program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float):
+        self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
+        self.kernels, self.known = kernels, dict(program.statements)
+        self.ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
+        self.units = [unit(kernel, self.known, self.ahead) for kernel in kernels]
+        self.first: dict[str, int] = {}  # of the statements that need one code, by its key
+        machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
+        self.keys = [hashed("made", machine, repr(own.key), *self._holes(own)) for own in self.units]
+        for k, key in enumerate(self.keys):
+            self.first.setdefault(key, k)
+
+    def steps(self) -> list[Step]:
+        """A step for each kernel: code that is there, and code that is generated now, compiled together."""
+        found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
+        unknown = {key: self._generated(self.first[key]) for key, way in found.items() if way is None}
+        waiting = dict[str, tuple[str, Function]]()
+        settled_keys = []
+        for key, (name, function) in unknown.items():
+            way, is_settled = self._library(self.first[key], function)
+            if way is None:
+                waiting[key] = name, function
+            else:
+                found[key] = way
+            if is_settled:
+                settled_keys.append(key)
+        found |= self._compiled(waiting)
+        for key in settled_keys:
+            way = found[key]
+            MADE.replace(key, json.dumps(way.record() if isinstance(way, Code) else {"library": way}).encode())
+        return [self._step(k, found[key]) for k, key in enumerate(self.keys)]
+
+    def text(self) -> str:
+        """The C file with all that is generated, each code once."""
+        return c_source([self._generated(k)[1] for k in self.first.values()])
+
+    def _holes(self, own: Unit) -> list[str]:
+        """The earlier statements without a value at some points, which code of what reads them must know."""
+        return [f"{name} = {self.known[name]}" for name in own.scope.tensors if name in self.known and self.known[name].where]
+
+    def _found(self, key: str, k: int) -> Way | None:
+        """What was kept for a statement under its key; None where that is not there, or what it needs."""
+        content = MADE.read(key)
+        try:
+            row = json.loads(content or b"{}")
+            if not row or "library" in row:
+                return row.get("library") if row.get("library") in ways(self.kernels[k], self.units[k].scope) else None
+            code = Code.from_record(row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            LOG.warning("einalg: a generated kernel in the cache is damaged (%s); it is generated again", error)
+            return None
+        return code if loaded(self.compiler, code.place, self.timeout) else None
+
+    def _generated(self, k: int) -> tuple[str, Function]:
+        """Code for a statement: that of its operator where there is some, else a loop nest."""
+        kernel, scope = self.kernels[k], self.units[k].scope
+        function = einalg_library.function(kernel, scope, self.ahead) if kernel.op != EOP else None
+        return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, self.known, self.schedule))
+
+    def _library(self, k: int, function: Function) -> tuple[str | None, bool]:
+        """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
+        kernel = self.kernels[k]
+        if kernel.op == EOP:
+            return None, True
+        return library_for(kernel, self.known[kernel.output], function, self.ahead, self._flagged(function), self.timeout)
+
+    def _flagged(self, function: Function) -> Compiler:
+        """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
+        whole = any(b.dtype[0] in "iu" for b in (*function.inputs, function.output))
+        return self.compiler.with_flags("-fwrapv") if whole else self.compiler
+
+    def _compiled(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, Code]:
+        """The code of functions by key, those for which the compiler has the same flags together."""
+        found: dict[str, Code] = {}
+        for compiler in dict.fromkeys(self._flagged(function) for _, function in waiting.values()):
+            chosen = {key: way for key, way in waiting.items() if self._flagged(way[1]) == compiler}
+            functions = [function for _, function in chosen.values()]
+            sources = own_sources(functions)
+            places = placed(compiler, functions, sources, self.timeout)
+            for (key, (name, function)), source, place in zip(chosen.items(), sources, places, strict=True):
+                found[key] = Code(name, function, self.units[self.first[key]].tensors, source, place)
+        return found
+
+    def _step(self, k: int, way: Way | None) -> Step:
+        kernel = self.kernels[k]
+        if isinstance(way, Code):
+            return Step(replace(kernel, source=way.source), way.name, self._entry(way, self.units[k]))
+        assert way is not None
+        return Step(kernel, way, by_library(kernel, self.known[kernel.output], way, lambda: self._instead(k)))
+
+    def _entry(self, code: Code, own: Unit) -> Run:
+        there = loaded(self.compiler, code.place, self.timeout)
+        if there is None:
+            raise CodegenError("the compiled kernels vanished from the cache while they were loaded\n  try it again")
+        names = dict(zip(code.tensors, own.tensors, strict=True))
+        taken = set(own.tensors)
+        for pack in code.function.packs:
+            names[pack.output.name] = unique(pack.output.name, taken)
+            taken.add(names[pack.output.name])
+        return entry(there, code.function, code.place[1], names, own.offsets)
+
+    def _instead(self, k: int) -> Run:
+        """The generated code of a statement that a library fails to run."""
+        (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
+        return self._entry(code, self.units[self.first[self.keys[k]]])

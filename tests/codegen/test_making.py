@@ -1,0 +1,132 @@
+"""Code that was generated before is found again, by whatever program it is needed; what is damaged or gone is generated anew."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen import making
+from codegen.compiled import compile_program
+from codegen.compiler import KERNELS
+from derive.search import kernels_of
+from einalg.execute import execute
+from einalg.program import as_program, in_double
+
+TEXT = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nO[j] += U[i,j]*U[i,j]"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    return tmp_path
+
+
+def program(text=TEXT, size=33, **renamed: str):
+    names = {name: renamed.get(name, name) for name in "AWbTUO"}
+    text = re.sub(r"[AWbTUO](?=\[)", lambda name: names[name[0]], text)
+    shapes = {names["A"]: (size, 31), names["b"]: (37,), names["W"]: ea.tensor(names["W"], (31, 37), role="weight")}
+    return as_program(ea.parse(text, **shapes))
+
+
+def given_for(found, seed=3):
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in found.inputs.items()}
+
+
+def assert_right(found, compiled):
+    given = given_for(found)
+    np.testing.assert_allclose(compiled(**given), execute(in_double(found), given)[found.outputs[0]], rtol=2e-5, atol=1e-4)
+
+
+def without_generation(monkeypatch):
+    monkeypatch.setattr(making.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"))
+
+
+def test_a_program_is_generated_once(monkeypatch):
+    found = program()
+    first = compile_program(found, kernels_of(found))
+    text = first.source()
+    without_generation(monkeypatch)
+    again = compile_program(found, kernels_of(found))
+    assert [k.source for k in again.kernels] == [k.source for k in first.kernels] and all(k.source for k in again.kernels)
+    assert repr(again) == repr(first)
+    assert_right(found, again)
+    monkeypatch.undo()
+    assert first.source() == text
+
+
+def test_other_programs_have_the_same_code_under_their_own_names(monkeypatch):
+    """Whose order is the same; also where a tensor is called like what the code of the first one packs."""
+    compile_program(program(), kernels_of(program()))
+    without_generation(monkeypatch)
+    for names in (dict(A="C", W="V", O="Y"), dict(A="W_for_T", W="X", T="S")):
+        other = program(**names)
+        compiled = compile_program(other, kernels_of(other))
+        assert_right(other, compiled)
+        weights = {names.get("W", "W"): given_for(other)[names.get("W", "W")]}
+        given = {name: array for name, array in given_for(other).items() if name not in weights}
+        np.testing.assert_array_equal(compiled.bind(**weights)(**given), compiled(**given, **weights))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        program(size=34),
+        program(TEXT.replace("Max", "Min")),
+        program(TEXT.replace("T[i,j] + b", "T[i,j] - b")),
+        program(TEXT.replace("A[i,k]", "A[32-i,k]")),
+    ],
+)
+def test_what_differs_is_generated(other):
+    compile_program(program(), kernels_of(program()))
+    assert_right(other, compile_program(other, kernels_of(other)))
+
+
+def test_earlier_statements_without_values_count():
+    """What is read beyond them depends on where they have values."""
+    for where in ("i<3", "i<5", "i>=2"):
+        found = as_program(ea.parse(f"T = L[i:8](A[i], where={where})\nO[i:10] = T.pad(1)[i-1]", A=(8,)))
+        given = {"A": np.arange(1, 9, dtype=np.float32)}
+        np.testing.assert_array_equal(compile_program(found)(**given), execute(found, given)["O"])
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"name": "generated"}', b'{"library": "no such"}'])
+def test_a_damaged_record_is_made_anew(content, monkeypatch):
+    found = program()
+    compile_program(found, kernels_of(found))
+    read = type(making.MADE).read
+    monkeypatch.setattr(type(making.MADE), "read", lambda self, key: content if self is making.MADE else read(self, key))
+    assert_right(found, compile_program(found, kernels_of(found)))
+
+
+def test_kernels_that_vanished_are_compiled_anew(own_cache, monkeypatch):
+    found = program()
+    compile_program(found, kernels_of(found))
+    for path in (own_cache / KERNELS.name).rglob("*.so"):
+        path.unlink()
+    assert_right(found, compile_program(found, kernels_of(found)))
+
+
+def test_einalg_of_another_version_generates_anew(monkeypatch):
+    found = program()
+    compile_program(found, kernels_of(found))
+    monkeypatch.setattr(making, "own_code", lambda: "another one")
+    generated = []
+    make = making.Making._generated
+    monkeypatch.setattr(making.Making, "_generated", lambda self, k: generated.append(k) or make(self, k))
+    compile_program(found, kernels_of(found))
+    assert len(generated) == 3
+
+
+def test_the_cache_may_be_read_only(own_cache, monkeypatch, caplog):
+    (own_cache / "file").write_text("no folder")
+    monkeypatch.setenv("EINALG_CACHE", str(own_cache / "file"))
+    found = program()
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert_right(found, compile_program(found, kernels_of(found)))
+    assert "cannot be written" in caplog.text
