@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ log = logging.getLogger("einalg")
 KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
+MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
@@ -191,24 +193,28 @@ def derivation(
     found, stats, explored = search(start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed)
     kept = _proven(start, found, backend, stats, executor)
     if backend is not None and measure:
-        chosen = promising(kept, Measured(model, backend))
+        chosen, stats.unmeasured = promising(kept, Measured(model, backend), perf_counter() + MEASURING * budget.seconds)
         checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
         kept = [*checked, *(c for c in kept if not any(c is other for other in chosen))]
     return Derivation(start, _ranked(kept), stats, backend, explored, {**ALL, **searched})
 
 
-def promising(candidates: Sequence[Candidate], model: CostModel) -> list[Candidate]:
+def promising(candidates: Sequence[Candidate], model: CostModel, until: float = math.inf) -> tuple[list[Candidate], int]:
     """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
 
     Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
-    known of it is its cost.
+    known of it is its cost. From the time `until` on (of `perf_counter`) the model is asked for no other one; the second value counts these.
     """
     derived = _varied(sorted((c for c in candidates if c.moves), key=lambda c: c.cost))[:PROMISING]
+    asked = list[Candidate]()
     costs = [math.inf] * SHORTLIST
     for candidate in derived:
+        if asked and perf_counter() > until:
+            break
         candidate.cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
         costs = sorted([*costs, candidate.cost])
-    return [*sorted(derived, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)]
+        asked.append(candidate)
+    return [*sorted(asked, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)], len(derived) - len(asked)
 
 
 def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:

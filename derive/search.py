@@ -60,7 +60,10 @@ class Budget:
 
 @dataclass
 class Stats:
-    """What a search did: `states` expanded, programs `generated`, `candidates` found, `duplicates` met again, `rejected` by reason."""
+    """What a search did: `states` expanded, programs `generated`, `candidates` found, `duplicates` met again, `rejected` by reason.
+
+    `unmeasured` counts the candidates that the time was not enough for.
+    """
 
     states: int = 0
     generated: int = 0
@@ -70,6 +73,7 @@ class Stats:
     rejected: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
     first_hit: float | None = None
+    unmeasured: int = 0
 
 
 @dataclass(frozen=True)

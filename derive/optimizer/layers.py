@@ -105,7 +105,7 @@ def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend,
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
-    layer.cut = seconds if found.stats.seconds >= budget.seconds else None
+    layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
     if cache is not None and found.best.measured:
         cache.replace(_key(layer, backend), json.dumps(layer_record(layer)).encode())
 

@@ -243,7 +243,7 @@ def _search(layers: list[Layer], task: Task) -> None:
                 layer.candidate, layer.original, layer.states, layer.cut = same.candidate, same.original, same.states, same.cut
                 continue
             if task.left <= 0:
-                log.warning("einalg: the time is spent; %d of %d layers stay as they are", len(unknown) - number, len(layers))
+                log.warning("einalg: the time is spent after %d of %d searches; other layers stay as they are", number, len(unknown))
                 break
             if task.progress:
                 task.progress(layer, number, len(unknown))

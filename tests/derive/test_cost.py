@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -215,10 +216,18 @@ def test_measured_seconds_decide_who_is_promising():
         def seconds(self, kernel):
             return 0.1 if kernel is quick[0] else 0.4
 
-    ordered = promising(candidates, Model())
+    ordered, left = promising(candidates, Model())
+    assert left == 0
     assert [c.cost for c in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick and ordered[-1] is candidates[-1]
     many = [candidate(quick, (1,), n) for n in range(30)]
-    assert len(promising(many + candidates[2:], Model())) == SHORTLIST + 1
+    assert len(promising(many + candidates[2:], Model())[0]) == SHORTLIST + 1
+
+
+def test_time_ends_the_measuring():
+    quick = kernels("O[i] = A[i]+1", A=(4,))
+    candidates = [*(candidate(quick, (1,), n) for n in range(3)), candidate(quick, (), 9.0)]
+    ordered, left = promising(candidates, SimpleNamespace(seconds=lambda kernel: 0.5), until=0.0)
+    assert [c.cost for c in ordered] == [0.5, 9.0] and left == 2
 
 
 def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
@@ -231,7 +240,7 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
             return 1.0
 
     slow = candidate(long, (1,), 0.2)
-    ordered = promising([*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model())
+    ordered, _ = promising([*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model())
     assert asked == ["O"] * SHORTLIST + ["T", "U"] and [c.cost for c in ordered] == [1.0] * SHORTLIST and slow.cost == 2.0
     assert total(Model(), long) == 3.0
 
