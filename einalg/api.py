@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -228,7 +229,7 @@ class Optimized(_optimizer.Optimized):
     """
 
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
-        super().__init__(made.graph, made.parts, made.seconds)
+        super().__init__(replace(made.graph, names=model.graph.names) if model else made.graph, made.parts, made.seconds)
         self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
         self.is_original, self.target = False, target
         if model and model.itself:
@@ -255,16 +256,16 @@ class Optimized(_optimizer.Optimized):
     def to_onnx(self, path: Any) -> None:
         """Write the network as an ONNX model (opset 18), which any runtime of ONNX runs; needs the package onnx.
 
-        Kernels that ONNX has an operator for are that operator, and what einalg generates code for is written with element-wise ones:
-        the values are the same, the speed is that of the runtime. What depends on weights alone is computed now. The file is written whole or
-        not at all. Raises `RecordError` where something stays a call of the framework or the file cannot be written, `CodegenError` for
-        a function that ONNX has not.
+        Inputs and outputs are called as in the model. Kernels that ONNX has an operator for are that operator, and what einalg generates
+        code for is written with element-wise ones: the values are the same, the speed is that of the runtime. What depends on weights alone
+        is computed now. The file is written whole or not at all. Raises `RecordError` where something stays a call of the framework or the
+        file cannot be written, `CodegenError` for a function that ONNX has not.
 
         >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
         """
         from codegen.onnx import onnx_model
 
-        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs)
+        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs, self.graph.names)
         try:
             write_whole(path, model.SerializeToString())
         except (OSError, ValueError) as error:  # a model of more than 2 GB is no message of protobuf
