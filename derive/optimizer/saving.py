@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.access import Tensor
 from einalg.errors import EinalgError, RecordError
+from einalg.files import part_of
 from einalg.graph import Expressed, Graph, Names
 
 if TYPE_CHECKING:
@@ -37,16 +37,12 @@ def save(found: Optimized, path: Any, language: str) -> None:
     """
     require_programs(found)
     folder = Path(path)
+    written = part_of(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} is there already\n  give a new folder, or remove it first")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        written = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
-    except OSError as error:
-        raise RecordError(f"{folder} cannot be written: {error}") from None
-    try:
+        written.mkdir(parents=True)
         _write(found, written, language)
-        written.chmod(0o755)
         written.replace(folder)
     except OSError as error:
         raise RecordError(f"{folder} cannot be written: {error}") from None
