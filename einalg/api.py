@@ -21,7 +21,7 @@ from derive.history import History
 from derive.matching import Distance, distance_to, spellings
 from derive.matching.table import mapping_table
 from derive.moves import Move, Rule
-from derive.progress import shown
+from derive.progress import shown, shown_layers
 from derive.proof import Proof, prove
 from derive.rules import ALL
 from derive.search import Budget
@@ -298,16 +298,17 @@ def optimize(
     target: str = "cpu",
     seconds: float = 300.0,
     accuracy: float | None = None,
-    progress: Callable[..., None] | None = None,
+    progress: Callable[..., None] | bool | None = None,
 ) -> Optimized:
     """A model made faster, and verified: every layer derived, measured and proven equal, the whole compared with the reference.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
     those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module). What the language cannot say
     stays a call of the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
-    interrupt keeps what was found until then. `progress(layer, number, of)` is called before each layer. The result deviates from the
-    reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own
-    program, or the framework that it comes from.
+    interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are searched (log lines where
+    tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result deviates from the reference
+    by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own program, or
+    the framework that it comes from.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
 
@@ -322,18 +323,29 @@ def optimize(
     _require_device(target)
     Budget(seconds=seconds)  # which refuses what is no time
     found = network(model, example_inputs)
-    made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=progress, accuracy=accuracy)
+    with shown_layers(progress) as told:
+        made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
     return Optimized(made, found, target)
 
 
-def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, accuracy: float | None = None) -> Callable[..., Sequence[Any]]:
-    """A graph of a front end as a function of arrays, optimized for arrays that are drawn: what `torch.compile(…, backend="einalg")` runs."""
+def compile_graph(
+    graph: Graph,
+    target: str = "cpu",
+    seconds: float = 120.0,
+    accuracy: float | None = None,
+    progress: Callable[..., None] | bool | None = None,
+) -> Callable[..., Sequence[Any]]:
+    """A graph of a front end as a function of arrays, optimized for arrays that are drawn: what `torch.compile(…, backend="einalg")` runs.
+
+    The options are those of `optimize`.
+    """
     _target(target)
     _require_device(target)
     rng = np.random.default_rng(0)
     drawn = [rng.standard_normal(t.shape) if is_float(t.dtype) else rng.integers(0, 2, t.shape) for t in graph.inputs]
     arrays = [array.astype(numpy_dtype(t.dtype)) for array, t in zip(drawn, graph.inputs)]
-    return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, accuracy=accuracy)
+    with shown_layers(progress) as told:
+        return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
 
 
 def distance(expr: Any, operator: str) -> Distance:
