@@ -10,8 +10,6 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from derive import derivation as _derivation
 from derive import optimizer as _optimizer
 from derive import session as _session
@@ -25,8 +23,8 @@ from derive.progress import shown, shown_layers
 from derive.proof import Proof, prove
 from derive.rules import ALL
 from derive.search import Budget
-from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError, RecordError
+from einalg.examples import drawn_arrays
 from einalg.files import write_whole
 from einalg.graph import Graph
 from einalg.kernel import Kernel
@@ -294,7 +292,7 @@ class Optimized(_optimizer.Optimized):
 
 def optimize(
     model: Any,
-    example_inputs: Any,
+    example_inputs: Any = None,
     target: str = "cpu",
     seconds: float = 300.0,
     accuracy: float | None = None,
@@ -303,8 +301,9 @@ def optimize(
     """A model made faster, and verified: every layer derived, measured and proven equal, the whole compared with the reference.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
-    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module). What the language cannot say
-    stays a call of the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
+    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module), by default drawn at random where
+    the model states all shapes (ONNX files that leave none open, programs without weights). What the language cannot say stays a call of
+    the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
     interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are searched (log lines where
     tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result deviates from the reference
     by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own program, or
@@ -341,9 +340,7 @@ def compile_graph(
     """
     _target(target)
     _require_device(target)
-    rng = np.random.default_rng(0)
-    drawn = [rng.standard_normal(t.shape) if is_float(t.dtype) else rng.integers(0, 2, t.shape) for t in graph.inputs]
-    arrays = [array.astype(numpy_dtype(t.dtype)) for array, t in zip(drawn, graph.inputs)]
+    arrays = list(drawn_arrays(graph.inputs).values())
     with shown_layers(progress) as told:
         return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
 
