@@ -303,11 +303,11 @@ def optimize(
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
     those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module), by default drawn at random where
     the model states all shapes (ONNX files that leave none open, programs without weights). What the language cannot say stays a call of
-    the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
-    interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are searched (log lines where
-    tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result deviates from the reference
-    by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own program, or
-    the framework that it comes from.
+    the framework. `seconds` bounds the search over all layers; reading the model, compiling and measuring come on top. Equal layers are
+    searched once and kept on disk. An interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are
+    searched (log lines where tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result
+    deviates from the reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not
+    faster: its own program, or the framework that it comes from.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
 
