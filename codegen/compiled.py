@@ -99,7 +99,8 @@ class Compiled:
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
         if language != "c":
-            raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c')")
+            other = ", or compile for the target 'cuda'" if language == "cuda" else ""
+            raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}")
         return self._text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:

@@ -69,7 +69,7 @@ def read(path: Any, kind: str) -> dict[str, Any]:
             raise RecordError(f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg")
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise RecordError(f"{path} cannot be read as a record: {error}\n  save it again, e.g. derivation.save({str(path)!r})") from None
+        raise RecordError(f"{path} cannot be read as a record: {error}\n  give a file that was written by `save`") from None
     if not isinstance(record, dict) or record.get("format") != kind:
         raise RecordError(f"{path} is not a record of the kind {kind!r}")
     schema = record.get("schema")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from derive import derivation as _derivation
 from derive import optimizer as _optimizer
@@ -20,12 +19,12 @@ from derive.history import History
 from derive.matching import Distance, distance_to, spellings
 from derive.matching.table import mapping_table
 from derive.moves import Move, Rule
-from derive.progress import shown
+from derive.progress import shown, shown_layers
 from derive.proof import Proof, prove
 from derive.rules import ALL
 from derive.search import Budget
-from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import DeviceError, NotationError, RecordError
+from einalg.examples import drawn_arrays
 from einalg.files import write_whole
 from einalg.graph import Graph
 from einalg.kernel import Kernel
@@ -228,7 +227,7 @@ class Optimized(_optimizer.Optimized):
     """
 
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
-        super().__init__(made.graph, made.parts, made.seconds)
+        super().__init__(replace(made.graph, names=model.graph.names) if model else made.graph, made.parts, made.seconds)
         self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
         self.is_original, self.target = False, target
         if model and model.itself:
@@ -255,16 +254,16 @@ class Optimized(_optimizer.Optimized):
     def to_onnx(self, path: Any) -> None:
         """Write the network as an ONNX model (opset 18), which any runtime of ONNX runs; needs the package onnx.
 
-        Kernels that ONNX has an operator for are that operator, and what einalg generates code for is written with element-wise ones:
-        the values are the same, the speed is that of the runtime. What depends on weights alone is computed now. The file is written whole or
-        not at all. Raises `RecordError` where something stays a call of the framework or the file cannot be written, `CodegenError` for
-        a function that ONNX has not.
+        Inputs and outputs are called as in the model. Kernels that ONNX has an operator for are that operator, and what einalg generates
+        code for is written with element-wise ones: the values are the same, the speed is that of the runtime. What depends on weights alone
+        is computed now. The file is written whole or not at all. Raises `RecordError` where something stays a call of the framework or the
+        file cannot be written, `CodegenError` for a function that ONNX has not.
 
         >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
         """
         from codegen.onnx import onnx_model
 
-        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs)
+        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs, self.graph.names)
         try:
             write_whole(path, model.SerializeToString())
         except (OSError, ValueError) as error:  # a model of more than 2 GB is no message of protobuf
@@ -293,20 +292,22 @@ class Optimized(_optimizer.Optimized):
 
 def optimize(
     model: Any,
-    example_inputs: Any,
+    example_inputs: Any = None,
     target: str = "cpu",
     seconds: float = 300.0,
     accuracy: float | None = None,
-    progress: Callable[..., None] | None = None,
+    progress: Callable[..., None] | bool | None = None,
 ) -> Optimized:
     """A model made faster, and verified: every layer derived, measured and proven equal, the whole compared with the reference.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
-    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module). What the language cannot say
-    stays a call of the framework. `seconds` bounds the search over all layers; equal layers are searched once and kept on disk. An
-    interrupt keeps what was found until then. `progress(layer, number, of)` is called before each layer. The result deviates from the
-    reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not faster: its own
-    program, or the framework that it comes from.
+    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module), by default drawn at random where
+    the model states all shapes (ONNX files that leave none open, programs without weights). What the language cannot say stays a call of
+    the framework. `seconds` bounds the search over all layers; reading the model, compiling and measuring come on top. Equal layers are
+    searched once and kept on disk. An interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are
+    searched (log lines where tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result
+    deviates from the reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not
+    faster: its own program, or the framework that it comes from.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
 
@@ -321,18 +322,27 @@ def optimize(
     _require_device(target)
     Budget(seconds=seconds)  # which refuses what is no time
     found = network(model, example_inputs)
-    made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=progress, accuracy=accuracy)
+    with shown_layers(progress) as told:
+        made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
     return Optimized(made, found, target)
 
 
-def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, accuracy: float | None = None) -> Callable[..., Sequence[Any]]:
-    """A graph of a front end as a function of arrays, optimized for arrays that are drawn: what `torch.compile(…, backend="einalg")` runs."""
+def compile_graph(
+    graph: Graph,
+    target: str = "cpu",
+    seconds: float = 120.0,
+    accuracy: float | None = None,
+    progress: Callable[..., None] | bool | None = None,
+) -> Callable[..., Sequence[Any]]:
+    """A graph of a front end as a function of arrays, optimized for arrays that are drawn: what `torch.compile(…, backend="einalg")` runs.
+
+    The options are those of `optimize`.
+    """
     _target(target)
     _require_device(target)
-    rng = np.random.default_rng(0)
-    drawn = [rng.standard_normal(t.shape) if is_float(t.dtype) else rng.integers(0, 2, t.shape) for t in graph.inputs]
-    arrays = [array.astype(numpy_dtype(t.dtype)) for array, t in zip(drawn, graph.inputs)]
-    return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, accuracy=accuracy)
+    arrays = list(drawn_arrays(graph.inputs).values())
+    with shown_layers(progress) as told:
+        return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
 
 
 def distance(expr: Any, operator: str) -> Distance:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
+from uuid import uuid4
 
 
 def write_whole(path: Any, content: bytes) -> None:
-    """Write a file atomically: a reader sees the old one or the whole new one."""
+    """Write a file atomically: a reader sees the old one or the whole new one.
+
+    A new file has the permissions that `open` gives; one that is replaced keeps its own.
+    """
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    part = part_of(target)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
             file.write(content)
-        os.replace(name, target)
+        if target.exists():
+            part.chmod(S_IMODE(target.stat().st_mode))
+        os.replace(part, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
+
+
+def part_of(path: Path) -> Path:
+    """A name beside a file or folder that nothing has, for what is not whole yet."""
+    return path.parent / f"{path.name}{uuid4().hex[:12]}.part"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
 from typing import Any
@@ -18,6 +18,7 @@ from einalg.errors import EinalgError, ShapeError
 from einalg.program import Program, as_program, statement_tensor, substitute_tensors
 
 Array = np.ndarray[Any, Any]
+Names = tuple[tuple[str, ...], tuple[str, ...]]  # of inputs and of outputs, in order
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ class Opaque(Node):
 class Graph:
     """Nodes in an order in which they can be run, the tensors that a call gives, and the arrays that are known already.
 
-    `outputs` are values of nodes, inputs or weights.
+    `outputs` are values of nodes, inputs or weights. `names` are what the framework calls the inputs and the outputs, which may be anything,
+    None where it has no names of its own.
     """
 
     inputs: tuple[Tensor, ...]
     weights: Mapping[str, Array] = field(repr=False)
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
+    names: Names | None = None
 
     @property
     def opaque(self) -> list[Opaque]:
@@ -100,7 +103,7 @@ class Graph:
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
         nodes = [_joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0] for part in self._parts()]
-        return Graph(self.inputs, self.weights, tuple(nodes), self.outputs)
+        return replace(self, nodes=tuple(nodes))
 
     def _parts(self) -> list[list[Any]]:
         """Opaque nodes alone, and between them the expressed ones that can be computed together, as late as their readers allow."""
@@ -277,5 +280,6 @@ class Builder:
             self.values[name] = _tensor(name, *known) if known else None
         self._nodes.append(Opaque(operator, tuple(inputs), tuple(outputs), call, why))
 
-    def graph(self, outputs: Sequence[str]) -> Graph:
-        return Graph(tuple(self._inputs), self.weights, tuple(self._nodes), tuple(outputs))
+    def graph(self, outputs: Sequence[str], names: Names | None = None) -> Graph:
+        """The graph with these values as outputs; `names` as in `Graph`."""
+        return Graph(tuple(self._inputs), self.weights, tuple(self._nodes), tuple(outputs), names)

@@ -13,6 +13,7 @@ import numpy as np
 
 from einalg.dtypes import numpy_dtype
 from einalg.errors import NotationError, ShapeError
+from einalg.examples import drawn_arrays
 from einalg.graph import Builder, Graph
 from einalg.program import Program, as_program
 from einalg.scope import Scope
@@ -36,11 +37,12 @@ class Network:
     examples: tuple[Any, ...] = field(default=(), repr=False)
 
 
-def network(model: Any, example_inputs: Any) -> Network:
+def network(model: Any, example_inputs: Any = None) -> Network:
     """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a program, a scope or a graph.
 
     `example_inputs` are the positional arguments of a module; arrays in order, or by name in a dict, of anything else. Of a program, the
-    arrays of its weights are among them. Raises `NotationError` for anything that is no model.
+    arrays of its weights are among them. None draws them where the model states all shapes, as a module does not. Raises `NotationError`
+    for anything that is no model.
     """
     if isinstance(model, (Program, Scope)):
         return _of_program(as_program(model), example_inputs)
@@ -78,11 +80,13 @@ def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
 
 
 def _of_graph(graph: Graph, given: Any) -> Network:
-    return Network(graph, list(_named([t.name for t in graph.inputs], given).values()), plain)
+    examples = drawn_arrays(graph.inputs) if given is None else given
+    return Network(graph, list(_named([t.name for t in graph.inputs], examples).values()), plain)
 
 
 def _of_program(program: Program, given: Any) -> Network:
-    examples = _named(list(program.inputs), given)
+    inputs = [tensor for tensor in program.inputs.values() if not is_weight(tensor)]
+    examples = _named(list(program.inputs), drawn_arrays(inputs) if given is None else given)
     builder = Builder()
     for name, tensor in program.inputs.items():
         if is_weight(tensor):
@@ -95,15 +99,14 @@ def _of_program(program: Program, given: Any) -> Network:
 
 
 def _of_onnx(source: Any, given: Any) -> Network:
-    from einalg.frontends.onnx import load
+    from einalg.frontends.onnx import examples, load
     from einalg.frontends.onnx.files import read_model
 
     model = read_model(source)
-    stored = {t.name for t in model.graph.initializer}
-    names = [i.name for i in model.graph.input if i.name not in stored]
-    examples = _named(names, given)
-    arrays = list(examples.values())
-    graph = load(model, examples)
+    names = list(examples.declared(model))
+    named = _named(names, examples.drawn_inputs(model) if given is None else given)
+    arrays = list(named.values())
+    graph = load(model, named)
     return Network(graph, arrays, plain, _by_onnxruntime(model, names, graph), tuple(arrays))
 
 

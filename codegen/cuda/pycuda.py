@@ -12,7 +12,7 @@ from codegen.cuda.printer import Launch
 from einalg.errors import DeviceError
 
 Array = np.ndarray[Any, Any]
-WITHOUT = "source('cuda') and derive(..., measure=False) work without a device"
+WITHOUT = "candidate.source('cuda') and derive(..., measure=False) work without a device"
 
 
 class PyCuda:

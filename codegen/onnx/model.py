@@ -14,7 +14,7 @@ from codegen.onnx.writer import Writer
 from einalg.access import Constant, Tensor
 from einalg.dtypes import dtype_name
 from einalg.execute import execute
-from einalg.graph import needed
+from einalg.graph import Names, needed, unique
 from einalg.kernel import Kernel
 from einalg.program import Program
 from einalg.scope import Scope
@@ -25,25 +25,37 @@ Array = np.ndarray[Any, Any]
 
 
 def onnx_model(
-    inputs: Sequence[Tensor], weights: Mapping[str, Array], programs: Sequence[tuple[Program, Sequence[Kernel]]], outputs: Sequence[str]
+    inputs: Sequence[Tensor],
+    weights: Mapping[str, Array],
+    programs: Sequence[tuple[Program, Sequence[Kernel]]],
+    outputs: Sequence[str],
+    names: Names | None = None,
 ) -> Any:
     """A `ModelProto` that computes `outputs` from `inputs`, its operators those of the kernels; needs the package onnx.
 
-    Each program reads inputs, weights and results of those before it. What depends on weights alone is computed now. Raises `CodegenError`
-    for a function that ONNX has not.
+    Each program reads inputs, weights and results of those before it. What depends on weights alone is computed now. `names` are what the
+    model calls its inputs and outputs, by default as they are called here. Raises `CodegenError` for a function that ONNX has not.
     """
-    writer = Writer([*(tensor.name for tensor in inputs), *outputs])
-    given = {tensor.name: Buf(tensor.name, tensor.shape, tensor.dtype) for tensor in inputs}
+    input_names, output_names = names or (tuple(tensor.name for tensor in inputs), _distinct(outputs))
+    writer = Writer([*input_names, *output_names])
+    given = {tensor.name: Buf(name, tensor.shape, tensor.dtype) for tensor, name in zip(inputs, input_names)}
     results: dict[str, Buf] = dict(given)
     for program, kernels in programs:
         results |= _Programs(writer, results, weights).computed(program, kernels)
-    named = [_output(writer, name, results.get(name), weights) for name in outputs]
-    return writer.model(list(given.values()), named)
+    found = [results.get(value) or writer.constant(weights[value], dtype_name(weights[value].dtype), f"{value}_values") for value in outputs]
+    return writer.model(list(given.values()), [_output(writer, name, result) for name, result in zip(output_names, found)])
 
 
-def _output(writer: Writer, name: str, found: Buf | None, weights: Mapping[str, Array]) -> Buf:
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, with others like them for what is named a second time."""
+    found: list[str] = []
+    for name in names:
+        found.append(unique(name, found))
+    return tuple(found)
+
+
+def _output(writer: Writer, name: str, found: Buf) -> Buf:
     """A result under the name that the model has for it."""
-    found = found or writer.constant(weights[name], dtype_name(weights[name].dtype), f"{name}_values")
     if found.name == name:  # an input
         return found
     return writer.add("Identity", [found], found.shape, found.dtype, name)

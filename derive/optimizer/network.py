@@ -151,7 +151,7 @@ def _bearable(graph: Graph) -> Graph:
         replace(node, program=shaped(node.program)[0]) if isinstance(node, Expressed) and _bytes(node.program) > _memory() * PART else node
         for node in graph.nodes
     ]
-    return Graph(graph.inputs, graph.weights, tuple(nodes), graph.outputs)
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _bytes(program: Program) -> int:

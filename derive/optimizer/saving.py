@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.access import Tensor
 from einalg.errors import EinalgError, RecordError
-from einalg.graph import Expressed, Graph
+from einalg.files import part_of
+from einalg.graph import Expressed, Graph, Names
 
 if TYPE_CHECKING:
     from derive.optimizer.network import Optimized
@@ -37,16 +37,12 @@ def save(found: Optimized, path: Any, language: str) -> None:
     """
     require_programs(found)
     folder = Path(path)
+    written = part_of(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} is there already\n  give a new folder, or remove it first")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        written = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name, suffix=".part"))
-    except OSError as error:
-        raise RecordError(f"{folder} cannot be written: {error}") from None
-    try:
+        written.mkdir(parents=True)
         _write(found, written, language)
-        written.chmod(0o755)
         written.replace(folder)
     except OSError as error:
         raise RecordError(f"{folder} cannot be written: {error}") from None
@@ -73,7 +69,8 @@ def _write(found: Optimized, folder: Path, language: str) -> None:
         parts.append({"operator": node.operator, "outputs": list(node.outputs), "program": program, **figures})
         (folder / f"program_{number}.{SUFFIXES[language]}").write_text(part.source(language), encoding="utf-8")
     np.savez(folder / WEIGHTS, allow_pickle=False, **{f"w{k}": array for k, array in enumerate(weights.values())})
-    content = {"inputs": inputs, "outputs": list(found.graph.outputs), "weights": list(weights), "parts": parts, "search": found.seconds}
+    outputs, names = list(found.graph.outputs), found.graph.names
+    content = {"inputs": inputs, "outputs": outputs, "names": names, "weights": list(weights), "parts": parts, "search": found.seconds}
     record.write(folder / MODEL, KIND, content)
     (folder / REPORT).write_text(f"{found.report}\n", encoding="utf-8")
 
@@ -86,11 +83,21 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
         inputs = tuple(Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"]) for row in content["inputs"])
         rows = [(row, record.program_from_record(row["program"])) for row in content["parts"]]
         nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in rows)
-        graph = Graph(inputs, weights, nodes, tuple(content["outputs"]))
+        graph = Graph(inputs, weights, nodes, tuple(content["outputs"]), _names(content.get("names"), len(inputs), len(content["outputs"])))
         parts = {k: _part(row, program, weights, backend) for k, (row, program) in enumerate(rows)}
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
         raise RecordError(f"{path} is damaged: {error}") from None
+
+
+def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
+    """So many names of inputs and outputs; None in folders of older versions too."""
+    if pair is None:
+        return None
+    read, given = (tuple(map(str, names)) for names in pair)
+    if (len(read), len(given)) != (inputs, outputs):
+        raise ValueError("it has other numbers of names than of inputs and outputs")
+    return read, given
 
 
 def _part(row: Any, program: Any, weights: Mapping[str, Array], backend: Backend) -> Part:

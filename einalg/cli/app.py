@@ -236,7 +236,14 @@ def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, form: str | 
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An example input.")
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="The shape of an input that is drawn at random: x=1,3,224,224")
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=300.0, show_default=True, help="Time to search, for all layers.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="NUMBER",
+    default=300.0,
+    show_default=True,
+    help="Time to search, for all layers; reading, compiling and measuring come on top.",
+)
 @click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
 @click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")
 @click.option(

@@ -15,6 +15,8 @@ import einalg as ea
 from einalg.cli.arguments import ONNX, Shape
 from einalg.cli.output import finite, print_json, say, working
 from einalg.dtypes import numpy_dtype
+from einalg.examples import drawn
+from einalg.frontends.onnx.examples import declared, element_type, stated_shape
 from einalg.frontends.onnx.files import read_model
 
 Array = np.ndarray[Any, Any]
@@ -55,12 +57,11 @@ def _noticed() -> Iterator[list[int]]:
 
 def examples(model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator) -> dict[str, Array]:
     """An array for every input of an ONNX model: read from its file, or drawn in the shape that is given or that the model states."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    inputs = {entry.name: entry.type.tensor_type for entry in model.graph.input if entry.name not in stored}
+    inputs = declared(model)
     unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
     if unknown is not None:
         raise click.UsageError(f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}")
-    return {name: _read(files[name]) if name in files else _drawn(name, declared, shapes.get(name), rng) for name, declared in inputs.items()}
+    return {name: _read(files[name]) if name in files else _drawn(name, kind, shapes.get(name), rng) for name, kind in inputs.items()}
 
 
 def _read(path: str) -> Array:
@@ -73,25 +74,17 @@ def _read(path: str) -> Array:
     return array
 
 
-def _drawn(name: str, declared: Any, given: Shape | None, rng: np.random.Generator) -> Array:
-    shape, named = given or (_stated(name, declared), None)
-    dtype = np.dtype(numpy_dtype(named)) if named else _dtype(declared)
-    drawn = rng.standard_normal(shape) if dtype.kind == "f" else rng.integers(0, 2, shape)
-    return np.asarray(drawn).astype(dtype)
+def _drawn(name: str, kind: Any, given: Shape | None, rng: np.random.Generator) -> Array:
+    shape, dtype = given or (_stated(name, kind), None)
+    return drawn(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
 
 
-def _dtype(declared: Any) -> Any:
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    return tensor_dtype_to_np_dtype(declared.elem_type)
-
-
-def _stated(name: str, declared: Any) -> tuple[int, ...]:
-    sizes = declared.shape.dim
-    if not declared.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
-        text = ",".join(str(size.dim_value) if size.HasField("dim_value") else size.dim_param or "?" for size in sizes)
-        raise click.UsageError(f"the model leaves the shape of {name} open ({text}): give --shape {name}=1,3,224,224 or --input {name}=FILE.npy")
-    return tuple(size.dim_value for size in sizes)
+def _stated(name: str, kind: Any) -> tuple[int, ...]:
+    try:
+        return stated_shape(name, kind)
+    except ea.ShapeError as error:
+        what = str(error).partition("\n")[0]
+        raise click.UsageError(f"{what}: give --shape {name}=1,3,224,224 or --input {name}=FILE.npy") from None
 
 
 def record(made: Any) -> dict[str, Any]:

@@ -175,6 +175,8 @@ def test_other_targets_and_languages(run: Compiled) -> None:
         compile_program(linear(), target="abacus")
     with pytest.raises(CodegenError, match="no source in 'cobol'"):
         run.source("cobol")
+    with pytest.raises(CodegenError, match="compile for the target 'cuda'"):
+        run.source("cuda")
 
 
 def test_time(run: Compiled) -> None:

@@ -7,11 +7,14 @@ import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import einalg as ea
 from derive.progress import shown
 from derive.search import Budget, Stats
+from einalg.api import compile_graph
+from einalg.model import network as of_model
 
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,2)[n,c,h+r-2]*K[f,c,r]", A=(3, 16, 13), K=(24, 16, 5))
 
@@ -32,7 +35,7 @@ def test_log_lines_elsewhere(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with caplog.at_level(logging.INFO, "einalg"):
         derived(progress=True)
-    assert [r for r in caplog.records if "1 states" in r.getMessage()]
+    assert [r for r in caplog.records if "1 of 3 states, " in r.getMessage()]
 
 
 def test_a_function_stays_a_function_and_false_is_nothing():
@@ -42,6 +45,35 @@ def test_a_function_stays_a_function_and_false_is_nothing():
     assert len(told) == 1
     with shown(False, Budget()) as tell:
         assert tell is None
+
+
+def layered():
+    """A model with two layers that are searched."""
+    program = ea.parse("S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32))
+    rng = np.random.default_rng(0)
+    return program, {name: rng.standard_normal(t.shape) for name, t in program.inputs.items()}
+
+
+@pytest.fixture
+def unknown(tmp_path, monkeypatch):
+    """Nothing is known from before."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+
+
+def test_a_bar_over_layers(capsys, unknown):
+    pytest.importorskip("tqdm")
+    ea.optimize(*layered(), seconds=2, progress=True)
+    err = capsys.readouterr().err
+    assert "optimize" in err and "0/2 " in err and "O[" in err
+
+
+def test_log_lines_of_layers(monkeypatch, caplog, unknown):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    program, arrays = layered()
+    with caplog.at_level(logging.INFO, "einalg"):
+        compile_graph(of_model(program, arrays).graph, seconds=2, progress=True)
+    assert [r for r in caplog.records if "0 of 2 layers, O[" in r.getMessage()]
 
 
 def test_an_executor_gives_the_same():

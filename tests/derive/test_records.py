@@ -63,6 +63,13 @@ def test_a_broken_history_is_a_record_error(name, tmp_path):
     assert message in str(error.value)
 
 
+def test_a_file_that_is_no_record_is_not_to_be_written_over(tmp_path):
+    (tmp_path / "conv.ein").write_text(str(PROGRAM))
+    with pytest.raises(ea.RecordError) as error:
+        ea.Session.load(tmp_path / "conv.ein")
+    assert str(error.value).endswith("\n  give a file that was written by `save`")
+
+
 def test_a_step_that_does_not_apply_is_a_rule_error(tmp_path):
     path = broken(tmp_path, lambda c: c["steps"][0]["args"].update(outer=["q"]))
     with pytest.raises(ea.RuleError, match="not all of q"):

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import einalg as ea
 from einalg.errors import EinalgError, RecordError, ShapeError
 from einalg.frontends.onnx import load
+from einalg.frontends.onnx.examples import drawn_inputs
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
 from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402
@@ -39,6 +41,19 @@ def test_no_such_file(tmp_path: Path) -> None:
         load(tmp_path / "missing.onnx")
     with pytest.raises(RecordError, match="no ONNX model"):
         load(b"\x08\x07 this is text")
+
+
+def test_examples_that_are_drawn(tmp_path: Path) -> None:
+    made = model([node("Where", "c x y", "z")], {"c": (9, (2, 3)), "x": (1, (2, 3)), "y": (1, ())}, {"z": None})
+    drawn = drawn_inputs(made)
+    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+        "c": ((2, 3), "bool"), "x": ((2, 3), "float32"), "y": ((), "float32")
+    }  # fmt: skip
+    assert ea.optimize(made, seconds=0)(*drawn.values()).shape == (2, 3)
+    with pytest.raises(ShapeError, match=r"leaves the shape of x open \(N,3,8,8\)\n  give"):
+        ea.optimize(model([node("Relu", "x", "y")], {"x": ("N", 3, 8, 8)}, {"y": None}))
+    with pytest.raises(RecordError, match="No such file"):
+        ea.optimize(tmp_path / "missing.onnx")
 
 
 def changed(change: Callable[[Any], Any]) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from einalg.errors import NotationError  # noqa: E402
 from einalg.frontends.torch import backend, load_fx  # noqa: E402
 from einalg.frontends.torch.registry import TrainingMode  # noqa: E402
 from einalg.graph import Graph  # noqa: E402
@@ -76,6 +77,13 @@ def test_writes_and_views_of_inputs(graphs: list[Graph]) -> None:
     row, turned = compiled(function)(x)
     assert x.eq(1).all() and row.eq(2).all() and turned.data_ptr() == x.data_ptr()
     assert len(graphs) == 1
+
+
+def test_an_option_that_there_is_not() -> None:
+    torch._dynamo.reset()
+    fast = torch.compile(model(), backend=backend.einalg, options={"second": 5})
+    with torch.no_grad(), pytest.raises(NotationError, match=r"no option 'second'\n  the options: target, seconds, accuracy"):
+        fast(torch.randn(2, 2, 5, 5))
 
 
 def test_gradients_are_refused(graphs: list[Graph]) -> None:

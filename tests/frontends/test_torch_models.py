@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from bench.models import MODELS, SMALL, TILED  # noqa: E402
+from einalg.errors import ShapeError  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
 from tests.frontends.torch_graphs import same  # noqa: E402
 
@@ -104,6 +105,39 @@ def test_nested_arguments_and_results() -> None:
         same(found["sum"].numpy(), wanted["sum"])
         same(found["rest"][3][0].numpy(), wanted["rest"][3][0])
         assert found["rest"][0].data_ptr() != found["rest"][3][1].data_ptr() != b.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "said"),
+    [
+        ((), {}, "()"),
+        ((1, 2), {}, "(int, int)"),
+        (([torch.ones(2)],), {"scale": {"a": None}}, "([Tensor], scale={'a': NoneType})"),
+    ],
+)
+def test_a_call_that_is_not_like_the_example(arguments: Any, keywords: Any, said: str) -> None:
+    """Both are told as calls."""
+    example = {"a": torch.ones(2), "b": torch.ones(2)}
+    call = load_model(Nested(), (example,), {"named": torch.ones(2)}).function()
+    with pytest.raises(ShapeError) as raised:
+        call(*arguments, **keywords)
+    expected = f"the arguments are {said}, and those of the example ({{'a': Tensor, 'b': Tensor}}, named=Tensor)"
+    assert str(raised.value) == f"{expected}\n  call it as in the example"
+
+
+def test_a_tensor_of_another_dtype_is_refused() -> None:
+    call = loaded(torch.nn.Linear(3, 4), torch.ones(2, 3)).function()
+    for other in (torch.float64, torch.float16, torch.int64):
+        with pytest.raises(ShapeError, match=rf"input input has elements of {other}, not of torch.float32\n  convert it"):
+            call(torch.ones(2, 3, dtype=other))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "why"), [((1, 2), {}, "too many positional"), ((), {}, "'input'"), ((1,), {"other": 2}, "'other'")]
+)
+def test_examples_that_are_no_arguments_of_the_module(arguments: Any, keywords: Any, why: str) -> None:
+    with pytest.raises(ShapeError, match=rf"^Linear takes the arguments \(input\), and .*{why}"):
+        load_model(torch.nn.Linear(3, 4), arguments, keywords)
 
 
 class Mixed(torch.nn.Module):

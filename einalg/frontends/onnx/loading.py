@@ -34,15 +34,17 @@ def load(source: Any, shapes: Mapping[str, Any] | None = None, known: Mapping[st
     converter = Converter(model)
     entry = _Inputs(model.graph, dict(shapes or {}), dict(known or {}))
     environment = _stored(model.graph)
-    for value in entry.values():
-        if value.array is None:
-            value.place = converter.builder.unique(value.name)
-            converter.builder.input(value.place, value.shape or (), dtype_of(value.type) or "")
-            value.tensor = converter.builder.values[value.place]
-        environment[value.name] = value
+    values = {value.name: value for value in entry.values()}
+    inputs = [value for value in values.values() if value.array is None]
+    for value in inputs:
+        value.place = converter.builder.unique(value.name)
+        converter.builder.input(value.place, value.shape or (), dtype_of(value.type) or "")
+        value.tensor = converter.builder.values[value.place]
+    environment.update(values)
     converter.run(model.graph, environment)
     outputs = [given(environment, output.name, "the graph") for output in model.graph.output]
-    return converter.builder.graph([converter.reference(value) for value in outputs])
+    names = tuple(value.name for value in inputs), tuple(output.name for output in model.graph.output)
+    return converter.builder.graph([converter.reference(value) for value in outputs], names)
 
 
 def _stored(graph: Any) -> dict[str, Value]:

@@ -6,10 +6,12 @@ Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backend
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from einalg.api import compile_graph
+from einalg.errors import NotationError
 from einalg.frontends.torch.exporting import decompositions
 from einalg.frontends.torch.model import read_fx
 from einalg.frontends.torch.registry import TrainingMode
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 
 Run = Callable[..., Sequence[Any]]
 MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
+OPTIONS = list(signature(compile_graph).parameters)[1:]
 LOG = logging.getLogger("einalg")
 
 
 def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """The backend: `graph_module` as a function that compiles itself for the shapes that it is called with.
 
-    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises `TrainingMode`, when it is called, where
-    gradients are wanted or a module is in training mode.
+    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it is called, `TrainingMode` where
+    gradients are wanted or a module is in training mode, and `NotationError` for an option that there is not.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
@@ -36,7 +39,14 @@ def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **option
     torch.Size([2, 4])
     """
     given = options.get("options") or {}
-    return Specialised(graph_module, lambda graph: compile_graph(graph, **given))
+    return Specialised(graph_module, lambda graph: compile_graph(graph, **_known(given)))
+
+
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    unknown = next((name for name in options if name not in OPTIONS), None)
+    if unknown is not None:
+        raise NotationError(f"there is no option {unknown!r}\n  the options: {', '.join(OPTIONS)}")
+    return options
 
 
 class Specialised:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
-from einalg.errors import NotationError
+from einalg.errors import NotationError, ShapeError
 from einalg.frontends.torch.registry import ATEN, TrainingMode
 
 
 def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """An exported program in core ATen, in which operators of the table stay whole; shapes are those of the arguments.
 
-    Raises `NotationError` for what torch cannot export.
+    Raises `ShapeError` for arguments that the module does not take, `NotationError` for what torch cannot export.
     """
     import torch
 
+    _require_arguments(module, arguments, keywords)
     table = decompositions()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
@@ -30,6 +32,18 @@ def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
             message = f"torch.export has no graph of {type(module).__name__}: {first}"
             remedy = "compile what can be traced: torch.compile(module, backend='einalg')"
             raise NotationError(f"{message}\n  {remedy}") from error
+
+
+def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    try:
+        parameters = signature(module.forward)
+    except (TypeError, ValueError):  # of code without one
+        return
+    try:
+        parameters.bind(*arguments, **keywords)
+    except TypeError as error:
+        takes = f"{type(module).__name__} takes the arguments ({', '.join(parameters.parameters)})"
+        raise ShapeError(f"{takes}, and the example inputs do not fit: {error}\n  give the arguments of one call, as a tuple") from None
 
 
 def decompositions() -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 Arrays = Sequence[Array]
+Place = tuple[int, str, Any]  # of an input: its position among the arguments, its name and its dtype
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
     """A module through `torch.export`."""
     program = exported(module, arguments, keywords)
     _refuse_state(program.graph_signature, type(module).__name__)
-    reader, places, kinds = Reader(), [], _kinds(program)
+    reader, kinds = Reader(), _kinds(program)
+    places: list[Place] = []
     user_inputs = [n.name for n in program.graph.nodes if n.op == "placeholder" and n.name not in kinds]
 
     def placeholder(node: fx.Node) -> None:
@@ -48,11 +50,11 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
             target, constant = kinds[node.name]
             reader.weight(node, target, _tensor(program, target), constant)
         elif hasattr(node.meta.get("val"), "dtype"):
-            places.append(user_inputs.index(node.name))
+            places.append((user_inputs.index(node.name), node.name, node.meta["val"].dtype))
             reader.input(node)
 
     graph, names = _read(program.graph, program.graph_module, reader, placeholder)
-    return Model(graph, _flattened(program.call_spec.in_spec, places), _structured(program, graph, names))
+    return Model(graph, _flattened(program.call_spec.in_spec, _call(arguments, keywords), places), _structured(program, graph, names))
 
 
 def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> Model:
@@ -149,22 +151,44 @@ def _tensor(program: Any, target: str) -> Any:
     return program.state_dict[target] if target in program.state_dict else program.constants[target]
 
 
-def _flattened(spec: Any, places: Sequence[int]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
-    """Arguments, nested as in the example, to arrays of the inputs."""
+def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
+    """Arguments, nested as in the example and of the same dtypes, to arrays of the inputs."""
     from torch import Tensor
     from torch.utils._pytree import tree_flatten
 
     plain = spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]  # tensors in a row, which need no search for what is nested
 
     def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
-        if plain and not keywords and len(arguments) == spec.num_leaves and all(isinstance(argument, Tensor) for argument in arguments):
-            return [array_of(arguments[place]) for place in places]
-        given, found = tree_flatten((tuple(arguments), dict(keywords)))
-        if found != spec:
-            raise ShapeError(f"the arguments are nested as {found}, but those of the example as {spec}\n  call it as in the example")
-        return [array_of(given[place]) for place in places]
+        given = arguments
+        if not plain or keywords or len(arguments) != spec.num_leaves or not all(isinstance(argument, Tensor) for argument in arguments):
+            given, found = tree_flatten((tuple(arguments), dict(keywords)))
+            if found != spec:
+                raise ShapeError(f"the arguments are {_call(arguments, keywords)}, and those of the example {example}\n  call it as in the example")
+        return [_array(given[position], name, dtype) for position, name, dtype in places]
 
     return arrays
+
+
+def _array(value: Any, name: str, dtype: Any) -> Array:
+    """The array of an input, which has the dtype of the example: torch's modules do not convert either."""
+    array = array_of(value)
+    if value.dtype is not dtype:
+        raise ShapeError(f"input {name} has elements of {value.dtype}, not of {dtype}\n  convert it with .to({dtype})")
+    return array
+
+
+class _Kind(str):
+    """The type of a value in a text of arguments."""
+
+    __repr__ = str.__str__
+
+
+def _call(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """Arguments as they are written in a call, with types in the place of values: `(Tensor, [Tensor, int], mask=Tensor)`."""
+    from torch.utils._pytree import tree_map
+
+    kinds, named = tree_map(lambda leaf: _Kind(type(leaf).__name__), (tuple(arguments), dict(keywords)))
+    return f"({', '.join([*map(repr, kinds), *(f'{name}={kind!r}' for name, kind in named.items())])})"
 
 
 def _structured(program: Any, graph: Graph, names: Sequence[str | None]) -> Callable[[Arrays], Any]:

@@ -45,6 +45,38 @@ def test_a_saved_model_is_written_too(tmp_path: Path) -> None:
     assert outputs_of(tmp_path / "model.onnx", np.array([-1, 2, -3, 4], np.float32))[0].tolist() == [0, 2, 0, 4]
 
 
+def interface(path: Path) -> tuple[list[str], list[str]]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return [entry.name for entry in session.get_inputs()], [entry.name for entry in session.get_outputs()]
+
+
+def test_inputs_and_outputs_are_called_as_in_the_model(tmp_path: Path) -> None:
+    """Whatever their names are; one value may have several."""
+    nodes = [node("Add", "input.1 x:0", "out/0"), node("Identity", "out/0", "99"), node("Identity", "x:0", "same"), node("Identity", "w", "weight")]
+    named = model(nodes, {"input.1": (4,), "x:0": (4,)}, dict.fromkeys(["out/0", "99", "same", "weight"], (4,)), {"w": np.ones(4, np.float32)})
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    o = ea.optimize(named, {"x:0": y, "input.1": x}, seconds=0)
+    o.save(tmp_path / "folder")
+    o.to_onnx(tmp_path / "model.onnx")
+    ea.Optimized.load(tmp_path / "folder").to_onnx(tmp_path / "loaded.onnx")
+    for path in (tmp_path / "model.onnx", tmp_path / "loaded.onnx"):
+        assert interface(path) == (["input.1", "x:0"], ["out/0", "99", "same", "weight"])
+        for found, expected in zip(outputs_of(path, x, y), (x + y, x + y, y, y), strict=True):
+            assert np.array_equal(found, expected)
+
+
+def test_a_result_that_a_module_gives_twice(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Twice(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = torch.relu(x)
+            return y, y, x
+
+    ea.optimize(Twice().eval(), (torch.ones(3),), seconds=0).to_onnx(tmp_path / "model.onnx")
+    assert [found.tolist() for found in outputs_of(tmp_path / "model.onnx", -np.ones(3, np.float32))] == [[0, 0, 0], [0, 0, 0], [-1, -1, -1]]
+
+
 def test_calls_of_a_framework_cannot_be_written(tmp_path: Path) -> None:
     unique = model([node("Unique", "x", "y")], {"x": (4,)}, {"y": None})
     with pytest.raises(RecordError, match=r"calls of the framework are left in it \(Unique\)"):

@@ -338,6 +338,13 @@ def test_what_is_no_model():
         ea.optimize(ea.parse("O[i] = A[i]", A=(3,)), [np.ones(4)])
 
 
+def test_examples_are_drawn_where_the_model_states_its_shapes():
+    o = ea.optimize(ea.parse("O[i] = A[i]*B[i]", A=(3,), B=(3,)), seconds=0)
+    assert o(np.ones(3), np.ones(3)).tolist() == [1, 1, 1]
+    with pytest.raises(ShapeError, match="no example is given for input B"):
+        ea.optimize(ea.parse("O[i] = A[i]*B[i]", A=(3,), B=ea.tensor("B", (3,), role="weight")))
+
+
 def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
     """`0` as f32 is written as a product with a constant of that type: simplified to 0, it would be an integer."""
     program = ea.parse("T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1))
