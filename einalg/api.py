@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -227,7 +226,7 @@ class Optimized(_optimizer.Optimized):
     """
 
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
-        super().__init__(replace(made.graph, names=model.graph.names) if model else made.graph, made.parts, made.seconds)
+        super().__init__(made.graph, made.parts, made.seconds)
         self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
         self.is_original, self.target = False, target
         if model and model.itself:

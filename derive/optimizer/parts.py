@@ -19,7 +19,6 @@ from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.cache import Shelf, hashed, own_code
-from einalg.errors import CodegenError
 from einalg.kernel import Kernel
 from einalg.program import Program
 
@@ -82,12 +81,28 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
     return hashed("part", own_code(), given, values.hexdigest(), backend.identity(), *map(repr, wishes))
 
 
+def part_record(part: Part) -> dict[str, Any]:
+    """A part as JSON values, but for the program as it was."""
+    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "channels_last": part.channels_last}
+    layers = [{"names": layer.names, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers]
+    return {"program": program_record(part.after), **figures, "layers": layers}
+
+
+def part_from_record(row: Any, before: Program | None, weights: Weights, backend: Backend) -> Part:
+    """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record."""
+    after = program_from_record(row["program"])
+    first, now = map(float, row["seconds"])
+    kernels, figures = named(kernels_of(lifted(after))), (float(row["error"]), str(row["verdict"]))
+    run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights})
+    return Part(
+        before or after, after, lambda: _layers(row.get("layers", []), backend), kernels, (first, now), *figures, run, bool(row.get("channels_last"))
+    )
+
+
 def keep_part(key: str, part: Part) -> None:
     """Keep a part on disk, with the seconds that there were where time ended the search of a layer."""
     cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
-    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "channels_last": part.channels_last}
-    layers = [{"names": layer.names, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers]
-    PARTS.replace(key, json.dumps({"program": program_record(part.after), **figures, "layers": layers, "cut": cut}).encode())
+    PARTS.replace(key, json.dumps({**part_record(part), "cut": cut}).encode())
 
 
 def known_part(key: str, program: Program, weights: Weights, seconds: float, backend: Backend) -> Part | None:
@@ -97,26 +112,20 @@ def known_part(key: str, program: Program, weights: Weights, seconds: float, bac
         return None
     try:
         row = json.loads(content)
-        if is_too_short(row["cut"], seconds):
-            return None
-        after = program_from_record(row["program"])
-        before, now = map(float, row["seconds"])
-        kernels, figures = named(kernels_of(lifted(after))), (float(row["error"]), str(row["verdict"]))
-        run = compiled(after, backend, weights)
-        return Part(program, after, lambda: _layers(row["layers"], backend), kernels, (before, now), *figures, run, bool(row["channels_last"]))
-    except (*UNREADABLE, CodegenError) as error:
+        return None if is_too_short(row["cut"], seconds) else part_from_record(row, program, weights, backend)
+    except UNREADABLE as error:
         log.warning("einalg: an optimized program in the cache is damaged (%s); it is searched again", error)
         return None
 
 
 def _layers(rows: Any, backend: Backend) -> list[Layer]:
-    """The layers of a part that was kept; none where their records are damaged."""
+    """The layers of a part; none where their records are damaged."""
     layers = []
     try:
         for row in rows:
             layers.append(Layer([str(name) for name in row["names"]], program_from_record(row["program"])))
             take_record(layers[-1], row, backend)
     except UNREADABLE as error:
-        log.warning("einalg: what was found for the layers of a program is damaged in the cache: %s", error)
+        log.warning("einalg: the record of what was found for the layers of a program is damaged: %s", error)
         return []
     return layers

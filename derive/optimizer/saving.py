@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -11,11 +10,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from derive import record
-from derive.backend import Backend, Runnable
-from derive.matching import named
-from derive.optimizer.parts import Part, compiled
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
+from derive.backend import Backend
+from derive.optimizer.parts import Part, part_from_record, part_record
 from einalg.access import Tensor
 from einalg.errors import EinalgError, RecordError
 from einalg.files import part_of
@@ -64,9 +60,7 @@ def _write(found: Optimized, folder: Path, language: str) -> None:
     parts = []
     for number, (position, part) in enumerate(found.parts.items()):
         node = found.graph.nodes[position]
-        figures = {"verdict": part.verdict, "error": part.error, "seconds": list(part.seconds)}
-        program = record.program_record(part.after)
-        parts.append({"operator": node.operator, "outputs": list(node.outputs), "program": program, **figures})
+        parts.append({"operator": node.operator, "outputs": list(node.outputs), **part_record(part)})
         (folder / f"program_{number}.{SUFFIXES[language]}").write_text(part.source(language), encoding="utf-8")
     np.savez(folder / WEIGHTS, allow_pickle=False, **{f"w{k}": array for k, array in enumerate(weights.values())})
     outputs, names = list(found.graph.outputs), found.graph.names
@@ -81,10 +75,10 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
     weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
     try:
         inputs = tuple(Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"]) for row in content["inputs"])
-        rows = [(row, record.program_from_record(row["program"])) for row in content["parts"]]
-        nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in rows)
+        parts = {k: part_from_record(row, None, weights, backend) for k, row in enumerate(content["parts"])}
+        programs = [(row, parts[k].after) for k, row in enumerate(content["parts"])]
+        nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in programs)
         graph = Graph(inputs, weights, nodes, tuple(content["outputs"]), _names(content.get("names"), len(inputs), len(content["outputs"])))
-        parts = {k: _part(row, program, weights, backend) for k, (row, program) in enumerate(rows)}
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
         raise RecordError(f"{path} is damaged: {error}") from None
@@ -98,13 +92,6 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
     if (len(read), len(given)) != (inputs, outputs):
         raise ValueError("it has other numbers of names than of inputs and outputs")
     return read, given
-
-
-def _part(row: Any, program: Any, weights: Mapping[str, Array], backend: Backend) -> Part:
-    run: Runnable = compiled(program, backend, {name: weights[name] for name in program.inputs if name in weights})
-    before, after = map(float, row["seconds"])
-    kernels = named(kernels_of(lifted(program)))
-    return Part(program, program, list, kernels, (before, after), float(row["error"]), str(row["verdict"]), run)
 
 
 def _weights(path: Path, names: Any) -> dict[str, Array]:

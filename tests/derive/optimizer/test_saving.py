@@ -45,6 +45,18 @@ def test_what_is_loaded_gives_the_same(made, tmp_path):
     assert "void kernel_0" in (tmp_path / "new" / "model" / "program_0.c").read_text()
     (before,), (after,) = o.parts.values(), again.parts.values()
     assert (after.verdict, after.error, after.seconds) == (before.verdict, before.error, before.seconds)
+    assert [layer.text for layer in after.layers] == [layer.text for layer in before.layers]
+
+
+def test_the_report_of_what_is_loaded_tells_the_layers(tmp_path):
+    product = ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(40, 30), W=ea.tensor("W", (30, 20), role="weight"))
+    given = {"A": RNG.standard_normal((40, 30)), "W": RNG.standard_normal((30, 20))}
+    o = ea.optimize(product, given, seconds=5)
+    o.save(tmp_path / "model")
+    again = ea.Optimized.load(tmp_path / "model")
+    (before,), (after,) = (next(iter(x.parts.values())).layers for x in (o, again))
+    assert (after.names, after.text, after.original) == (before.names, before.text, before.original)
+    assert (after.candidate is None) == (before.candidate is None) and "T (once)" in str(again.report)
 
 
 def test_it_loads_without_the_front_ends(made, tmp_path):
