@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from derive import record
+from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend, Runnable
 from derive.candidates import Candidate, Candidates, told
 from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
@@ -41,7 +42,6 @@ PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
-TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
 
 
 @dataclass
@@ -234,12 +234,6 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
-def _wrapped(values: Any, dtype: str) -> Any:
-    """Integers of the executor, which are i64, as those of their type, which wrap round."""
-    kind = np.dtype(numpy_dtype(dtype))
-    return values.astype(kind) if kind.kind in "iu" and values.dtype.kind in "iu" else values
-
-
 def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:
     """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
     derived = [f.program for f in found if f.moves]
@@ -274,7 +268,7 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
             runnable = _compiled(candidate, weights, stats)
             if runnable is None:
                 continue
-            candidate.error = relative_error(expected, runnable(**given), start)
+            candidate.error = relative_error(expected, runnable(**given), start, arrays)
             if not candidate.error <= accuracy:
                 stats.rejected[f"numerical error above {accuracy:.1e}"] += 1
                 continue
@@ -301,10 +295,6 @@ def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) ->
         return None
 
 
-def tolerance(program: Program) -> float:
-    return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
-
-
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
@@ -322,19 +312,3 @@ def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
         return rng.standard_normal(tensor.shape)
     low, high = {"b": (0, 2), "u": (0, 5)}.get(tensor.dtype[0], (-4, 5))
     return rng.integers(low, high, tensor.shape)
-
-
-def relative_error(expected: Mapping[str, Any], result: Any, program: Program) -> float:
-    """The largest deviation of any output, relative to the largest element of that output."""
-    results = result if isinstance(result, dict) else {program.outputs[0]: result}
-    worst = 0.0
-    for name, reference in expected.items():
-        reference, value = _wrapped(np.asarray(reference), program[name].dtype).astype(np.float64), np.asarray(results[name], np.float64)
-        same = (reference == value) | (np.isnan(reference) & np.isnan(value))
-        if reference.size and not same.all():
-            finite = np.abs(reference[np.isfinite(reference)])
-            scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-            with np.errstate(invalid="ignore"):
-                difference = np.where(same, 0.0, np.abs(reference - value))
-            worst = max(worst, float(np.nan_to_num(difference, nan=np.inf).max()) / scale)
-    return worst

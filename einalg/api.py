@@ -14,6 +14,7 @@ import numpy as np
 from derive import derivation as _derivation
 from derive import optimizer as _optimizer
 from derive import session as _session
+from derive.accuracy import relative_error
 from derive.comparison import Timing, Timings
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
@@ -154,7 +155,7 @@ class Derivation(_derivation.Derivation):
         weights, given = _derivation.by_role(self.expression, arrays)
         runs = [run.bind(**weights) for run, _ in ways.values()]
         expected = _Machine(target).reference(self.expression, arrays)
-        errors = [_derivation.relative_error(expected, run(**given), self.expression) for run in runs]
+        errors = [relative_error(expected, run(**given), self.expression, arrays) for run in runs]
         seconds = _Machine(target).seconds_of_all(runs, given)
         return Timings(Timing(name, s, e, ops) for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True))
 
@@ -188,9 +189,9 @@ def derive(
     where tqdm is not installed); a function is called with the
     statistics after every state. `executor` computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
 
-    The values of a candidate may differ from the reference by `accuracy`, relative to the largest element: by default 1e-4 for
-    f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores of a GPU multiply f32 too,
-    with 10 bits of each factor. What depends on weights alone (`role="weight"`) is
+    The values of a candidate may differ from the reference by `accuracy`, relative to the largest element that is computed (the fill of a mask
+    is not): by default 1e-4 for f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores
+    of a GPU multiply f32 too, with 10 bits of each factor. What depends on weights alone (`role="weight"`) is
     computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing. With `measure=False` nothing is
     compiled or checked numerically, and candidates are ranked by the estimate.
 
