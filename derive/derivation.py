@@ -76,9 +76,19 @@ class Derivation:
 
     __repr__ = __str__
 
-    def explain(self, candidate: Candidate | None = None) -> str:
-        """The derivation step by step in L-notation, with the rule of each step, and the kernels at its end."""
-        chosen = candidate or self.best
+    def _chosen(self, candidate: Candidate | int | None) -> Candidate:
+        if candidate is None or isinstance(candidate, Candidate):
+            return candidate or self.best
+        if isinstance(candidate, bool) or not isinstance(candidate, int) or not 0 <= candidate < len(self.candidates):
+            raise RuleError(f"there is no candidate {candidate!r}: there are {len(self.candidates)}\n  see d.candidates")
+        return self.candidates[candidate]
+
+    def explain(self, candidate: Candidate | int | None = None) -> str:
+        """The derivation of a candidate, or of that number, step by step: L-notation, the rule of each step, and the kernels at its end.
+
+        Raises `RuleError` where there is no candidate of that number.
+        """
+        chosen = self._chosen(candidate)
         lines = ["given", indented(self.expression)]
         for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)), 1):
             card = self.rules[move.rule]
@@ -92,12 +102,12 @@ class Derivation:
         """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
         return Plot(self.explored, self.expression, self.rules)
 
-    def steps(self, candidate: Candidate | None = None) -> History:
-        """The moves that lead to a candidate (the best by default), each with its program: in Jupyter a proof, read downwards.
+    def steps(self, candidate: Candidate | int | None = None) -> History:
+        """The moves that lead to a candidate (the best by default; or its number), each with its program: in Jupyter a proof, read downwards.
 
         Every program is proven equal to the one before.
         """
-        chosen, history = candidate or self.best, History(self.expression)
+        chosen, history = self._chosen(candidate), History(self.expression)
         for move, program in zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)):
             history.steps.append(Step(move, program, _verdict(history.program, program)))
         return history
@@ -150,9 +160,9 @@ class Derivation:
             raise RecordError(f"{path} holds no candidates")
         return cls(expression, candidates, stats, backend, explored, rules)
 
-    def replay(self, candidate: Candidate | None = None) -> Program:
-        """Apply the moves of a candidate (the best by default) again, and return the flat program that they give."""
-        chosen = candidate or self.best
+    def replay(self, candidate: Candidate | int | None = None) -> Program:
+        """Apply the moves of a candidate (the best by default; or its number) again, and return the flat program that they give."""
+        chosen = self._chosen(candidate)
         programs = replay(self.expression, chosen.moves, self.rules)
         result = lifted(programs[-1] if programs else self.expression)
         if str(result) != str(chosen.program):
