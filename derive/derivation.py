@@ -31,6 +31,7 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.jupyter.costs import Bar, Costs
 from einalg.kernel import EOP
+from einalg.names import with_article
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
 
@@ -130,8 +131,8 @@ class Derivation:
         flat = lifted(self.expression)
         for name in flat.names:
             found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-            lines.append(f"{name} is a {operator}" if not found.reasons else f"{name} is not a {operator}:")
-            lines += [f"  - {r.text}" for r in found.reasons]
+            lines.append(f"{name} is {with_article(operator)}" if not found.reasons else f"{name} is not {with_article(operator)}:")
+            lines += found.lines
         return "\n".join(lines)
 
     def save(self, path: Any) -> None:
