@@ -25,7 +25,7 @@ class Candidate:
     """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
 
     `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
-    relative to its largest element.
+    relative to its largest element; fills of masks, which are larger, are no measure for the others.
     """
 
     program: Program

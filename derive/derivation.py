@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derive import record
+from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend, Runnable
 from derive.candidates import Candidate, Candidates, told
 from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
@@ -31,6 +32,7 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.jupyter.costs import Bar, Costs
 from einalg.kernel import EOP
+from einalg.names import with_article
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
 
@@ -43,7 +45,6 @@ MEASURING = 2.0  # times the seconds of the search, after which no other candida
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
-TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
 
 
 @dataclass
@@ -78,9 +79,19 @@ class Derivation:
 
     __repr__ = __str__
 
-    def explain(self, candidate: Candidate | None = None) -> str:
-        """The derivation step by step in L-notation, with the rule of each step, and the kernels at its end."""
-        chosen = candidate or self.best
+    def _chosen(self, candidate: Candidate | int | None) -> Candidate:
+        if candidate is None or isinstance(candidate, Candidate):
+            return candidate or self.best
+        if isinstance(candidate, bool) or not isinstance(candidate, int) or not 0 <= candidate < len(self.candidates):
+            raise RuleError(f"there is no candidate {candidate!r}: there are {len(self.candidates)}\n  see d.candidates")
+        return self.candidates[candidate]
+
+    def explain(self, candidate: Candidate | int | None = None) -> str:
+        """The derivation of a candidate, or of that number, step by step: L-notation, the rule of each step, and the kernels at its end.
+
+        Raises `RuleError` where there is no candidate of that number.
+        """
+        chosen = self._chosen(candidate)
         lines = ["given", indented(self.expression)]
         for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)), 1):
             card = self.rules[move.rule]
@@ -94,12 +105,12 @@ class Derivation:
         """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
         return Plot(self.explored, self.expression, self.rules)
 
-    def steps(self, candidate: Candidate | None = None) -> History:
-        """The moves that lead to a candidate (the best by default), each with its program: in Jupyter a proof, read downwards.
+    def steps(self, candidate: Candidate | int | None = None) -> History:
+        """The moves that lead to a candidate (the best by default; or its number), each with its program: in Jupyter a proof, read downwards.
 
         Every program is proven equal to the one before.
         """
-        chosen, history = candidate or self.best, History(self.expression)
+        chosen, history = self._chosen(candidate), History(self.expression)
         for move, program in zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)):
             history.steps.append(Step(move, program, _verdict(history.program, program)))
         return history
@@ -122,8 +133,8 @@ class Derivation:
         flat = lifted(self.expression)
         for name in flat.names:
             found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-            lines.append(f"{name} is a {operator}" if not found.reasons else f"{name} is not a {operator}:")
-            lines += [f"  - {r.text}" for r in found.reasons]
+            lines.append(f"{name} is {with_article(operator)}" if not found.reasons else f"{name} is not {with_article(operator)}:")
+            lines += found.lines
         return "\n".join(lines)
 
     def save(self, path: Any) -> None:
@@ -152,9 +163,9 @@ class Derivation:
             raise RecordError(f"{path} holds no candidates")
         return cls(expression, candidates, stats, backend, explored, rules)
 
-    def replay(self, candidate: Candidate | None = None) -> Program:
-        """Apply the moves of a candidate (the best by default) again, and return the flat program that they give."""
-        chosen = candidate or self.best
+    def replay(self, candidate: Candidate | int | None = None) -> Program:
+        """Apply the moves of a candidate (the best by default; or its number) again, and return the flat program that they give."""
+        chosen = self._chosen(candidate)
         programs = replay(self.expression, chosen.moves, self.rules)
         result = lifted(programs[-1] if programs else self.expression)
         if str(result) != str(chosen.program):
@@ -240,12 +251,6 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
-def _wrapped(values: Any, dtype: str) -> Any:
-    """Integers of the executor, which are i64, as those of their type, which wrap round."""
-    kind = np.dtype(numpy_dtype(dtype))
-    return values.astype(kind) if kind.kind in "iu" and values.dtype.kind in "iu" else values
-
-
 def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:
     """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
     derived = [f.program for f in found if f.moves]
@@ -280,7 +285,7 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
             runnable = _compiled(candidate, weights, stats)
             if runnable is None:
                 continue
-            candidate.error = relative_error(expected, runnable(**given), start)
+            candidate.error = relative_error(expected, runnable(**given), start, arrays)
             if not candidate.error <= accuracy:
                 stats.rejected[f"numerical error above {accuracy:.1e}"] += 1
                 continue
@@ -307,10 +312,6 @@ def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) ->
         return None
 
 
-def tolerance(program: Program) -> float:
-    return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
-
-
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
@@ -328,19 +329,3 @@ def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
         return rng.standard_normal(tensor.shape)
     low, high = {"b": (0, 2), "u": (0, 5)}.get(tensor.dtype[0], (-4, 5))
     return rng.integers(low, high, tensor.shape)
-
-
-def relative_error(expected: Mapping[str, Any], result: Any, program: Program) -> float:
-    """The largest deviation of any output, relative to the largest element of that output."""
-    results = result if isinstance(result, dict) else {program.outputs[0]: result}
-    worst = 0.0
-    for name, reference in expected.items():
-        reference, value = _wrapped(np.asarray(reference), program[name].dtype).astype(np.float64), np.asarray(results[name], np.float64)
-        same = (reference == value) | (np.isnan(reference) & np.isnan(value))
-        if reference.size and not same.all():
-            finite = np.abs(reference[np.isfinite(reference)])
-            scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-            with np.errstate(invalid="ignore"):
-                difference = np.where(same, 0.0, np.abs(reference - value))
-            worst = max(worst, float(np.nan_to_num(difference, nan=np.inf).max()) / scale)
-    return worst

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from derive.backend import Backend, Runnable
+from derive.candidates import Candidate
 from derive.choices import Choice, Choices, program_distance
 from derive.history import History, Step, indented
 from derive.matching import Distance, distance_to, grown
@@ -81,11 +82,11 @@ class Session:
         self._tell()
         return step
 
-    def follow(self, steps: Iterable[Move]) -> Session:
-        """Apply moves one after the other, such as those of a candidate of `search`; none counts where one does not apply."""
+    def follow(self, steps: Iterable[Move] | Candidate) -> Session:
+        """Apply moves one after the other, or those of a candidate of `search`; none counts where one does not apply."""
         done = len(self.history)
         try:
-            for move in steps:
+            for move in steps.moves if isinstance(steps, Candidate) else steps:
                 self.history.steps.append(self._step(move))
         except RuleError:
             del self.history.steps[done:]
@@ -168,7 +169,7 @@ class Session:
         return sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float)
 
     def search(self, **options: Any) -> Any:
-        """`einalg.derive` from here on, with the same options; `follow` takes the moves of a candidate that it finds."""
+        """`einalg.derive` from here on, with the same options; `follow` takes a candidate that it finds."""
         if self._search is None:
             raise RuleError("this session cannot search\n  make it with einalg.Session")
         return self._search(self.expr, **options)

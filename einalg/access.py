@@ -14,6 +14,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from einalg.affine import Affine, affine
 from einalg.dtypes import dtype_name, holds
+from einalg.elements import Element
 from einalg.errors import NotationError, ShapeError, UseError
 from einalg.index_arithmetic import whole_number
 from einalg.names import tensor_name
@@ -313,11 +314,10 @@ def describe(base: Any) -> str:
     return base.name if isinstance(base, Tensor) else "the inner scope"
 
 
-class Access(Node, Expr):
+class Access(Node, Element, Expr):
     """`base[subscripts]`: one quasi-affine subscript for each axis of a tensor, a scope or a padded view."""
 
     __slots__ = ("base", "subscripts")
-    __array_ufunc__ = None
     _fields = ("base", "subscripts")
     is_commutative = True
     is_extended_real = True

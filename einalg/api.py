@@ -12,6 +12,7 @@ from typing import Any
 from derive import derivation as _derivation
 from derive import optimizer as _optimizer
 from derive import session as _session
+from derive.accuracy import relative_error
 from derive.comparison import Timing, Timings
 from derive.custom import RuleReport, check_rule, rule
 from derive.history import History
@@ -28,7 +29,7 @@ from einalg.files import write_whole
 from einalg.graph import Graph
 from einalg.kernel import Kernel
 from einalg.model import Network, network, plain
-from einalg.program import Program, as_program, in_double
+from einalg.program import Program, as_program, in_double, of_expressions
 from einalg.turns import LEAST, is_slower, medians
 
 TARGETS = ("cpu", "cuda")
@@ -152,7 +153,7 @@ class Derivation(_derivation.Derivation):
         weights, given = _derivation.by_role(self.expression, arrays)
         runs = [run.bind(**weights) for run, _ in ways.values()]
         expected = _Machine(target).reference(self.expression, arrays)
-        errors = [_derivation.relative_error(expected, run(**given), self.expression) for run in runs]
+        errors = [relative_error(expected, run(**given), self.expression, arrays) for run in runs]
         seconds = _Machine(target).seconds_of_all(runs, given)
         return Timings(Timing(name, s, e, ops) for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True))
 
@@ -161,9 +162,10 @@ class Session(_session.Session):
     __doc__ = _session.Session.__doc__
 
     def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
-        super().__init__(expr, rules, **{"backend": _Machine(), "search": derive, **parts})
+        super().__init__(as_program(expr), rules, **{"backend": _Machine(), "search": derive, **parts})
 
 
+@of_expressions
 def derive(
     expr: Any,
     target: str = "cpu",
@@ -180,15 +182,15 @@ def derive(
 ) -> Derivation:
     """Search for equal programs that run faster, prove them, check them numerically, and measure them (EinNet §4–§5).
 
-    `expr` is a scope or a program. The budgets are moves in a row (`depth`), expanded `states` and `seconds`; `seed` decides
-    the inputs of the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`) and names of known ones, so
-    that `[*einalg.rules, mine]` adds one. `ops` names the operators to look for (all by default). `progress=True` shows a bar (log lines
-    where tqdm is not installed); a function is called with the
-    statistics after every state. `executor` computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
+    `expr` is a scope or a program; text is read by `einalg.parse`. The budgets are moves in a row (`depth`), expanded `states` and
+    `seconds`; `seed` decides the inputs of the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`) and
+    names of known ones, so that `[*einalg.rules, mine]` adds one. `ops` names the operators to look for (all by default). `progress=True` shows a
+    bar (log lines where tqdm is not installed); a function is called with the statistics after every state. `executor` computes elsewhere:
+    anything with the `submit` of `concurrent.futures.Executor`.
 
-    The values of a candidate may differ from the reference by `accuracy`, relative to the largest element: by default 1e-4 for
-    f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores of a GPU multiply f32 too,
-    with 10 bits of each factor. What depends on weights alone (`role="weight"`) is
+    The values of a candidate may differ from the reference by `accuracy`, relative to the largest element that is computed (the fill of a mask
+    is not): by default 1e-4 for f32, 1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores
+    of a GPU multiply f32 too, with 10 bits of each factor. What depends on weights alone (`role="weight"`) is
     computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing. With `measure=False` nothing is
     compiled or checked numerically, and candidates are ranked by the estimate.
 

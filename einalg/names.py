@@ -27,3 +27,12 @@ def _word(name: str, what: str, remedy: str) -> str:
     if not word.isidentifier() or keyword.iskeyword(word):
         raise NotationError(f"{name!r} is not a name for {what}\n  {remedy}")
     return word
+
+
+def with_article(noun: str) -> str:
+    """The name of an operator in a sentence.
+
+    >>> with_article("avg_pool2d"), with_article("conv2d")
+    ('an avg_pool2d', 'a conv2d')
+    """
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"

@@ -20,7 +20,8 @@ from einalg.traverse import as_number
 def indices(names: str) -> Any:
     """Indices by their names, separated by spaces or commas: a tuple, or a single index.
 
-    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no name, or for one that is a word of the notation.
+    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no name, or for a constant
+    of the notation (`pi`, `inf`).
 
     >>> h, w = indices("h w")
     >>> 2*h + w - 1

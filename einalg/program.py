@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from sympy import Basic
 
@@ -12,6 +13,9 @@ from einalg.dtypes import is_float
 from einalg.errors import NotationError, UseError
 from einalg.scope import Scope
 from einalg.traverse import add_tensor, all_scopes, map_accesses, rebased
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class Program(Node, Basic):
@@ -143,6 +147,21 @@ def as_program(expression: Any, name: str = "O") -> Program:
         return Program([(name, expression)])
     remedy = "read it with ea.parse(text, A=(4, 5), …)" if isinstance(expression, str) else "e.g. ea.L[i](A[i])"
     raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}")
+
+
+def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
+    """A public function whose first argument is an expression: text in its place is refused before other arguments are looked at.
+
+    Who passes text passes shapes as well, by the names of tensors.
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **named: P.kwargs) -> Result:
+        if args and isinstance(args[0], str):
+            as_program(args[0])
+        return function(*args, **named)
+
+    return checked
 
 
 def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from einalg.access import Box, Indexable, Node
 from einalg.affine import Affine, Index, affine
+from einalg.elements import Element
 from einalg.errors import NotationError
 
 REDUCTIONS = ("Sum", "Max", "Min", "Prod")
@@ -165,7 +166,7 @@ def _side(part: Any, value: Any) -> Affine:
         raise NotationError(f"{message}\n  any other condition goes into the body: Piecewise((a, condition), (0, True))") from None
 
 
-class Reduce(Node, Expr):
+class Reduce(Node, Element, Expr):
     """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`; part of a scope's body.
 
     Made by `ea.Sum` and its kin; rules take it apart and make it anew. Raises `NotationError` for another `op`.
@@ -177,7 +178,6 @@ class Reduce(Node, Expr):
     """
 
     __slots__ = ("op", "iterators", "where", "body")
-    __array_ufunc__ = None
     _fields = ("op", "iterators", "where", "body")
     is_commutative = True
     is_extended_real = True

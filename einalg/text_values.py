@@ -30,6 +30,7 @@ from einalg.vocabulary import (
     MAX_PARTS,
     SPELT,
     UNARY,
+    known_functions,
     not_in_notation,
 )  # fmt: skip
 
@@ -254,7 +255,7 @@ class Reader:
             return f"a tensor takes its subscripts in square brackets: {name}[i, j]"
         if name in BINDERS:
             return f"write it with its indices: {name}[i](...)"
-        return f"write {SPELT[name]}" if name in SPELT else f"known: {', '.join(sorted(FUNCTIONS))}"
+        return f"write {SPELT[name]}" if name in SPELT else f"known: {known_functions()}"
 
 
 def _argument(value: Any) -> Any:

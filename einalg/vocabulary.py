@@ -8,12 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 SYMPY_FUNCTIONS = """
     exp log tanh sqrt erf erfc gamma loggamma Abs sign floor ceiling Mod Max Min Piecewise
     sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh Eq Ne And Or Not
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
+OPERATIONS = frozenset({function for function in FUNCTIONS.values() if isinstance(function, type)}) | {
+    sympy.Add, sympy.Mul, sympy.Pow, sympy.StrictLessThan, sympy.LessThan, sympy.StrictGreaterThan, sympy.GreaterThan, sympy.Xor,
+    ExprCondPair,
+}  # fmt: skip
 BINDERS = ("L", "Sum", "Max", "Min", "Prod")
 CONSTANTS: dict[str, Any] = {"inf": sympy.oo, "oo": sympy.oo, "pi": sympy.pi, "E": sympy.E}
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -58,6 +63,15 @@ NAMED: dict[type, str] = {
     ast.BitXor: "`^`", ast.MatMult: "`@`", ast.LShift: "`<<`", ast.RShift: "`>>`", ast.Slice: "a slice",
     ast.In: "`in`", ast.NotIn: "`not in`", ast.Is: "`is`", ast.IsNot: "`is not`", ast.Not: "`not`",
 }  # fmt: skip
+
+
+def not_a_function(name: str) -> str:
+    """The message for a function that no part of einalg computes."""
+    return f"{name} is not a function of the notation\n  {f'write {SPELT[name]}' if name in SPELT else f'known: {known_functions()}'}"
+
+
+def known_functions() -> str:
+    return ", ".join(sorted(FUNCTIONS))
 
 
 def not_in_notation(kind: type) -> str:

@@ -14,6 +14,7 @@ from einalg.errors import NotationError, RangeError
 from einalg.polyhedra import Space, bounded, domain_set
 from einalg.scope import Constraint, Iterator, Reduce, Scope, Twice
 from einalg.traverse import IndexArithmetic, all_scopes, tensors
+from einalg.vocabulary import OPERATIONS, not_a_function
 
 Statements = Mapping[str, Scope]
 
@@ -72,6 +73,8 @@ def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, 
     elif body.is_Symbol:
         message = f"{body} is neither an index, a tensor nor a number"
         raise NotationError(f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor")
+    elif body.args and type(body) not in OPERATIONS:
+        raise NotationError(not_a_function(type(body).__name__))
     else:
         for argument in body.args:
             _visit(argument, iterators, where, statements)

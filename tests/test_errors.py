@@ -358,3 +358,10 @@ def test_a_long_line_is_shown_around_the_place(column: int) -> None:
     assert shown.startswith("… ") == (column > 100) and shown.endswith(" …") == (column < 4000)
     assert underline(text, column, 5000).count("^") <= 240
     assert underline("x", 0, line=9) == "x\n^"
+
+
+@pytest.mark.parametrize("call", [ea.derive, ea.prove, ea.Session, ea.evaluate])
+def test_text_with_shapes_is_for_parse(call):
+    for shapes in ({}, {"A": (3,)}):
+        with pytest.raises(ea.NotationError, match=r"not str\n  read it with ea\.parse\(text"):
+            call("O[i]=A[i]", *(["O[i]=A[i]"] if call is ea.prove else []), **shapes)

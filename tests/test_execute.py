@@ -238,7 +238,7 @@ def test_errors() -> None:
     with pytest.raises(ShapeError, match="holds complex128"):
         run(expr, A=np.zeros(3, complex))
     with pytest.raises(NotationError, match="no value for"):
-        run(ea.L[ea.indices("i")](sympy.zeta(ea.tensor("A", (3,))[ea.indices("i")])), A=np.zeros(3))
+        run(ea.Scope([(ea.indices("i"), 0, 3)], (), sympy.zeta(ea.tensor("A", (3,))[ea.indices("i")])), A=np.zeros(3))
 
 
 def test_entries_that_are_not_read_are_ignored() -> None:

@@ -14,6 +14,7 @@ from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index
 from einalg.errors import NotationError, ShapeError, UseError
 from einalg.scope import Reduce, Scope
+from einalg.vocabulary import BINDERS, CONSTANTS, FUNCTIONS
 
 h, w, i, j, k, r = ea.indices("h w i j k r")
 A, B, K = ea.tensor("A", (8, 6)), ea.tensor("B", (6, 5)), ea.tensor("K", (3,), role="weight")
@@ -151,7 +152,6 @@ def test_a_tensor_is_no_python_value(use: Any) -> None:
         lambda: np.ones(3) / ea.Sum[i](A[i, j]),
         lambda: ea.Sum[i](A[i, j]) - np.ones(3),
         lambda: np.exp(A[i, j]),
-        lambda: np.add(A[i, j], 1),
         lambda: list(A[i, j]),
         lambda: len(A[i, j]),
     ],
@@ -325,3 +325,49 @@ def test_einsum_refuses(equation: Any, operands: Any, kind: Any) -> None:
 def test_tensor_is_what_the_text_makes_of_a_shape() -> None:
     scope = ea.parse("O[i] = A[i]", A=5)
     assert scope.tensors == {"A": Tensor("A", (5,))}
+
+
+# Words of the notation as names, functions, and numbers of NumPy.
+
+
+@pytest.mark.parametrize("word", [*FUNCTIONS, *BINDERS, *CONSTANTS])
+def test_words_of_the_notation_name_tensors(word):
+    T, A = ea.tensor(word, (3, 4)), ea.tensor("A", (4,))
+    i, k = ea.indices("i k")
+    scope = ea.L[i](ea.Sum[k](T[i, k] * A[k]) + ea.Max[k](T.pad(0, 1)[i, k]) + sympy.exp(T[i, 0]))
+    assert ea.parse(str(scope), A=A, **{word: T}) == scope
+
+
+@pytest.mark.parametrize("word", [*FUNCTIONS, *BINDERS])
+def test_words_of_the_notation_name_indices(word):
+    index = ea.indices(word)
+    scope = ea.L[index](sympy.Max(ea.tensor("A", (4,))[index], index))
+    assert ea.parse(str(scope), A=(4,)) == scope
+
+
+@pytest.mark.parametrize("function", [lambda x: sympy.besselj(0, x), sympy.Heaviside, sympy.sec, lambda x: sympy.exp(sympy.zeta(x))])
+def test_functions_that_nothing_computes_are_refused(function):
+    i = ea.indices("i")
+    with pytest.raises(ea.NotationError, match=r"is not a function of the notation\n  known: Abs"):
+        ea.L[i](function(ea.tensor("A", (4,))[i]))
+
+
+def test_functions_of_numpy_say_how_they_are_written():
+    A, i, k = ea.tensor("A", (4, 5)), *ea.indices("i k")
+    for element in (A[i, k], ea.Sum[k](A[i, k])):
+        for function, spelt in ((np.exp, "exp"), (np.arctan, "atan"), (np.abs, "Abs")):
+            with pytest.raises(ea.NotationError, match=rf"use SymPy's functions: sympy\.{spelt}\("):
+                function(element)
+        with pytest.raises(ea.NotationError, match=r"use SymPy's functions: sympy\.Max\("):
+            np.maximum(element, 0)
+        with pytest.raises(ea.NotationError, match="an array is an input"):
+            np.ones(3) * element
+
+
+def test_numbers_of_numpy_meet_elements():
+    A, i = ea.tensor("A", (4,)), ea.indices("i")
+    half = np.float64(0.5)
+    for one, two in ((half + A[i], 0.5 + A[i]), (half - A[i], 0.5 - A[i]), (half / A[i], 0.5 / A[i]), (half ** A[i], 0.5 ** A[i])):
+        assert one == two
+    assert (half < A[i]) == (A[i] > 0.5) and half != A[i]
+    assert A[i] * half == 0.5 * A[i] and np.add(A[i], 1) == A[i] + 1

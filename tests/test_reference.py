@@ -173,7 +173,7 @@ def test_arrays_that_do_not_fit(arrays: Any, message: str) -> None:
 def test_what_has_no_value() -> None:
     f = sympy.Function("f")
     with pytest.raises(NotationError, match="the reference evaluator has no value for f"):
-        ea.evaluate(ea.L[i](f(ea.tensor("C", (5,))[i])), C=C)
+        ea.evaluate(ea.Scope([(i, 0, 5)], (), f(ea.tensor("C", (5,))[i])), C=C)
     with pytest.raises(NotationError, match="expected a tensor expression"):
         ea.evaluate(ea.tensor("C", (5,))[i], C=C)
 

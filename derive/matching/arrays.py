@@ -22,6 +22,7 @@ from einalg.access import Tensor, unpadded
 from einalg.canonical import key
 from einalg.errors import EinalgError
 from einalg.kernel import Kernel, View
+from einalg.names import with_article
 from einalg.ops.axes import kept
 from einalg.ops.templates import AnyTemplate, ArrayTemplate
 from einalg.scope import Scope
@@ -52,7 +53,7 @@ def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
     if _solution(whole, template) is not None:
         return []
     texts = dict.fromkeys(_failure(whole, template, *tried) for tried in _tries(whole, template))
-    missing = (f"no {name} makes it a {template.name}" for name in _unsourced(whole, template))
+    missing = (f"no {name} makes it {with_article(template.name)}" for name in _unsourced(whole, template))
     return [Reason(next(iter(texts), None) or next(missing, f"it is no {template.name}"), UNLIKE, "parameters")]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from derive.matching.match import plausible, reasons, templates
+from derive.matching.pattern import pattern
 from derive.matching.profile import profile_of
 from derive.matching.unify import Reason
 from einalg.access import Access
-from einalg.ops.templates import TEMPLATES, Template
+from einalg.names import with_article
+from einalg.ops.templates import TEMPLATES, AnyTemplate, Template
 from einalg.scope import Scope
 from einalg.traverse import reductions
 
@@ -18,24 +20,33 @@ class Distance(float):
 
     reasons: tuple[Reason, ...]
     operator: str
+    template: AnyTemplate
 
-    def __new__(cls, operator: str, reasons: Iterable[Reason]) -> Distance:
+    def __new__(cls, template: AnyTemplate, reasons: Iterable[Reason]) -> Distance:
         listed = tuple(reasons)
         found = super().__new__(cls, sum(r.weight for r in listed))
-        found.reasons, found.operator = listed, operator
+        found.reasons, found.operator, found.template = listed, template.name, template
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        """The reasons in words; where subscripts are in the way, what those of the operator look like."""
+        found = [f"  - {r.text}" for r in self.reasons]
+        if isinstance(self.template, Template) and any(r.kind == "mixed" for r in self.reasons) and pattern(self.template).mixed:
+            found.append(f"  {with_article(self.operator)} is written, for example, {pattern(self.template).form}")
         return found
 
     def __str__(self) -> str:
         if not self.reasons:
-            return f"0: it is a {self.operator}"
-        return "\n".join([f"{float(self):g} from a {self.operator}:", *(f"  - {r.text}" for r in self.reasons)])
+            return f"0: it is {with_article(self.operator)}"
+        return "\n".join([f"{float(self):g} from {with_article(self.operator)}:", *self.lines])
 
     __repr__ = __str__
 
 
 def distance_to(scope: Scope, operator: str) -> Distance:
     """The distance of one scope from an operator, for the template of it that is nearest; `MatchError` for an unknown operator."""
-    return min(Distance(operator, reasons(scope, t)) for t in templates(operator))
+    return min(Distance(t, reasons(scope, t)) for t in templates(operator))
 
 
 WRAPPER = 0.5  # weight of a scope that only copies another one

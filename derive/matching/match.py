@@ -6,21 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+import sympy
+
 from derive.matching import arrays
-from derive.matching.numbers import as_python, assignments_of
+from derive.matching.numbers import as_python, assignments_of, numbers
 from derive.matching.pattern import Pattern, pattern
 from derive.matching.profile import Profile, profile_of
 from derive.matching.realised import Realised, realised
 from derive.matching.unify import BODY, Assignment, Reason, assignments
 from derive.matching.views import output_view, read_name, role_order, view
+from einalg.access import Access
+from einalg.affine import IndexArithmetic
 from einalg.canonical import key
 from einalg.errors import EinalgError, MatchError
 from einalg.kernel import Kernel
+from einalg.names import with_article
 from einalg.ops.templates import EVERY, AnyTemplate, ArrayTemplate, Setting, Template
-from einalg.scope import Scope
+from einalg.scope import Reduce, Scope
 from einalg.traverse import inner_scopes
 
 UNLIKE = "its strides, offsets or sizes are not those of such an operator"
+NUMBER = sympy.Integer(7)  # in the place of every number
 UNLIKE_NUMBERS = "its numbers, strides, offsets or sizes are not those of such an operator"
 
 
@@ -61,7 +67,36 @@ def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
         return ways[0].reasons
     if any(_solved(profile, found, way) is not None for way in ways if not way.reasons):
         return []
-    return [Reason(UNLIKE_NUMBERS if template.numbers else UNLIKE, 1.0, "parameters")]
+    others = (_other_numbers(profile, found, way) for way in ways if not way.reasons)
+    text = next((text for text in others if text), UNLIKE_NUMBERS if template.numbers else UNLIKE)
+    return [Reason(text, 1.0, "parameters")]
+
+
+def _other_numbers(profile: Profile, found: Pattern, way: Assignment) -> str | None:
+    """What is wrong where the definition has other numbers and is the scope besides; None elsewhere."""
+    target = realised(profile, found, way)
+    values = None if target is None else found.solve(target.scope, target.shapes)
+    if target is None or values is None or found.template.numbers:
+        return None
+    try:
+        definition = found.template.build(target.shapes, values, {}, target.dtypes)
+    except EinalgError:
+        return None
+    if key(_without_numbers(definition)) != key(_without_numbers(target.scope)):
+        return None
+    own, its = (", ".join(dict.fromkeys(str(float(n) if n.is_Float else n) for n in numbers(scope.body))) for scope in (target.scope, definition))
+    return f"its numbers are {own}, where {with_article(found.template.name)} of these sizes has {its}"
+
+
+def _without_numbers(scope: Scope) -> Scope:
+    def other(node: Any) -> Any:
+        if isinstance(node, Reduce):
+            return Reduce(node.op, node.iterators, node.where, other(node.body))
+        if isinstance(node, (Access, IndexArithmetic)) or not (node.args or node.is_number):
+            return node
+        return node.func(*map(other, node.args)) if node.args else NUMBER
+
+    return Scope(scope.iterators, scope.where, other(scope.body))
 
 
 def _words(found: Pattern) -> str:
@@ -163,9 +198,9 @@ def _solved(profile: Profile, found: Pattern, way: Assignment) -> Solved | None:
     if target is None or values is None:
         return None
     wanted = key(target.scope)
-    for numbers in assignments_of(found.template.numbers, target.scope.body, found.example.scope.body):
-        if _built(found.template, target, values, numbers) == wanted:
-            return Solved(found, way, values, numbers)
+    for chosen in assignments_of(found.template.numbers, target.scope.body, found.example.scope.body):
+        if _built(found.template, target, values, chosen) == wanted:
+            return Solved(found, way, values, chosen)
     return None
 
 

@@ -8,6 +8,7 @@ verified: the definition, called with the solution, must have the canonical key 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -104,6 +105,15 @@ class Pattern:
     def quotients(self) -> bool:
         """Whether a subscript divides."""
         return any(not axis.form.is_affine() for read in self.example.reads for axis in read.axes)
+
+    @cached_property
+    def form(self) -> str:
+        """The body of the instance in which the fewest parameters cancel, as a stride and a dilation that is a multiple of it do."""
+        bodies = [str(self.example.scope.body)]
+        for larger in dict.fromkeys(name for name, *_ in self._least):
+            with suppress(EinalgError):  # some parameters are bounded by others
+                bodies.append(str(self._instance(self._apart(larger)).body))
+        return max(bodies, key=len)
 
     @cached_property
     def sums(self) -> bool:

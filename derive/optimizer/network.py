@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend
-from derive.derivation import NOISE, relative_error, tolerance
+from derive.derivation import NOISE
 from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
@@ -203,12 +204,13 @@ def _forms(ready: Program) -> list[_Form]:
 
 def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
     given = {name: values[name] for name in program.inputs if name not in weights}
+    read = {**weights, **given}
     expected = {name: values[name] for name in program.outputs}
     forms = _forms(folded(shaped(program)[0]))
     _search([layer for form in forms for layer in form.layers], task)
     original = compiled(program, task.backend, weights)
     unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers], False)
-    ways = [(unchanged, program, original, relative_error(expected, original(**given), program))]
+    ways = [(unchanged, program, original, relative_error(expected, original(**given), program, read))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
     for form in forms:
         after = form.derived
@@ -217,7 +219,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         except CodegenError as failure:
             log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
             continue
-        error = relative_error(expected, run(**given), program)
+        error = relative_error(expected, run(**given), program, read)
         if error <= allowed:
             ways.append((form, after, run, error))
         else:

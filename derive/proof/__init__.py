@@ -8,7 +8,7 @@ from typing import Any
 from derive.proof.exact import compare_exactly
 from derive.proof.random_evaluation import compare
 from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
-from einalg.program import Program, as_program, inlined
+from einalg.program import Program, as_program, inlined, of_expressions
 from einalg.scope import Scope
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
@@ -16,6 +16,7 @@ __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 EXACT = "access relations"
 
 
+@of_expressions
 def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     """Decide whether two scopes or programs have the same value at every output point for all inputs, over the reals.
 

@@ -7,7 +7,7 @@ precision: at fractions and at large numbers too, of both signs. Where evaluatin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -19,6 +19,7 @@ from derive.proof.blocks import Cut, block_extents, cut, origins, values_for, wo
 from derive.proof.laws import Laws, laws, miss_probability
 from derive.proof.products import union
 from derive.proof.regions import from_mask
+from derive.proof.rounding import in_double, rounding
 from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
 from einalg.access import Access, Tensor
 from einalg.affine import IndexArithmetic
@@ -36,11 +37,9 @@ DIVISORS = (1, 1, 2, 3, 8)  # of the fractions that are drawn
 BESIDE = (Fraction(0), *(Fraction(side, below) for below in (1, 2, 8, 1000) for side in (-1, 1)))
 FEW, MOST_ROUNDS = 200, 50  # elements of all rounds, where there are fewer
 MOST_REACH, MOST_MARK = 10**12, 20  # of a number beside which is drawn; exp and its kin leave nothing to see of larger ones
-TOLERANCE = 1e-8  # of double precision, relative to an element
-CANCELLED = 1e-11  # relative to the largest element: what is left of an element that is 0
+TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 Array = np.ndarray[Any, Any]
-Pair = tuple[Array, Array]
-Evaluation = Callable[[Cut, np.random.Generator], Pair]
+Comparison = Callable[[Cut, np.random.Generator], Array]  # where the sides differ at inputs that are drawn
 Found = dict[tuple[int, ...], Array]
 
 
@@ -79,7 +78,7 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     tests = _Tests(one, two, max(1, rounds), seed)
     if not prod(one.shape):
         return Proof(PROVED, None, "there is no output point", 0.0)
-    found = _differing(tests, MOST_WORK, _in_field(), _unequal, confirm=True)
+    found = _differing(tests, MOST_WORK, _unequal_in_field, confirm=True)
     kind = max(laws(one), laws(two))
     if found and kind is Laws.RATIONAL:
         return tests.proof(DIFFERENT, f"evaluation modulo {MERSENNE}", MOST_WORK, tests.region(found), 0.0)
@@ -99,14 +98,14 @@ def _equal_in_field(tests: _Tests) -> Proof:
     return tests.proof(TESTED, f"evaluation modulo {MERSENNE} at {times}", MOST_WORK, error=None if chance is None else chance**tests.rounds)
 
 
-def _differing(tests: _Tests, limit: int, evaluated: Evaluation, unequal: Callable[[Pair], Array], confirm: bool = False) -> Found:
+def _differing(tests: _Tests, limit: int, differs: Comparison, confirm: bool = False) -> Found:
     """Where the sides differ, by the blocks' origins; `confirm` asks for a second input on which they do."""
     found: Found = {}
     for number in range(tests.rounds):
         for block, rng in tests.blocks(number, limit):
-            mask = unequal(evaluated(block, rng))
+            mask = differs(block, rng)
             if confirm and mask.any():
-                mask = mask & unequal(evaluated(block, rng))
+                mask = mask & differs(block, rng)
             if mask.any():
                 found[block.origin] = found.get(block.origin, False) | mask
                 if mask.shape != tests.one.shape:
@@ -114,26 +113,18 @@ def _differing(tests: _Tests, limit: int, evaluated: Evaluation, unequal: Callab
     return found
 
 
-def _in_field() -> Evaluation:
+def _unequal_in_field(block: Cut, rng: np.random.Generator) -> Array:
     """Both sides over the prime field; the functions that it lacks are drawn anew every time."""
-
-    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
-        field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
-        arrays = {name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape)) for name, t in block.tensors.items()}
-        one, two = (next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes)
-        return one, two
-
-    return evaluated
-
-
-def _unequal(pair: Pair) -> Array:
-    return np.asarray(pair[0] != pair[1])
+    field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
+    arrays = {name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape)) for name, t in block.tensors.items()}
+    one, two = (next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes)
+    return np.asarray(one != two)
 
 
 def _in_rationals(tests: _Tests) -> Proof | None:
     """Exact, on rational numbers, among which ties are common; None where a division by zero spoils it."""
     try:
-        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _exactly(_marks(tests)), _unequal)
+        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _unequal_exactly(_marks(tests)))
     except (ZeroDivisionError, OverflowError, TypeError):
         return None
     if not found:
@@ -159,16 +150,16 @@ def _numbers(body: Any) -> Iterator[Fraction]:
         yield from _numbers(part)
 
 
-def _exactly(marks: Sequence[Fraction]) -> Evaluation:
+def _unequal_exactly(marks: Sequence[Fraction]) -> Comparison:
     top = 2 * int(marks[-1]) + 2
 
-    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
+    def differs(block: Cut, rng: np.random.Generator) -> Array:
         low, high = map(int, rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-top, top)]))
         arrays = {name: values_for(t, _rationals(t, rng, low, high, marks)) for name, t in block.tensors.items()}
         one, two = (evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays}) for scope in block.scopes)
-        return one, two
+        return np.asarray(one != two)
 
-    return evaluated
+    return differs
 
 
 def _rationals(tensor: Tensor, rng: np.random.Generator, low: int, high: int, marks: Sequence[Fraction]) -> Callable[[Any], Array]:
@@ -201,34 +192,31 @@ def _in_floats(tests: _Tests) -> Proof:
 
     tests = replace(tests, rounds=max(tests.rounds, min(MOST_ROUNDS, FEW // prod(tests.one.shape))))
     for draw in (either, lambda rng, shape: rng.uniform(0.25, 1.75, shape)):
-        evaluated = _floating(draw)
-        found = found or _differing(tests, MOST_WORK, evaluated, _apart) or _differing(tests, MOST_WORK, evaluated, _undefined)
+        found = found or _differing(tests, MOST_WORK, _in_double(draw, _apart)) or _differing(tests, MOST_WORK, _in_double(draw, _undefined))
     if found:
         return tests.proof(DIFFERENT, method, MOST_WORK, tests.region(found))
     return tests.proof(TESTED, method, MOST_WORK)
 
 
-def _floating(draw: Callable[[np.random.Generator, Any], Array]) -> Evaluation:
-    def evaluated(block: Cut, rng: np.random.Generator) -> Pair:
-        arrays = {name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t)) for name, t in block.tensors.items()}
-        one, two = (next(iter(execute(scope, arrays).values())).astype(np.float64) for scope in block.scopes)
-        return one, two
+def _in_double(draw: Callable[[np.random.Generator, Any], Array], differs: Callable[[Cut, Mapping[str, Array]], Array]) -> Comparison:
+    def differs_at(block: Cut, rng: np.random.Generator) -> Array:
+        return differs(block, {name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t)) for name, t in block.tensors.items()})
 
-    return evaluated
+    return differs_at
 
 
 def _of_type(drawn: Any, tensor: Tensor) -> Any:
     return drawn if is_float(tensor.dtype) else np.rint(4 * np.asarray(drawn))
 
 
-def _undefined(pair: Pair) -> Array:
-    return np.isfinite(pair[0]) != np.isfinite(pair[1])
+def _undefined(block: Cut, arrays: Mapping[str, Array]) -> Array:
+    one, two = (in_double(scope, arrays) for scope in block.scopes)
+    return np.isfinite(one) != np.isfinite(two)
 
 
-def _apart(pair: Pair) -> Array:
-    one, two = pair
-    finite = np.isfinite(one) & np.isfinite(two)
-    with np.errstate(invalid="ignore"):
-        size = np.maximum(np.abs(one), np.abs(two))
-        allowed = TOLERANCE * size + CANCELLED * float(size[finite].max(initial=0.0))
-        return finite & (np.abs(one - two) > allowed)
+def _apart(block: Cut, arrays: Mapping[str, Array]) -> Array:
+    """Where the sides differ by more than a small part of the element itself, and by more than they are rounded there."""
+    one, two = (in_double(scope, arrays) for scope in block.scopes)
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.isfinite(one) & np.isfinite(two) & (np.abs(one - two) > TOLERANCE * np.maximum(np.abs(one), np.abs(two)))
+        return far & (np.abs(one - two) > sum(rounding(scope, arrays) for scope in block.scopes)) if far.any() else far

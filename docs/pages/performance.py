@@ -25,8 +25,8 @@ How figures come about:
 - With one thread the time is that which the processor spends; with several threads it is that of the clock.
 - A ratio is the time of the fastest library divided by that of einalg: above 1, einalg is faster.
 - Weights are given ahead, to the libraries too.
-- `error` is the largest deviation from a computation in double precision, relative to the largest element. A way with another result
-  does not count.
+- `error` is the largest deviation from a computation in double precision, relative to the largest element that is computed: the fill of a mask
+  counts relative to itself. A way with another result does not count.
 
 Whether a derivation pays depends on the machine, the shape, the element type and the number of threads. That is why einalg measures
 candidates where it runs, and keeps the expression as it is where nothing is faster.

@@ -170,6 +170,12 @@ def test_prove() -> None:
     assert different.exit_code == 1 and different.stdout.startswith("different") and "i = 3" in different.stdout
 
 
+def test_prove_sees_differences_beside_a_large_element() -> None:
+    one, two = (f"O[i] = Piecewise(({value}, i<3), (-3.4e38, True))" for value in ("tanh(A[i])", "7*sin(A[i])+100"))
+    different = einalg("prove", one, two, "--A", "7")
+    assert different.exit_code == 1 and "different" in different.stdout and "0 <= i <= 2" in different.stdout
+
+
 def test_cache(tmp_path: Path) -> None:
     assert "empty" in printed("cache", "info") and "empty" in printed("cache", "clear")
     for number in range(3):

@@ -152,7 +152,7 @@ def test_rounding_to_half(factor: float, flag: str) -> None:
 
 def test_a_function_without_code() -> None:
     with pytest.raises(CodegenError, match="zeta"):
-        lower("O", ea.L[i](sympy.zeta(ea.tensor("A", (4,))[i])))
+        lower("O", ea.Scope([(i, 0, 4)], (), sympy.zeta(ea.tensor("A", (4,))[i])))
 
 
 def test_a_constant_that_does_not_fit() -> None:

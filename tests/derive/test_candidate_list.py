@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import pytest
+
 import einalg as ea
 from derive.candidates import HEADS, MOST_ROWS, Candidates, shortly
 
@@ -21,6 +23,16 @@ def test_a_line_each() -> None:
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
         assert line.split()[0] == str(number) and line.endswith("  " + shortly(candidate.operators))
     assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
+
+
+def test_a_candidate_by_its_number() -> None:
+    d = found()
+    assert d.explain(1) == d.explain(d.candidates[1]) != d.explain(0)
+    assert d.explain(0) == d.explain() and d.replay(1) == d.replay(d.candidates[1])
+    assert d.steps(1).moves == d.candidates[1].moves
+    for wrong in (len(d.candidates), -1, True, "1"):
+        with pytest.raises(ea.RuleError, match=r"there is no candidate .*\n  see d.candidates"):
+            d.explain(wrong)  # type: ignore[arg-type]
 
 
 def test_what_was_measured_is_told_from_estimates() -> None:

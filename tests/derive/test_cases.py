@@ -12,7 +12,7 @@ import pytest
 import einalg as ea
 from bench.cases import CASES
 from codegen.compiled import compile_program
-from derive.derivation import relative_error
+from derive.accuracy import relative_error
 from derive.expansion import work
 from derive.moves import apply, moves
 from derive.rules import ALL

@@ -217,3 +217,18 @@ def test_the_estimate_counts_operations_and_bytes():
     assert total(model, kernels_of(as_program(matmul))) == pytest.approx(operations(matmul) / 1e9)
     half = ea.parse("O[i] = A[i] + 1", A=ea.tensor("A", (10,), dtype="f16"))
     assert traffic(half) == 2 * 20
+
+
+def test_a_reason_names_the_numbers_that_differ():
+    text = str(ea.distance(ea.parse("O[n,c,w:4] = 1/4*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d"))
+    assert text == "1 from an avg_pool1d:\n  - its numbers are 1/4, where an avg_pool1d of these sizes has 1/2"
+    assert str(ea.distance(ea.parse("O[n,c,w:4] = 1/2*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d")) == "0: it is an avg_pool1d"
+
+
+def test_subscripts_are_told_beside_those_of_the_operator():
+    """The phases of a stride: the definition divides the difference of point and tap."""
+    scope = ea.parse("O[n,f,h:14] += A.pad(0,0,2)[n,c,(h+1)//2 - r] * K[c,f,2*r + (h+1)%2]", A=(2, 5, 7), K=(5, 3, 4))
+    assert ea.prove(scope, ea.ops.conv_transpose1d(ea.tensor("A", (2, 5, 7)), ea.tensor("K", (5, 3, 4)), stride=2, padding=1)).verdict == "proved"
+    told = str(ea.distance(scope, "conv_transpose1d"))
+    assert "a conv_transpose1d is written, for example, Sum[" in told and "(w - 2*s + 1)//6]*K[c, f, s], where=Eq((w - 2*s + 1)%6, 0))" in told
+    assert "is written" not in str(ea.distance(scope, "matmul"))

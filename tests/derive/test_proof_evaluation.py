@@ -66,6 +66,46 @@ def test_differences_with_their_points(one: str, two: str, expected: set[Any]) -
     assert points(proof.region) == expected
 
 
+FILLS = ["-3.4e38", "-1e12", "-1e9"]
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("wrong", ["7*sin(A[i]) + 100", "1.01 - 2/(exp(2*A[i]) + 1)", "tanh(A[i]) + exp(A[i])/10**6"])
+def test_a_large_element_hides_no_difference_of_another(fill: str, wrong: str) -> None:
+    one, two = (ea.parse(f"O[i] = Piecewise(({value}, i < 3), ({fill}, True))", A=(7,)) for value in ("tanh(A[i])", wrong))
+    proof = prove(one, two)
+    assert proof.verdict == DIFFERENT, proof
+    assert points(proof.region) == {(0,), (1,), (2,)}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_an_input_that_is_added_to_a_large_number(fill: str) -> None:
+    """Masks are added too: what is left of the other number may differ by its rounding."""
+    one, two, wrong = (
+        ea.parse(f"O[i] = {value} + Piecewise((0, i < 3), ({fill}, True))", A=(7,))
+        for value in ("tanh(A[i])", "1 - 2/(exp(2*A[i]) + 1)", "1.01 - 2/(exp(2*A[i]) + 1)")
+    )
+    assert prove(one, two).verdict == TESTED
+    assert prove(one, wrong).verdict == DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("O[i:5] = 0", "O[i] = exp(A[i] + B[i]) - exp(A[i])*exp(B[i])"),
+        ("O[i] = C[i]", "O[i] = 10**6*exp(A[i] + B[i]) + C[i] - 10**6*exp(A[i])*exp(B[i])"),
+        ("O[i:5] += tanh(A[j])", "O[i:5] += 1 - 2/(exp(2*A[4 - j]) + 1)"),
+        ("O[i:5] = 0", "T[i:5] += exp(A[j])*B[j]\nU[i:5] += exp(A[4-j] + C[i])*B[4-j]\nO[i] = T[i] - U[i]*exp(-C[i])"),
+        ("O[i:5] += sin(A[j])**2 + cos(A[j])**2 - 1", "O[i:5] = 0"),
+    ],
+)
+def test_rounding_is_no_difference(one: str, two: str) -> None:
+    """Nothing but rounding is left of elements that are 0, in sums of another order too."""
+    for seed in range(3):
+        proof = prove(ea.parse(one, **THREE), ea.parse(two, **THREE), seed=seed)
+        assert proof.verdict == TESTED, proof
+
+
 def test_maximum_that_differs_for_some_values_only() -> None:
     """-1 in the place of 0 is seen where all elements are negative."""
     proof = prove(ea.parse("O[i] = Max(A[i], B[i], 0)", **THREE), ea.parse("O[i] = Max(A[i], B[i], -1)", **THREE))

@@ -147,6 +147,8 @@ def test_the_moves_of_a_candidate_are_followed_or_none_of_them():
     s.apply(0)
     s.undo()
     assert s.follow(found.history.moves).expr == found.expr and not s.undone
+    candidate = session().search(measure=False, states=4).candidates[1]
+    assert candidate.moves and session().follow(candidate).history.moves == candidate.moves
     again = session()
     with pytest.raises(ea.RuleError):
         again.follow([*found.history.moves[:2], Move("lifting", ("O", 7), {"name": "T"})])

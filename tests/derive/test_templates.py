@@ -293,7 +293,7 @@ def test_an_operator_is_matched_however_it_is_spelled(name, rng):
         ("exp", "O[i] = exp(A[i] + 1)", dict(A=(3,)), "the body is not of the form exp(x[i])"),
         ("exp", "O[h:5] = exp(A[h//2])", dict(A=(3,)), "the subscript h//2 of A is not a bare index"),
         ("exp", "O[h:5] = exp(A.pad((0,2))[h])", dict(A=(3,)), "A is read through padding at h"),
-        ("sub", "O[i] = A[i] + 3*B[i]", dict(A=(3,), B=(3,)), "its strides, offsets or sizes are not those"),
+        ("sub", "O[i] = A[i] + 3*B[i]", dict(A=(3,), B=(3,)), "its numbers are 3, where a sub of these sizes has -1"),
         ("leaky_relu", "O[i] = Max(A[i], 0) + Min(B[i], 0)/4", dict(A=(3,), B=(3,)), "the body is not of the form"),
         ("softplus", "O[i] = Max(A[i], 0) + log(1 + exp(-2*Abs(A[i])))/3", dict(A=(3,)), "its numbers, strides, offsets or sizes"),
         ("bias_add", "O[i,j] = A[i] + B[j]", dict(A=(3,), B=(4,)), "index i occurs in A and the output; bias_add has no"),
