@@ -107,14 +107,15 @@ class Candidates(list[Candidate]):
             yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
 
     def __str__(self) -> str:
-        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self._rest()]) if self else "no candidate"
+        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]) if self else "no candidate"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self._rest()), "einalg-candidates")
+        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()), "einalg-candidates")
 
-    def _rest(self) -> list[str]:
-        rest = [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []
-        mixed = len({c.measured for c in self}) == 2
+    def remarks(self, shown: int = MOST_ROWS) -> list[str]:
+        """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""
+        rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
+        mixed = len({c.measured for c in self[:shown]}) == 2
         return [*rest, "those that were measured come first; an estimate says only which ones to measure"] if mixed else rest

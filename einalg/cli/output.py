@@ -45,6 +45,11 @@ def say(text: str) -> None:
     click.echo(wrapped(text, width()))
 
 
+def note(text: str) -> None:
+    """Print a line about what was done beside the result, which alone goes to the standard output."""
+    click.echo(text, err=True)
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:
     """Print a table; the columns named in `numbers` are aligned to the right."""
     from rich.box import SIMPLE_HEAD
