@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import SupportsIndex, overload
 
 from derive.backend import Backend, Runnable
 from derive.cost import done_once
 from derive.moves import Move
-from derive.tables import aligned, table
+from derive.tables import Listing, aligned, table
 from einalg.errors import CodegenError
 from einalg.jupyter.page import page
 from einalg.kernel import Kernel
@@ -77,7 +76,7 @@ def shortly(operators: Sequence[str]) -> str:
     return ", ".join(f"{count} {name}" if count > 1 else name for name, count in runs)
 
 
-class Candidates(list[Candidate]):
+class Candidates(Listing[Candidate]):
     """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
 
     >>> import einalg as ea
@@ -87,14 +86,6 @@ class Candidates(list[Candidate]):
     """
 
     heads = HEADS
-
-    @overload
-    def __getitem__(self, position: SupportsIndex) -> Candidate: ...
-    @overload
-    def __getitem__(self, position: slice) -> Candidates: ...
-    def __getitem__(self, position: SupportsIndex | slice) -> Candidate | Candidates:
-        found = super().__getitem__(position)
-        return Candidates(found) if isinstance(found, list) else found
 
     def using(self, *operators: str) -> Candidates:
         """Those that run on all of these operators, whatever else they run on; `"eop"` is generated code."""
@@ -108,8 +99,6 @@ class Candidates(list[Candidate]):
 
     def __str__(self) -> str:
         return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]) if self else "no candidate"
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()), "einalg-candidates")

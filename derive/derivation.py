@@ -18,12 +18,13 @@ from derive.candidates import Candidate, Candidates, told
 from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
 from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented, replay
-from derive.matching import distance_to, grown, named
+from derive.matching import named, why_not
 from derive.moves import Move, Rule
 from derive.parallel import ordered_map
 from derive.proof import prove
 from derive.rules import ALL
 from derive.rules.spelling import lifted
+from derive.script import written
 from derive.search import Budget, Found, Progress, Stats, kernels_of, rules_by_name, search
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
@@ -116,13 +117,11 @@ class Derivation:
 
     def why_not(self, operator: str) -> str:
         """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""
-        lines = []
-        flat = lifted(self.expression)
-        for name in flat.names:
-            found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-            lines.append(f"{name} is a {operator}" if not found.reasons else f"{name} is not a {operator}:")
-            lines += [f"  - {r.text}" for r in found.reasons]
-        return "\n".join(lines)
+        return why_not(self.expression, operator)
+
+    def script(self, candidate: Candidate | None = None) -> str:
+        """A Python script that makes the expression, applies the moves of a candidate (the best by default) and proves the end equal to it."""
+        return written(self.expression, (candidate or self.best).moves)
 
     def save(self, path: Any) -> None:
         """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""

@@ -112,7 +112,7 @@ class Derivation(_derivation.Derivation):
     """What `derive` found: `best`, all `candidates` (cheapest first), and `stats` of the search.
 
     `explain()` tells a candidate's moves, `plot()` draws what was tried, `why_not(operator)` says what separates the expression from an
-    operator; `save(path)` and `Derivation.load(path)` keep it in a file, and `replay()` applies the moves again.
+    operator; `script()` is a Python script that derives a candidate again; `save(path)` and `Derivation.load(path)` keep it in a file, and `replay()` applies the moves again.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)

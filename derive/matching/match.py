@@ -11,7 +11,7 @@ from derive.matching.numbers import as_python, assignments_of
 from derive.matching.pattern import Pattern, pattern
 from derive.matching.profile import Profile, profile_of
 from derive.matching.realised import Realised, realised
-from derive.matching.unify import BODY, Assignment, Reason, assignments
+from derive.matching.unify import Assignment, Reason, assignments, unlike
 from derive.matching.views import output_view, read_name, role_order, view
 from einalg.canonical import key
 from einalg.errors import EinalgError, MatchError
@@ -56,17 +56,12 @@ def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
     profile, found = profile_of(scope), pattern(template)
     ways = sorted(assignments(profile, found), key=lambda a: a.weight)
     if not ways:
-        return [Reason(f"the body is not {_words(found)}", BODY, "body")]
+        return [unlike(scope.body, found.form)]
     if ways[0].reasons:
         return ways[0].reasons
     if any(_solved(profile, found, way) is not None for way in ways if not way.reasons):
         return []
     return [Reason(UNLIKE_NUMBERS if template.numbers else UNLIKE, 1.0, "parameters")]
-
-
-def _words(found: Pattern) -> str:
-    """The body of a definition, in the words of its own text."""
-    return f"of the form {found.example.scope.body}"
 
 
 class Lazy:

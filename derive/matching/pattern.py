@@ -81,6 +81,11 @@ class Pattern:
         return [read.name for read in self.example.reads]
 
     @cached_property
+    def form(self) -> Any:
+        """The body of the definition at its plainest: steps of 1 and no padding."""
+        return self._instance(self._least).body
+
+    @cached_property
     def named_skeleton(self) -> Any:
         """The operations of the body, with the names of operands."""
         return self.example.named_skeleton(self.names)

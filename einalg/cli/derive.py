@@ -42,13 +42,14 @@ def run(
     if save is not None:
         found.save(save)
         note(f"saved in {save}")
-    explained = numbered(found, number or 0) if explain or number is not None else None
+    wanted = explain or number is not None
     if as_json:
-        print_json({**record(found), **({"explanation": found.explain(explained)} if explained else {})})
+        explanation = {"explanation": found.explain(numbered(found, number or 0))} if wanted else {}
+        print_json({**record(found), **explanation})
         return
     tell(found)
-    if explained:
-        say(found.explain(explained))
+    if wanted:
+        say(found.explain(numbered(found, number or 0)))
     if explain and nothing_to_explain(found, number):
         say(f"\n{NOTHING_FASTER} To see another candidate:")
         click.echo(f"  einalg show {shlex.quote(str(save))} --candidate 1" if save else "  add --save FILE, then einalg show FILE --candidate 1")

@@ -17,7 +17,7 @@ import einalg as ea
 from codegen.doctor import facts
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.cli import app
-from einalg.cli.output import wrapped
+from einalg.terminal import wrapped
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"
@@ -48,7 +48,8 @@ def test_derive_explains_the_candidate_that_is_asked_for() -> None:
     assert "add --save FILE, then einalg show FILE --candidate 1\n" in text and "1. " not in text.partition("given\n")[2]
     other = printed("derive", CONV, *CONV_SHAPES, "--candidate", "1", *QUICK)
     assert "\n1. " in other.partition("given\n")[2] and "--candidate" not in other
-    assert "there is no candidate 999" in refused("derive", CONV, *CONV_SHAPES, "--candidate", "999", *QUICK)
+    far = einalg("derive", CONV, *CONV_SHAPES, "--candidate", "999", *QUICK)
+    assert far.exit_code == 2 and "there is no candidate 999" in far.stderr and "cost: " in far.stdout
 
 
 def test_derive_json_is_valid() -> None:
