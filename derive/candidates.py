@@ -14,6 +14,7 @@ from einalg.errors import CodegenError
 from einalg.jupyter.page import page
 from einalg.kernel import Kernel
 from einalg.program import Program
+from einalg.wording import counted
 
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 MOST_ROWS = 12  # that a text or a table shows
@@ -54,7 +55,7 @@ class Candidate:
     def __str__(self) -> str:
         how = "measured" if self.measured else "estimated"
         error = "" if self.error is None else f", error {self.error:.1e}"
-        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
+        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {counted(len(self.moves), 'move')}"
         return "\n".join([head, *told(self.kernels)])
 
     __repr__ = __str__

@@ -33,6 +33,7 @@ from einalg.jupyter.costs import Bar, Costs
 from einalg.kernel import EOP
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
+from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
@@ -71,8 +72,10 @@ class Derivation:
         cost = f"cost: {_cost(self.original)} → {_cost(best)}"
         if best is not self.original and best.measured == self.original.measured:
             cost += f"  ({self.original.cost / best.cost:.1f}x)"
-        ways = f"{s.states} states, {len(self.candidates)} candidates, {s.duplicates} duplicates in {s.seconds:.2f} s"
-        lines = [cost, *told(best.kernels), f"{len(best.moves)} moves, {best.verdict}", f"{ways}; stopped: {s.stopped}"]
+        found = f" of {s.candidates + 1} that were found" if len(self.candidates) <= s.candidates else ""
+        ways = f"{counted(s.states, 'state')}, {counted(len(self.candidates), 'candidate')}{found}, {counted(s.duplicates, 'duplicate')}"
+        ends = f"{ways} in {s.seconds:.2f} s; stopped: {s.stopped}"
+        lines = [cost, *told(best.kernels), f"{counted(len(best.moves), 'move')}, {best.verdict}", ends]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -111,7 +114,7 @@ class Derivation:
     def _bar(self, candidate: Candidate) -> Bar:
         measuring = candidate.measured and self.backend is not None
         model = Measured(calibrated(self.backend), self.backend) if measuring and self.backend is not None else Roofline()
-        title = "as it is" if not candidate.moves else f"after {len(candidate.moves)} moves"
+        title = "as it is" if not candidate.moves else f"after {counted(len(candidate.moves), 'move')}"
         kernels = zip(map(str, candidate.kernels), shares(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 

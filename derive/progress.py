@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from derive.search import Budget, Progress, Stats
+from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
@@ -56,7 +57,7 @@ def _logged() -> Progress:
         nonlocal last
         if time.perf_counter() - last >= EVERY:
             last = time.perf_counter()
-            log.info("einalg: %d states, %s", stats.states, told(stats))
+            log.info("einalg: %s, %s", counted(stats.states, "state"), told(stats))
 
     return tell
 
@@ -65,6 +66,6 @@ def told(stats: Stats) -> str:
     """The statistics in a few words.
 
     >>> told(Stats(states=3, candidates=1, duplicates=2))
-    '1 candidates, 2 duplicates'
+    '1 candidate, 2 duplicates'
     """
-    return f"{stats.candidates} candidates, {stats.duplicates} duplicates"
+    return f"{counted(stats.candidates, 'candidate')}, {counted(stats.duplicates, 'duplicate')}"

@@ -22,6 +22,7 @@ from einalg.jupyter.panel import Panel
 from einalg.jupyter.show import bundle
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program
+from einalg.wording import counted
 
 
 class Session:
@@ -121,7 +122,7 @@ class Session:
     def undo(self, steps: int = 1) -> Session:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
-            raise RuleError(f"there are {len(self.history)} steps to take back, not {steps}")
+            raise RuleError(f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}")
         return self.goto(len(self.history) - steps)
 
     def redo(self) -> Session:
@@ -224,7 +225,7 @@ class Session:
             watcher()
 
     def __str__(self) -> str:
-        return f"{len(self.history)} steps\n{indented(self.expr)}"
+        return f"{counted(len(self.history), 'step')}\n{indented(self.expr)}"
 
     __repr__ = __str__
 

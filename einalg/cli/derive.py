@@ -16,6 +16,7 @@ from einalg.cli.found import NOTHING_FASTER, nothing_to_explain, numbered, tell
 from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.reading import programs
 from einalg.program import Program
+from einalg.wording import counted
 
 SCHEMA = 1
 
@@ -38,7 +39,7 @@ def run(
     """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as progress:
-        found = ea.derive(program, progress=lambda s: progress(f"{s.states} states, {s.candidates} candidates"), **search)
+        found = ea.derive(program, progress=lambda s: progress(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
     if save is not None:
         found.save(save)
         note(f"saved in {save}")

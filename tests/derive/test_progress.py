@@ -32,7 +32,7 @@ def test_log_lines_elsewhere(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with caplog.at_level(logging.INFO, "einalg"):
         derived(progress=True)
-    assert [r for r in caplog.records if "1 states" in r.getMessage()]
+    assert [r for r in caplog.records if "1 state" in r.getMessage()]
 
 
 def test_a_function_stays_a_function_and_false_is_nothing():
