@@ -7,7 +7,7 @@ import re
 import pytest
 
 import einalg as ea
-from einalg.jupyter.costs import Bar, Costs
+from einalg.jupyter.costs import BESIDES, TOGETHER, Bar, Costs
 from einalg.jupyter.tree import COLUMN, LINE, Node, layout, tree_html
 
 
@@ -63,12 +63,14 @@ BARS = [
 def test_bars_have_one_scale_and_parts_that_add_up():
     html = Costs(BARS)._repr_html_()
     widths = [float(w) for w in re.findall(r"width:([\d.]+)%", html)]
-    assert widths == [100.0, 12.5, 37.5] and "&lt;U&gt;" in html and "once, from weights" in html
+    assert widths == [50.0, 12.5, 37.5] and "&lt;U&gt;" in html and "once, from weights" in html
 
 
 def test_bars_as_text():
     lines = str(Costs(BARS)).splitlines()
-    assert lines[0].count("█") == 2 * lines[2].count("█") and "4.000 ms  as it is" in lines[0] and "once, from weights  T = eop(K)" in lines[3]
+    assert lines[0].count("█") == 2 * lines[3].count("█") and "4.000 ms  as it is" in lines[0] and "once, from weights  T = eop(K)" in lines[4]
+    assert lines[2].split(maxsplit=2) == ["+2.000", "ms", BESIDES] and lines[-1].split(maxsplit=2) == ["-2.000", "ms", TOGETHER]
+    assert BESIDES in Costs(BARS)._repr_html_() and TOGETHER in Costs(BARS)._repr_html_()
     assert str(Costs([])) == ""
 
 
