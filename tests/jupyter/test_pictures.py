@@ -8,6 +8,7 @@ import pytest
 
 import einalg as ea
 from einalg.jupyter.costs import BESIDES, TOGETHER, Bar, Costs
+from einalg.jupyter.page import asset
 from einalg.jupyter.tree import COLUMN, LINE, Node, layout, tree_html
 
 
@@ -81,3 +82,11 @@ def test_the_costs_of_a_derivation_are_those_of_its_candidates():
     for bar, candidate in zip(d.costs(d.candidates).bars, d.candidates, strict=True):
         assert sum(bar.widths()) == pytest.approx(candidate.cost) == pytest.approx(sum(s for _, s in bar.kernels))
         assert [kernel for kernel, _ in bar.kernels] == list(map(str, candidate.kernels))
+
+
+def test_what_is_wide_scrolls_inside_its_cell() -> None:
+    """A table of formulas is as wide as its output at most."""
+    style = asset("style.css")
+    for selector in (".einalg table", ".einalg-formula"):
+        (rules,) = re.findall(rf"^{re.escape(selector)} {{(.*)}}$", style, re.M)
+        assert "max-width: 100%" in rules and "overflow-x: auto" in rules
