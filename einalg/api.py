@@ -338,7 +338,7 @@ def compile_graph(graph: Graph, target: str = "cpu", seconds: float = 120.0, acc
 
 
 def distance(expr: Any, operator: str) -> Distance:
-    """The expression distance from an operator (design §7): a number, 0 exactly when `expr` is one, with its `reasons`.
+    """The expression distance from an operator: a number, 0 exactly when `expr` is one, with its `reasons`.
 
     Of a program, what is nearest counts: a statement, or one with those that only it reads. Raises `MatchError` for an operator that has no template.
 
