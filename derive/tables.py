@@ -19,8 +19,9 @@ class Listing(list[Item]):
     @overload
     def __getitem__(self, position: slice) -> Self: ...
     def __getitem__(self, position: SupportsIndex | slice) -> Item | Self:
-        found = super().__getitem__(position)
-        return type(self)(found) if isinstance(position, slice) else found
+        if isinstance(position, slice):
+            return type(self)(super().__getitem__(position))
+        return super().__getitem__(position)
 
     def __repr__(self) -> str:
         return str(self)
