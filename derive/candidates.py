@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import SupportsIndex, overload
 
 from derive.backend import Backend, Runnable
 from derive.cost import done_once
 from derive.moves import Move
-from derive.tables import aligned, table
+from derive.tables import Listing, aligned, table
 from einalg.errors import CodegenError
 from einalg.jupyter.page import page
 from einalg.kernel import Kernel
 from einalg.program import Program
+from einalg.wording import counted
 
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 MOST_ROWS = 12  # that a text or a table shows
@@ -55,7 +55,7 @@ class Candidate:
     def __str__(self) -> str:
         how = "measured" if self.measured else "estimated"
         error = "" if self.error is None else f", error {self.error:.1e}"
-        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {len(self.moves)} moves"
+        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {counted(len(self.moves), 'move')}"
         return "\n".join([head, *told(self.kernels)])
 
     __repr__ = __str__
@@ -77,7 +77,7 @@ def shortly(operators: Sequence[str]) -> str:
     return ", ".join(f"{count} {name}" if count > 1 else name for name, count in runs)
 
 
-class Candidates(list[Candidate]):
+class Candidates(Listing[Candidate]):
     """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
 
     >>> import einalg as ea
@@ -87,14 +87,6 @@ class Candidates(list[Candidate]):
     """
 
     heads = HEADS
-
-    @overload
-    def __getitem__(self, position: SupportsIndex) -> Candidate: ...
-    @overload
-    def __getitem__(self, position: slice) -> Candidates: ...
-    def __getitem__(self, position: SupportsIndex | slice) -> Candidate | Candidates:
-        found = super().__getitem__(position)
-        return Candidates(found) if isinstance(found, list) else found
 
     def using(self, *operators: str) -> Candidates:
         """Those that run on all of these operators, whatever else they run on; `"eop"` is generated code."""
@@ -107,14 +99,13 @@ class Candidates(list[Candidate]):
             yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
 
     def __str__(self) -> str:
-        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self._rest()]) if self else "no candidate"
-
-    __repr__ = __str__
+        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]) if self else "no candidate"
 
     def _repr_html_(self) -> str:
-        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self._rest()), "einalg-candidates")
+        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()), "einalg-candidates")
 
-    def _rest(self) -> list[str]:
-        rest = [f"and {len(self) - MOST_ROWS} more"] if len(self) > MOST_ROWS else []
-        mixed = len({c.measured for c in self}) == 2
+    def remarks(self, shown: int = MOST_ROWS) -> list[str]:
+        """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""
+        rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
+        mixed = len({c.measured for c in self[:shown]}) == 2
         return [*rest, "those that were measured come first; an estimate says only which ones to measure"] if mixed else rest

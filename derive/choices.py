@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from html import escape
+from typing import Any
 
 from derive.expansion import is_heavy
 from derive.matching import distance
 from derive.moves import Move, Rule, apply
 from derive.places import places, scope_at
+from derive.tables import Listing
 from einalg.jupyter.mathematics import changed
 from einalg.jupyter.page import page, table
 from einalg.program import Program
 from einalg.scope import Scope
+from einalg.terminal import differing, width, wrapped
 
 
 class Choice:
@@ -59,22 +62,35 @@ class Choice:
         return program_distance(self.made)
 
     def __str__(self) -> str:
-        return f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}"
+        return wrapped(f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}", width())
 
     __repr__ = __str__
 
 
-class Choices(list[Choice]):
-    """The moves that are possible, numbered from 0; shown with what each makes of its place."""
+class Choices(Listing[Choice]):
+    """The moves that are possible, numbered from 0; shown place by place, each with what it makes of it.
+
+    In a terminal, what stays as it was is left out of that: `choice.after` has all of it.
+    """
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self)) or "no move is possible"
-
-    __repr__ = __str__
+        groups: dict[Any, list[Choice]] = {}
+        for choice in self:
+            groups.setdefault((choice.move.place, choice.before), []).append(choice)
+        lines = [line for (place, before), choices in groups.items() for line in _at(place, before, choices)]
+        return wrapped("\n".join(lines), width()) or "no move is possible"
 
     def _repr_html_(self) -> str:
         rows = ([str(c.number), f"{escape(str(c.move))}{c.html[0]}⇒ {c.html[1]}"] for c in self)
         return page(table(["number", "move"], rows) if self else "no move is possible", "einalg-moves")
+
+
+def _at(place: str, before: str, choices: Iterable[Choice]) -> Iterator[str]:
+    """A place as it is, and what each move makes of it."""
+    yield f"at {place}: {before}"
+    for choice in choices:
+        yield f"{choice.number:3}. {choice.move.rule}: {choice.move.arguments}"
+        yield f"     ⇒ {differing(choice.after, before)}"
 
 
 def program_distance(program: Program) -> float:

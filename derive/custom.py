@@ -12,6 +12,7 @@ from einalg.program import as_program
 from einalg.reference import evaluate
 from einalg.scope import Scope
 from einalg.wellformed import check
+from einalg.wording import counted
 
 
 def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
@@ -80,7 +81,7 @@ class RuleReport:
         if not self.moves:
             remedy = "give expressions that it applies to: check_rule(..., strategy=...)"
             return f"{self.rule}: no move on {self.programs} random programs, so nothing was tested\n  {remedy}"
-        return f"{self.rule}: {self.moves} moves on {self.programs} random programs, all equal"
+        return f"{self.rule}: {counted(self.moves, 'move')} on {counted(self.programs, 'random program')}, all equal"
 
 
 def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None) -> RuleReport:

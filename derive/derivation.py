@@ -20,21 +20,22 @@ from derive.candidates import Candidate, Candidates, told
 from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
 from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented, replay
-from derive.matching import distance_to, grown, named
+from derive.matching import named, why_not
 from derive.moves import Move, Rule
 from derive.parallel import ordered_map
 from derive.proof import prove
 from derive.rules import ALL
 from derive.rules.spelling import lifted
+from derive.script import written
 from derive.search import Budget, Found, Progress, Stats, kernels_of, rules_by_name, search
 from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.jupyter.costs import Bar, Costs
 from einalg.kernel import EOP
-from einalg.names import with_article
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
+from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
@@ -73,8 +74,10 @@ class Derivation:
         cost = f"cost: {_cost(self.original)} → {_cost(best)}"
         if best is not self.original and best.measured == self.original.measured:
             cost += f"  ({self.original.cost / best.cost:.1f}x)"
-        ways = f"{s.states} states, {len(self.candidates)} candidates, {s.duplicates} duplicates in {s.seconds:.2f} s"
-        lines = [cost, *told(best.kernels), f"{len(best.moves)} moves, {best.verdict}", f"{ways}; stopped: {s.stopped}"]
+        found = f" of {s.candidates + 1} that were found" if len(self.candidates) <= s.candidates else ""
+        ways = f"{counted(s.states, 'state')}, {counted(len(self.candidates), 'candidate')}{found}, {counted(s.duplicates, 'duplicate')}"
+        ends = f"{ways} in {s.seconds:.2f} s; stopped: {s.stopped}"
+        lines = [cost, *told(best.kernels), f"{counted(len(best.moves), 'move')}, {best.verdict}", ends]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -123,19 +126,17 @@ class Derivation:
     def _bar(self, candidate: Candidate) -> Bar:
         measuring = candidate.measured and self.backend is not None
         model = Measured(calibrated(self.backend), self.backend) if measuring and self.backend is not None else Roofline()
-        title = "as it is" if not candidate.moves else f"after {len(candidate.moves)} moves"
+        title = "as it is" if not candidate.moves else f"after {counted(len(candidate.moves), 'move')}"
         kernels = zip(map(str, candidate.kernels), shares(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
     def why_not(self, operator: str) -> str:
         """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""
-        lines = []
-        flat = lifted(self.expression)
-        for name in flat.names:
-            found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-            lines.append(f"{name} is {with_article(operator)}" if not found.reasons else f"{name} is not {with_article(operator)}:")
-            lines += found.lines
-        return "\n".join(lines)
+        return why_not(self.expression, operator)
+
+    def script(self, candidate: Candidate | int | None = None) -> str:
+        """A Python script that makes the expression, applies the moves of a candidate (the best by default) and proves the end equal to it."""
+        return written(self.expression, (candidate or self.best).moves)
 
     def save(self, path: Any) -> None:
         """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""

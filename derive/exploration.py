@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,9 +13,10 @@ from derive.rules import ALL
 from einalg.errors import EinalgError, RecordError
 from einalg.jupyter.tree import Node, tree_html
 from einalg.program import Program
+from einalg.wording import counted, shortened
 
 RED, YELLOW, GREEN = (0xF4, 0xA5, 0x9A), (0xFB, 0xE8, 0xA6), (0xA8, 0xDB, 0xA8)  # light, so that black text reads well
-LONGEST_LABEL = 44
+LONGEST_LABEL = 60
 LONGEST_TEXT = 40  # rows that the plain text shows
 LARGEST_PICTURE = 150  # rows that the picture shows
 
@@ -62,8 +64,8 @@ def dot(rows: Iterable[Explored], best: int | None = None) -> str:
     digraph explored {
       node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];
       edge [color="#888888", fontname="sans-serif", fontsize=8];
-      n0 [label="as it is\n2.000 ms", fillcolor="#f4a59a", shape=box, tooltip="distance 3", penwidth=3];
-      n1 [label="summation splitting\n1.000 ms", fillcolor="#a8dba8", shape=box, tooltip="distance 0", penwidth=3];
+      n0 [label="as it is\n2.000 ms", fillcolor="#f4a59a", shape=box, tooltip="as it is: distance 3", penwidth=3];
+      n1 [label="summation splitting\n1.000 ms", fillcolor="#a8dba8", shape=box, tooltip="summation splitting: distance 0", penwidth=3];
       n0 -> n1 [penwidth=3, color="#000000"];
     }
     """
@@ -76,17 +78,22 @@ def dot(rows: Iterable[Explored], best: int | None = None) -> str:
         '  node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];',
         '  edge [color="#888888", fontname="sans-serif", fontsize=8];',
     ]
-    lines += [_node(row, farthest, row.number in path) for row in kept]
+    labels = shortened(map(_label, kept), LONGEST_LABEL)
+    lines += [_node(row, labels[_label(row)], farthest, row.number in path) for row in kept]
     lines += [_edge(row, row.number in path) for row in kept if row.parent in known]
     return "\n".join([*lines, "}"])
 
 
-def _node(row: Explored, farthest: float, bold: bool) -> str:
-    label = _escaped(_shortened(row.move or "as it is"))
-    label += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
-    parts = [f'label="{label}"', f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"']
+def _label(row: Explored) -> str:
+    return row.move or "as it is"
+
+
+def _node(row: Explored, label: str, farthest: float, bold: bool) -> str:
+    shown = "\\n".join(map(_escaped, textwrap.wrap(label, LONGEST_LABEL // 2)))
+    shown += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
+    parts = [f'label="{shown}"', f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"']
     parts += ["shape=box"] if row.candidate else []
-    parts += [f'tooltip="distance {row.distance:g}"', *(["penwidth=3"] if bold else [])]
+    parts += [f'tooltip="{_escaped(_label(row))}: distance {row.distance:g}"', *(["penwidth=3"] if bold else [])]
     return f"  n{row.number} [{', '.join(parts)}];"
 
 
@@ -104,10 +111,6 @@ def colour(share: float) -> str:
     share = min(1.0, max(0.0, share))
     one, two, part = (GREEN, YELLOW, 2 * share) if share <= 0.5 else (YELLOW, RED, 2 * share - 1)
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(one, two))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
 
 
 def _escaped(text: str) -> str:
@@ -157,7 +160,7 @@ class Plot:
         farthest = max((row.distance for row in rows), default=0.0) or 1.0
         path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
         nodes = [
-            Node(row.number, row.parent, row.move or "as it is", _told(row), colour(row.distance / farthest), row.number in path, row.candidate, text)
+            Node(row.number, row.parent, _label(row), _told(row), colour(row.distance / farthest), row.number in path, row.candidate, text)
             for row, text in zip(rows, programs)
         ]
         return tree_html(nodes, len(self.rows) - len(rows))
@@ -179,9 +182,10 @@ class Plot:
     def __str__(self) -> str:
         """The tree, indented, with the states next to an operator first where there are many."""
         path, shown = _path(self.rows, _best(self.rows)), self._near(LONGEST_TEXT)
-        lines = [self._line(row, path) for row in self._in_order() if row.number in shown]
+        labels = shortened((_label(row) for row in self.rows if row.number in shown), LONGEST_LABEL)
+        lines = [self._line(row, labels[_label(row)], path) for row in self._in_order() if row.number in shown]
         hidden = len(self.rows) - len(shown)
-        return "\n".join([*lines, *([f"… and {hidden} more states"] if hidden else [])]) or "nothing was explored"
+        return "\n".join([*lines, *([f"… and {counted(hidden, 'more state')}"] if hidden else [])]) or "nothing was explored"
 
     __repr__ = __str__
 
@@ -207,9 +211,9 @@ class Plot:
             todo += reversed(children.get(row.number, []))
         return ordered
 
-    def _line(self, row: Explored, path: set[int]) -> str:
+    def _line(self, row: Explored, label: str, path: set[int]) -> str:
         depth = len(_path(self.rows, row.number)) - 1
-        return f"{'*' if row.number in path else ' '} {'  ' * depth}{_shortened(row.move or 'as it is')}  ({_told(row)})"
+        return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({_told(row)})"
 
 
 def _told(row: Explored) -> str:

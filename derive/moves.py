@@ -80,8 +80,17 @@ class Move:
         object.__setattr__(self, "args", _Frozen({k: _frozen(v) for k, v in args.items()}))
 
     def __str__(self) -> str:
-        place = self.path[0] + "".join(f".{p}" for p in self.path[1:])
-        return f"{self.rule} at {place}: " + ", ".join(f"{k}={_shown(v)}" for k, v in self.args.items())
+        return f"{self.rule} at {self.place}: {self.arguments}"
+
+    @property
+    def place(self) -> str:
+        """The path as text."""
+        return ".".join(map(str, self.path))
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as a person reads them."""
+        return ", ".join(f"{k}={_shown(v)}" for k, v in self.args.items())
 
     def to_json(self) -> str:
         """The move as a line of JSON."""

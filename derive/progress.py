@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from derive.search import Budget, Progress, Stats
+from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
@@ -82,6 +83,6 @@ def told(stats: Stats) -> str:
     """The statistics in a few words.
 
     >>> told(Stats(states=3, candidates=1, duplicates=2))
-    '1 candidates, 2 duplicates'
+    '1 candidate, 2 duplicates'
     """
-    return f"{stats.candidates} candidates, {stats.duplicates} duplicates"
+    return f"{counted(stats.candidates, 'candidate')}, {counted(stats.duplicates, 'duplicate')}"

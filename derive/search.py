@@ -30,6 +30,7 @@ from einalg.kernel import EOP, Kernel
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program, as_program
 from einalg.scope import Scope
+from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
@@ -252,9 +253,9 @@ class _Search:
     def exhausted(self) -> bool:
         spent = time.perf_counter() - self.began
         limits = {
-            f"{self.budget.states} states were expanded": self.stats.states >= self.budget.states,
+            f"the limit of {counted(self.budget.states, 'state')} was reached": self.stats.states >= self.budget.states,
             f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
-            f"{self.budget.candidates} candidates were found": self.stats.candidates >= self.budget.candidates,
+            f"the limit of {counted(self.budget.candidates, 'candidate')} was reached": self.stats.candidates >= self.budget.candidates,
             f"no other candidate in {self.budget.patience} states": self.stats.states - self.improved >= self.budget.patience,
             f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES >= self.budget.bytes,
         }

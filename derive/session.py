@@ -9,8 +9,9 @@ from typing import Any
 from derive.backend import Backend, Runnable
 from derive.candidates import Candidate
 from derive.choices import Choice, Choices, program_distance
+from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented
-from derive.matching import Distance, distance_to, grown
+from derive.matching import Distances, distances, why_not
 from derive.moves import Move, Rule, apply, moves
 from derive.places import Path, places, scope_at
 from derive.proof import prove
@@ -21,12 +22,15 @@ from einalg.errors import CodegenError, RuleError
 from einalg.jupyter.panel import Panel
 from einalg.jupyter.show import bundle
 from einalg.kernel import Kernel
-from einalg.ops.templates import TEMPLATES
 from einalg.program import Program, as_program
+from einalg.wording import counted
 
 
 class Session:
     """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them by a click.
+
+    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; `distances()` and `why_not(operator)` say what
+    separates the program from operators; `script()`, `latex()` and `save(path)` keep the derivation, `plot()` draws it.
 
     >>> import einalg as ea
     >>> s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -119,7 +123,7 @@ class Session:
     def undo(self, steps: int = 1) -> Session:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
-            raise RuleError(f"there are {len(self.history)} steps to take back, not {steps}")
+            raise RuleError(f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}")
         return self.goto(len(self.history) - steps)
 
     def redo(self) -> Session:
@@ -161,12 +165,13 @@ class Session:
         """How far the program is from the operators of the libraries, as the search counts it."""
         return program_distance(self.expr)
 
-    def distances(self) -> list[Distance]:
+    def distances(self) -> Distances:
         """The distance to every operator, with its reasons, the nearest operator first."""
-        flat = lifted(self.expr)
-        scopes = [scope for name in flat.names for scope, _ in grown(flat, name)]
-        operators = dict.fromkeys(template.name for template in TEMPLATES)
-        return sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float)
+        return distances(self.expr)
+
+    def why_not(self, operator: str) -> str:
+        """What separates each statement from an operator, in words; `MatchError` for an unknown operator."""
+        return why_not(self.expr, operator)
 
     def search(self, **options: Any) -> Any:
         """`einalg.derive` from here on, with the same options; `follow` takes a candidate that it finds."""
@@ -198,6 +203,20 @@ class Session:
         session.history = history
         return session
 
+    def script(self) -> str:
+        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        return self.history.script()
+
+    def plot(self) -> Plot:
+        """The programs that the steps lead to, each coloured by its distance to an operator; that of a search is `s.search().plot()`."""
+        programs = [self.history.start, *(step.program for step in self.history.steps)]
+        moves = [(), *((move,) for move in self.history.moves)]
+        rows = [
+            Explored(number, number - 1 if number else None, ", ".join(map(str, steps)), program_distance(program), False, None, steps)
+            for number, (program, steps) in enumerate(zip(programs, moves))
+        ]
+        return Plot(rows, self.history.start, self.rules)
+
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""
         return self.history.latex()
@@ -207,7 +226,7 @@ class Session:
             watcher()
 
     def __str__(self) -> str:
-        return f"{len(self.history)} steps\n{indented(self.expr)}"
+        return f"{counted(len(self.history), 'step')}\n{indented(self.expr)}"
 
     __repr__ = __str__
 

@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import Self, SupportsIndex, TypeVar, overload
 
 from einalg.jupyter import page
+
+Item = TypeVar("Item")
+
+
+class Listing(list[Item]):
+    """A list that its text shows; a part of it is one of the same kind."""
+
+    @overload
+    def __getitem__(self, position: SupportsIndex) -> Item: ...
+    @overload
+    def __getitem__(self, position: slice) -> Self: ...
+    def __getitem__(self, position: SupportsIndex | slice) -> Item | Self:
+        if isinstance(position, slice):
+            return type(self)(super().__getitem__(position))
+        return super().__getitem__(position)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def aligned(rows: Iterable[Sequence[str]], put: Callable[[str, int], str] = str.ljust) -> str:

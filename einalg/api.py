@@ -31,6 +31,7 @@ from einalg.kernel import Kernel
 from einalg.model import Network, network, plain
 from einalg.program import Program, as_program, in_double, of_expressions
 from einalg.turns import LEAST, is_slower, medians
+from einalg.wording import counted
 
 TARGETS = ("cpu", "cuda")
 rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
@@ -111,7 +112,8 @@ class Derivation(_derivation.Derivation):
     """What `derive` found: `best`, all `candidates` (cheapest first), and `stats` of the search.
 
     `explain()` tells a candidate's moves, `plot()` draws what was tried, `why_not(operator)` says what separates the expression from an
-    operator; `save(path)` and `Derivation.load(path)` keep it in a file, and `replay()` applies the moves again.
+    operator; `script()` is Python that derives a candidate again; `save(path)` and `Derivation.load(path)` keep it in a file, and
+    `replay()` applies the moves again.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
@@ -146,7 +148,7 @@ class Derivation(_derivation.Derivation):
         plain = as_written(original.program, original.kernels, target)
         ways = {name: (run, () if name in OURS else original.operators) for name, run in plain.items()}
         ways |= {
-            f"candidate {k}, {f'{len(c.moves)} moves' if c.moves else 'as it is'}": (c.compile(), c.operators)
+            f"candidate {k}, {counted(len(c.moves), 'move') if c.moves else 'as it is'}": (c.compile(), c.operators)
             for k, c in enumerate(self.candidates[:most])
         }
         arrays = _derivation.sample_inputs(self.expression)
@@ -347,7 +349,7 @@ def compile_graph(
 
 
 def distance(expr: Any, operator: str) -> Distance:
-    """The expression distance from an operator (design §7): a number, 0 exactly when `expr` is one, with its `reasons`.
+    """The expression distance from an operator: a number, 0 exactly when `expr` is one, with its `reasons`.
 
     Of a program, what is nearest counts: a statement, or one with those that only it reads. Raises `MatchError` for an operator that has no template.
 

@@ -142,7 +142,7 @@ class _Traversal:
 
 
 class _Reduction:
-    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod` (design §2).
+    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod`.
 
     Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
     and `Min(a, b, …)` compare elements. Raises `NotationError` for a body that is no scalar.

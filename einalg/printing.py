@@ -15,6 +15,7 @@ from einalg.affine import IndexArithmetic
 from einalg.errors import Error, underline
 from einalg.scope import Iterator, Reduce, Scope, Twice
 
+RANGE = re.compile(r"(?::-?\d+)+")  # of an index; there is no other colon
 TOO_DEEP = "(an expression that is nested too deeply to be shown)"
 
 
@@ -77,6 +78,16 @@ def text(node: Any) -> str:
         return _TextPrinter({"order": "none"}).doprint(node)
     except RecursionError:
         return TOO_DEEP
+
+
+def outline(node: Any) -> str:
+    """The notation without the ranges of its indices.
+
+    >>> import einalg as ea
+    >>> outline(ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))
+    'L[i](Sum[k](A[i, k]*B[k]))'
+    """
+    return RANGE.sub("", text(node))
 
 
 def latex(node: Any) -> str:

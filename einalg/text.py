@@ -20,7 +20,8 @@ STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](
 
 
 def parse(text: str, **tensors: Any) -> Any:
-    """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each free name.
+    """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each free name;
+    those that the text does not name are left aside, so that several texts can share them.
 
     One statement or expression gives a scope, several lines a program, whose outputs are the statements that no other reads, or
     those that a last line names: `h, c`. Raises `NotationError` with a caret under the

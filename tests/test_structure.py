@@ -140,6 +140,19 @@ def test_no_star_imports() -> None:
     assert not stars, stars
 
 
+def test_what_users_read_does_not_cite_internal_documents() -> None:
+    """Docstrings of functions and classes, and other texts; those of modules are for who works on them."""
+    cited = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in MODULES.values()
+        for inner in ast.parse(path.read_text()).body
+        if not (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))
+        for node in ast.walk(inner)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "design §" in node.value
+    ]
+    assert not cited, cited
+
+
 def test_no_long_files() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES.values()}
     long = {name: length for name, length in lengths.items() if length > MOST_LINES}

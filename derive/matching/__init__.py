@@ -4,14 +4,17 @@ from derive.matching.distance import Distance, distance, distance_to, nearest
 from derive.matching.groups import Group, groups, grown, named, spellings
 from derive.matching.match import match, matches, plausible, reasons, templates
 from derive.matching.profile import profile_of
+from derive.matching.separation import Distances, distances, why_not
 from derive.matching.unify import Reason
 
 __all__ = [
     "Distance",
+    "Distances",
     "Group",
     "Reason",
     "distance",
     "distance_to",
+    "distances",
     "groups",
     "grown",
     "match",
@@ -23,4 +26,5 @@ __all__ = [
     "reasons",
     "spellings",
     "templates",
+    "why_not",
 ]

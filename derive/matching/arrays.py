@@ -16,7 +16,7 @@ from derive.matching.numbers import as_python
 from derive.matching.profile import Profile, profile_of
 from derive.matching.sources import SOURCES, Look
 from derive.matching.straight import Straight, straightened
-from derive.matching.unify import BODY, Reason
+from derive.matching.unify import Reason, unlike
 from derive.matching.views import strides
 from einalg.access import Tensor, unpadded
 from einalg.canonical import key
@@ -49,7 +49,7 @@ def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
     """What separates a scope from an operator; empty exactly when it is one."""
     whole = _whole(scope)
     if not _alike(whole, template):
-        return [Reason(f"the body is not of the form {_example(template, len(template.operands) + template.many).body}", BODY, "body")]
+        return [unlike(whole.scope.body, _example(template, len(template.operands) + template.many).body)]
     if _solution(whole, template) is not None:
         return []
     texts = dict.fromkeys(_failure(whole, template, *tried) for tried in _tries(whole, template))

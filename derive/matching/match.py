@@ -13,7 +13,7 @@ from derive.matching.numbers import as_python, assignments_of, numbers
 from derive.matching.pattern import Pattern, pattern
 from derive.matching.profile import Profile, profile_of
 from derive.matching.realised import Realised, realised
-from derive.matching.unify import BODY, Assignment, Reason, assignments
+from derive.matching.unify import Assignment, Reason, assignments, unlike
 from derive.matching.views import output_view, read_name, role_order, view
 from einalg.access import Access
 from einalg.affine import IndexArithmetic
@@ -62,7 +62,7 @@ def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
     profile, found = profile_of(scope), pattern(template)
     ways = sorted(assignments(profile, found), key=lambda a: a.weight)
     if not ways:
-        return [Reason(f"the body is not {_words(found)}", BODY, "body")]
+        return [unlike(scope.body, found.plain)]
     if ways[0].reasons:
         return ways[0].reasons
     if any(_solved(profile, found, way) is not None for way in ways if not way.reasons):
@@ -97,11 +97,6 @@ def _without_numbers(scope: Scope) -> Scope:
         return node.func(*map(other, node.args)) if node.args else NUMBER
 
     return Scope(scope.iterators, scope.where, other(scope.body))
-
-
-def _words(found: Pattern) -> str:
-    """The body of a definition, in the words of its own text."""
-    return f"of the form {found.example.scope.body}"
 
 
 class Lazy:

@@ -82,6 +82,11 @@ class Pattern:
         return [read.name for read in self.example.reads]
 
     @cached_property
+    def plain(self) -> Any:
+        """The body of the definition at its plainest: steps of 1 and no padding."""
+        return self._instance(self._least).body
+
+    @cached_property
     def named_skeleton(self) -> Any:
         """The operations of the body, with the names of operands."""
         return self.example.named_skeleton(self.names)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import Any
 
 from derive.matching.pattern import Pattern, named
 from derive.matching.profile import OUTPUT, Axis, Profile, Row
 from einalg.affine import Index
+from einalg.printing import outline
 
 BODY, STRAY, MIXED, SUM_MIXED, TWICE, CONDITION, PADDED, MISSING = 20.0, 4.0, 3.0, 6.0, 3.0, 0.25, 0.25, 4.0
 
 PAIR = 2
+LONGEST = 100  # letters of a body in a reason
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ class Assignment:
     @property
     def weight(self) -> float:
         return sum(r.weight for r in self.reasons)
+
+
+def unlike(body: Any, form: Any) -> Reason:
+    """A body with other operations than that of an operator's definition: both without their sizes."""
+    own = outline(body)
+    shown = own if len(own) <= LONGEST else f"{own[: LONGEST - 1]}…"
+    return Reason(f"the body {shown} is not of the form {outline(form)}", BODY, "body")
 
 
 def assignments(profile: Profile, pattern: Pattern) -> Iterator[Assignment]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from derive.candidates import told
 from einalg.jupyter.page import code, page, table
+from einalg.wording import counted
 
 if TYPE_CHECKING:
     from derive.optimizer.layers import Layer
@@ -25,7 +26,7 @@ class Report:
 
     def __str__(self) -> str:
         found = self._optimized
-        lines = [f"{_counted(len(found.parts), 'program')}, {_counted(len(found.opaque), 'opaque call')}; optimized in {found.seconds:.1f} s"]
+        lines = [f"{counted(len(found.parts), 'program')}, {counted(len(found.opaque), 'opaque call')}; optimized in {found.seconds:.1f} s"]
         if found.times is not None:
             lines.append("a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(*(1e3 * s for s in found.times)))
         for number, part in enumerate(found.parts.values(), 1):
@@ -55,10 +56,6 @@ def _proof(part: Part) -> str:
     return f"{part.verdict}, largest error {part.error:.1e}{', channels last inside' if part.channels_last else ''}"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _layer(layer: Layer, longest: float) -> Iterator[str]:
     times = "once" if len(layer.names) == 1 else f"{len(layer.names)} times"
     yield f"{layer.names[0]} ({times}): {layer.text}"
@@ -67,8 +64,8 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
         return
     for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
         yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"
-    found = "found before, kept on disk" if layer.stored else f"{_counted(layer.states, 'state')} searched"
-    yield f"  {_counted(len(layer.candidate.moves), 'move')}, {layer.candidate.verdict}; {found}"
+    found = "found before, kept on disk" if layer.stored else f"{counted(layer.states, 'state')} searched"
+    yield f"  {counted(len(layer.candidate.moves), 'move')}, {layer.candidate.verdict}; {found}"
     yield from told(layer.candidate.kernels)
 
 

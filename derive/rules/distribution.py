@@ -249,6 +249,6 @@ RULE = Rule(
     requires="s does not occur in g; all terms are finite",
     find=find,
     rewrite=distribute,
-    section="design §2",
+    section="beyond EinNet",
     example=Example("O[i] += A[i,k]*(B[k] + C[k])", {"A": (4, 5), "B": 5, "C": 5}),
 )

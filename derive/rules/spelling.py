@@ -117,7 +117,7 @@ LIFTING = Rule(
     find=find_liftable,
     rewrite=lift,
     level="program",
-    section="design §2",
+    section="beyond EinNet",
     example=Example("O[i:8] = 2*(L[j:8](Max(A[j], 0)))[i]", {"A": 8}),
 )
 NESTING = Rule(
@@ -128,6 +128,6 @@ NESTING = Rule(
     find=find_inlinable,
     rewrite=nest,
     level="program",
-    section="design §2",
+    section="beyond EinNet",
     example=Example("T[i] = Max(A[i], 0)\nO[i] = 2*T[i]", {"A": 8}),
 )

@@ -313,6 +313,6 @@ RULE = Rule(
     requires="the subscripts are those that were read; what the copy holds besides is never read",
     find=find,
     rewrite=stage,
-    section="design §2",
+    section="beyond EinNet",
     example=Example("O[h] += A.pad(1)[h+r-1]*K[r]", {"A": 8, "K": 3}),
 )

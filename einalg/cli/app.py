@@ -154,10 +154,10 @@ def cli() -> None:
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
 @click.option("--explain", is_flag=True, help="Show the derivation of the best candidate, step by step.")
-@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one.")
+@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one of this search.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
-@click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file.")
+@click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file, for einalg show.")
 @_search
 @click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
 @click.pass_context
@@ -222,14 +222,25 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
-@click.option("--latex", "form", flag_value="latex", help="As LaTeX.")
-@click.option("--svg", "form", flag_value="svg", help="As a picture: einalg show … --svg > conv.svg")
-@click.option("--tree", "form", flag_value="tree", help="As a tree, one node a line.")
+@click.option("--latex", is_flag=True, help="As LaTeX.")
+@click.option("--svg", is_flag=True, help="As a picture: einalg show … --svg > conv.svg")
+@click.option("--tree", is_flag=True, help="As a tree, one node a line.")
+@click.option("--explain", is_flag=True, help="Of a saved derivation, show that of the best candidate, step by step.")
+@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one.")
 @click.pass_context
-def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, form: str | None) -> None:
-    """Print an expression with all its ranges."""
+def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, number: int | None, **forms: bool) -> None:
+    """Print an expression with all its ranges, or what was saved.
+
+    FILE may be what `einalg derive --save FILE` wrote: its candidates are shown, and nothing is searched or measured again.
+
+    \b
+    einalg show conv.json --candidate 1
+    """
     (text,), tensors = _given(ctx, words, shapes, 1)
-    _work("show").run(text, tensors, weights, form or "text")
+    chosen = [form for form, wanted in forms.items() if wanted]
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: give one", ctx)
+    _work("show").run(text, tensors, weights, *(chosen or ["text"]), explain, number)
 
 
 @cli.command()

@@ -11,6 +11,7 @@ import einalg as ea
 from einalg.cli.arguments import Shape
 from einalg.cli.output import print_json, say, table, working
 from einalg.cli.reading import programs
+from einalg.wording import counted
 
 TAKES_PART = ("torch",)  # where it has been imported
 
@@ -22,7 +23,7 @@ def run(text: str, shapes: Mapping[str, Shape], weights: Iterable[str], most: in
         for name in TAKES_PART:
             if name not in without and find_spec(name) is not None:
                 import_module(name)
-        found = ea.derive(program, progress=lambda s: tell(f"{s.states} states, {s.candidates} candidates"), **search)
+        found = ea.derive(program, progress=lambda s: tell(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
         timings = found.compare(most)
     if as_json:
         print_json({"schema": 1, "einalg": ea.__version__, "text": str(program), "ways": [timing.as_record() for timing in timings]})

@@ -10,6 +10,7 @@ import click
 
 from einalg.cache import cache_folder
 from einalg.cli.output import say, table
+from einalg.wording import counted
 
 KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 
@@ -41,14 +42,14 @@ def clear(yes: bool) -> None:
     if not files:
         say(f"{cache_folder()} is empty")
         return
-    if not yes and not click.confirm(f"remove {len(files)} files ({_bytes(sum(map(_size, files)))}) from {cache_folder()}?"):
+    if not yes and not click.confirm(f"remove {counted(len(files), 'file')} ({_bytes(sum(map(_size, files)))}) from {cache_folder()}?"):
         say("nothing was removed")
         return
     for path in files:
         path.unlink(missing_ok=True)
     for folder in {parent for path in files for parent in (path.parent, path.parent.parent)}:
         _remove_empty(folder)
-    say(f"removed {len(files)} files from {cache_folder()}")
+    say(f"removed {counted(len(files), 'file')} from {cache_folder()}")
 
 
 def _remove_empty(folder: Path) -> None:

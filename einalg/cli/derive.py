@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -11,12 +12,13 @@ import click
 
 import einalg as ea
 from einalg.cli.arguments import Shape
-from einalg.cli.output import finite, print_json, say, table, working
+from einalg.cli.found import NOTHING_FASTER, nothing_to_explain, numbered, tell
+from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.reading import programs
 from einalg.program import Program
+from einalg.wording import counted
 
 SCHEMA = 1
-MOST_ROWS = 8
 
 
 def schema_text() -> str:
@@ -36,30 +38,22 @@ def run(
 ) -> None:
     """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
     (program,) = programs([text], shapes, weights)
-    with working("searching and measuring") as tell:
-        found = ea.derive(program, progress=lambda s: tell(f"{s.states} states, {s.candidates} candidates"), **search)
+    with working("searching and measuring") as progress:
+        found = ea.derive(program, progress=lambda s: progress(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
     if save is not None:
         found.save(save)
+        note(f"saved in {save}")
     wanted = explain or number is not None
     if as_json:
-        print_json({**record(found), **({"explanation": _explanation(found, number or 0)} if wanted else {})})
+        explanation = {"explanation": found.explain(numbered(found, number or 0))} if wanted else {}
+        print_json({**record(found), **explanation})
         return
-    say(str(found))
-    rows = list(found.candidates[:MOST_ROWS].rows())
-    table(("#", *found.candidates.heads[1:]), rows, numbers=("#", "ms", "moves"))
-    if len(found.candidates) > len(rows):
-        say(f"and {len(found.candidates) - len(rows)} more")
+    tell(found)
     if wanted:
-        say(_explanation(found, number or 0))
-    if explain and number is None and not found.best.moves and len(found.candidates) > 1:
-        say("\nNothing is faster than what was given; --candidate 1 explains the next one.")
-
-
-def _explanation(found: Any, number: int) -> str:
-    """The derivation of a candidate step by step, after its number."""
-    if number >= len(found.candidates):
-        raise click.UsageError(f"there is no candidate {number}: {len(found.candidates)} were found, numbered from 0")
-    return found.explain(found.candidates[number])
+        say(found.explain(numbered(found, number or 0)))
+    if explain and nothing_to_explain(found, number):
+        say(f"\n{NOTHING_FASTER} To see another candidate:")
+        click.echo(f"  einalg show {shlex.quote(str(save))} --candidate 1" if save else "  add --save FILE, then einalg show FILE --candidate 1")
 
 
 def record(found: Any) -> dict[str, Any]:

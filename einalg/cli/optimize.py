@@ -13,7 +13,7 @@ import numpy as np
 
 import einalg as ea
 from einalg.cli.arguments import ONNX, Shape
-from einalg.cli.output import finite, print_json, say, working
+from einalg.cli.output import finite, note, print_json, say, working
 from einalg.dtypes import numpy_dtype
 from einalg.examples import drawn
 from einalg.frontends.onnx.examples import declared, element_type, stated_shape
@@ -29,13 +29,14 @@ def run(
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
-        made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number} of {of}"))
+        made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number + 1} of {of}"))
     if as_json:
         print_json(record(made))
     else:
         say(str(made.report))
     if output is not None:  # last: what cannot be saved is reported all the same
         (made.to_onnx if output.suffix == ONNX else made.save)(output)
+        note(f"saved in {output}")
     return not interrupts
 
 

@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-KEPT = "\u00a0"  # a space at which no line is broken: h + r - 1 stays whole
-SUBSCRIPTS, TERMS = re.compile(r"\[[^][]*\]"), re.compile(r" ([+-]) ")
-
-
-def width() -> int:
-    """Columns of the terminal; 80 where there is none."""
-    from rich.console import Console
-
-    return Console().width
-
-
-def wrapped(text: str, columns: int) -> str:
-    """Long lines broken at spaces, with what follows indented.
-
-    >>> print(wrapped("  O[i] = A[i] + B[i] + C[i]", 16))
-      O[i] = A[i] +
-          B[i] + C[i]
-    """
-    return "\n".join(_line(line, columns) for line in text.splitlines())
-
-
-def _line(line: str, columns: int) -> str:
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    whole = SUBSCRIPTS.sub(lambda found: TERMS.sub(rf"{KEPT}\1{KEPT}", found[0]), line)
-    return textwrap.fill(whole, columns, subsequent_indent=indent, break_on_hyphens=False).replace(KEPT, " ")
+from einalg.terminal import width, wrapped
 
 
 def say(text: str) -> None:
     """Print a text within the width of the terminal."""
     click.echo(wrapped(text, width()))
+
+
+def note(text: str) -> None:
+    """Print a line about what was done beside the result, which alone goes to the standard output."""
+    click.echo(text, err=True)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ import einalg as ea
 from einalg.cli.arguments import Shape
 from einalg.program import Program, as_program
 
+SAVED = DERIVATION, HISTORY = "einalg derivation", "einalg history"  # of which there are files
 STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
 
 
@@ -37,14 +39,45 @@ def _program(text: str, tensors: Mapping[str, Any]) -> Program:
 
 
 def text_of(source: str) -> str:
-    """The text itself, or what stands in the file, or in the standard input where it is `-`."""
+    """The text itself, or what stands in the file, or in the standard input where it is `-`; a usage error where that is a record."""
     if source == "-":
-        return sys.stdin.read()
+        return _expression(sys.stdin.read(), "the standard input")
     if "[" in source or "=" in source:
         return source
     if not Path(source).is_file():
         raise click.UsageError(f"{source!r} is neither an expression nor a file")
+    return _expression(_content(Path(source)), source)
+
+
+def saved_kind(source: str) -> str | None:
+    """What a file is a record of, such as `einalg derivation`; None for a text, the standard input and any other file."""
+    if source == "-" or "[" in source or "=" in source or not Path(source).is_file():
+        return None
+    return _kind(_content(Path(source)))
+
+
+def _content(path: Path) -> str:
     try:
-        return Path(source).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise click.UsageError(f"{source} holds no text") from None
+        raise click.UsageError(f"{path} holds no text") from None
+
+
+def _kind(text: str) -> str | None:
+    """The kind of a record; None for a text that is none. No expression begins with a brace."""
+    try:
+        record = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    kind = record.get("format") if isinstance(record, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _expression(text: str, where: str) -> str:
+    """A text that may be an expression; a usage error for JSON."""
+    kind = _kind(text)
+    if kind in SAVED:
+        raise click.UsageError(f"{where} holds an {kind}, no expression\n  einalg show {where} shows it")
+    if kind is not None or text.lstrip().startswith("{"):
+        raise click.UsageError(f"{where} holds no expression\n  einalg show reads what einalg derive --save FILE wrote")
+    return text

@@ -9,22 +9,43 @@ from html import escape
 from einalg.jupyter.page import page
 
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f")
+SEEN = 0.5e-6  # seconds that are seen
+BESIDES = "besides the kernels: the call, and memory between them"
+TOGETHER = "saved: one after the other they take less than each by itself"
 WIDTH = 40  # characters of the longest bar
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A program: its `title`, its `seconds`, whether these were measured, and its kernels, each with the seconds it takes by itself."""
+    """A program: its `title`, its `seconds`, whether these were measured, and its kernels, each with the seconds it takes by itself.
+
+    >>> Costs([Bar("as it is", 0.012, True, (("O = matmul(A, B)", 0.003),))])
+    ████████████████████████████████████████ 12.000 ms  as it is
+         3.000 ms  O = matmul(A, B)
+        +9.000 ms  besides the kernels: the call, and memory between them
+    """
 
     title: str
     seconds: float
     measured: bool
     kernels: tuple[tuple[str, float], ...]
 
+    @property
+    def together(self) -> float:
+        """Seconds of all kernels, each by itself."""
+        return sum(seconds for _, seconds in self.kernels)
+
     def widths(self) -> list[float]:
-        """The kernels' shares of the program's seconds."""
-        together = sum(seconds for _, seconds in self.kernels)
-        return [self.seconds * seconds / together if together else 0.0 for _, seconds in self.kernels]
+        """The seconds of each kernel within the program's, which are more where it has other work, and less where kernels help each other."""
+        scale = min(1.0, self.seconds / self.together) if self.together else 0.0
+        return [seconds * scale for _, seconds in self.kernels]
+
+    def rest(self) -> tuple[str, str] | None:
+        """The difference between the program's seconds and its kernels', and what it is; None where there is none to be seen."""
+        rest = self.seconds - self.together
+        if abs(rest) < SEEN:
+            return None
+        return f"{rest * 1e3:+.3f} ms", BESIDES if rest > 0 else TOGETHER
 
 
 class Costs:
@@ -42,7 +63,9 @@ class Costs:
         for bar in self.bars:
             length = max(1, round(WIDTH * bar.seconds / self.longest))
             lines.append(f"{'█' * length:{WIDTH}} {_time(bar.seconds, bar.measured)}  {bar.title}")
-            lines += [f"    {_share(seconds)}  {kernel}" for kernel, seconds in bar.kernels]
+            rows = [*((_share(seconds), kernel) for kernel, seconds in bar.kernels), *([rest] if (rest := bar.rest()) else [])]
+            widest = max(len(cost) for cost, _ in rows) if rows else 0
+            lines += [f"    {cost:>{widest}}  {what}" for cost, what in rows]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -61,6 +84,7 @@ class Costs:
             f'<div><i style="background:{colour if seconds else "none"}"></i><code>{escape(kernel)}</code> <small>{_share(seconds)}</small></div>'
             for (kernel, seconds), colour in zip(bar.kernels, colours)
         )
+        rows += "".join(f"<div><i></i>{escape(what)} <small>{cost}</small></div>" for cost, what in filter(None, [bar.rest()]))
         head = f"<strong>{escape(bar.title)}</strong> {_time(bar.seconds, bar.measured)}"
         return f'<div><p>{head}</p><div class="einalg-stack" role="img" aria-label="{escape(bar.title)}">{parts}</div>{rows}</div>'
 

@@ -13,6 +13,7 @@ from typing import Any
 from einalg.errors import EinalgError, UseError
 from einalg.jupyter.mathematics import formula
 from einalg.jupyter.searching import Searching
+from einalg.wording import counted
 
 Section = Any  # JSON values
 Listener = Callable[[Mapping[str, Section]], None]
@@ -118,7 +119,7 @@ class Panel:
         if number != len(self.session.history):
             self.session.goto(number)
         self.session.follow(moves)
-        self._say(f"{len(moves)} moves applied")
+        self._say(f"{counted(len(moves), 'move')} applied")
 
     def source(self, language: str = "c") -> None:
         """Show the source of the kernels that are generated."""

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from einalg.errors import EinalgError, UseError
+from einalg.wording import counted
 
 EVERY = 0.2  # seconds between two reports
 SHOWN = 8  # candidates
@@ -87,7 +88,7 @@ class Searching:
                 found=found.stats.candidates,
                 candidates=shown,
                 tree=found.plot().html(),
-                summary=f"{found.stats.states} states, {len(found.candidates)} candidates; stopped: {found.stats.stopped}",
+                summary=f"{counted(found.stats.states, 'state')}, {counted(len(found.candidates), 'candidate')}; stopped: {found.stats.stopped}",
             )
 
     def _tell(self, **told: Any) -> None:

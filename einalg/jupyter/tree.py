@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from html import escape
 
 from einalg.jupyter.page import asset, fresh_id, page
+from einalg.wording import counted, shortened
 
-COLUMN, LINE = 250, 30  # pixels from a node to its children, and to the next line
-WIDTH, HEIGHT = 190, 22  # of a node
-LONGEST = 30  # letters of a label
+COLUMN, LINE = 250, 44  # pixels from a node to its children, and to the next line
+WIDTH, HEIGHT = 190, 36  # of a node
+LONGEST, LEAST = 30, 20  # letters of a line of a label, of which there are two
+BASELINES = {1: (22,), 2: (15, 28)}  # of the lines of a label, in pixels from the top
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node: its number and its parent's, a `label` of which it shows the first words, a `note` and `text` for when it is chosen.
+    """A node: its number and its parent's, a `label` of which it shows what tells it from others, a `note` and `text` for when it is chosen.
 
     `colour` fills it; it is `bold` on the way that matters, and `framed` where it is a result.
     """
@@ -38,17 +40,19 @@ def tree_html(nodes: Sequence[Node], hidden: int = 0) -> str:
     width = max(x for x, _ in places.values()) + WIDTH + 20
     height = max(y for _, y in places.values()) + HEIGHT + 20
     edges = "".join(_edge(places[node.parent], places[node.number], node.bold) for node in nodes if node.parent in places)
-    boxes = "".join(_box(node, *places[node.number]) for node in nodes)
-    more = f"<small>{hidden} states that are farther away are not shown.</small>" if hidden else ""
+    labels = shortened((node.label for node in nodes), LONGEST + LEAST)
+    boxes = "".join(_box(node, labels[node.label], *places[node.number]) for node in nodes)
+    more = f"<small>not shown, farther away: {counted(hidden, 'state')}.</small>" if hidden else ""
     name = fresh_id()
     bar = "".join(
         f'<button type="button" data-zoom="{key}" title="{title}" aria-label="{title}">{sign}</button>'
         for key, sign, title in (("in", "+", "zoom in"), ("out", "−", "zoom out"), ("fit", "fit", "show all"), ("one", "1:1", "natural size"))
     )
     legend = '<span class="einalg-legend">near an operator<i></i>far</span>'
+    states = counted(len(nodes), "state")
     svg = (
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" tabindex="0" role="img" '
-        f'aria-label="tree of {len(nodes)} states; the arrow keys walk in it">{edges}{boxes}</svg>'
+        f'aria-label="tree of {states}; the arrow keys walk in it">{edges}{boxes}</svg>'
     )
     content = (
         f'<div class="einalg-bar">{bar}{legend}{more}</div><div class="einalg-canvas">{svg}</div>'
@@ -84,9 +88,18 @@ def _edge(parent: tuple[int, int], child: tuple[int, int], bold: bool) -> str:
     return f'<path class="{"bold" if bold else ""}" d="M{x} {y} C{middle} {y} {middle} {down} {to} {down}"/>'
 
 
-def _box(node: Node, x: int, y: int) -> str:
-    label = node.label.partition(" at ")[0]
-    label = label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+def _lines(label: str) -> list[str]:
+    """A label in one line or two, broken at a space where there is one near the end of the first."""
+    if len(label) <= LONGEST:
+        return [label]
+    space = label.rfind(" ", LEAST, LONGEST + 1)
+    end = space if space > 0 else LONGEST
+    return [label[:end], label[end:].strip()]
+
+
+def _box(node: Node, label: str, x: int, y: int) -> str:
+    lines = _lines(label)
+    texts = "".join(f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>' for line, down in zip(lines, BASELINES[len(lines)]))
     classes = " ".join(word for word, has in (("bold", node.bold), ("framed", node.framed)) if has)
     title = "\n".join(part for part in (node.label, node.note, node.text) if part)
     parent = "" if node.parent is None else f' data-parent="{node.parent}"'
@@ -94,5 +107,5 @@ def _box(node: Node, x: int, y: int) -> str:
         f'<g class="{classes}" data-number="{node.number}"{parent} data-label="{escape(node.label)}" data-note="{escape(node.note)}" '
         f'data-text="{escape(node.text)}"><title>{escape(title)}</title>'
         f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{3 if node.framed else 11}" fill="{node.colour}"/>'
-        f'<text x="{x + WIDTH // 2}" y="{y + HEIGHT - 7}">{escape(label)}</text></g>'
+        f"{texts}</g>"
     )

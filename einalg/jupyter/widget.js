@@ -139,7 +139,7 @@ const SECTIONS = {
     );
     const progress = search.running
       ? [make("progress", { max: search.seconds, value: Math.min(search.spent, search.seconds), "aria-label": "search" }),
-         make("span", { class: "einalg-muted" }, ` ${search.states} states, ${search.found ?? 0} candidates`)]
+         make("span", { class: "einalg-muted" }, ` ${plural(search.states, "state")}, ${plural(search.found ?? 0, "candidate")}`)]
       : [];
     const longest = Math.max(...(search.candidates ?? []).map((candidate) => candidate.milliseconds), 1e-9);
     const found = (search.candidates ?? []).map((candidate) =>

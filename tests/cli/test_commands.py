@@ -17,7 +17,7 @@ import einalg as ea
 from codegen.doctor import facts
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.cli import app
-from einalg.cli.output import wrapped
+from einalg.terminal import wrapped
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"
@@ -45,7 +45,7 @@ def test_derive_explains_within_80_columns() -> None:
 def test_derive_explains_the_candidate_that_is_asked_for() -> None:
     """The best one may be the expression as it is, of which there is nothing to tell."""
     text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
-    assert "--candidate 1 explains the next one" in text and "1. " not in text.partition("given\n")[2]
+    assert "add --save FILE, then einalg show FILE --candidate 1\n" in text and "1. " not in text.partition("given\n")[2]
     other = printed("derive", CONV, *CONV_SHAPES, "--candidate", "1", *QUICK)
     assert "\n1. " in other.partition("given\n")[2] and "--candidate" not in other
     far = einalg("derive", CONV, *CONV_SHAPES, "--candidate", "999", *QUICK)
@@ -84,6 +84,46 @@ def test_derive_saves(tmp_path: Path) -> None:
     printed(*MATMUL, "--save", str(path), *QUICK)
     assert ea.Derivation.load(path).best.verdict == "proved"
     assert "no folder" in refused(*MATMUL, "--save", str(tmp_path / "none" / "x.json"))
+
+
+def saved(tmp_path: Path) -> str:
+    path = tmp_path / "conv.json"
+    result = einalg("derive", CONV, *CONV_SHAPES, "--explain", "--save", str(path), *QUICK)
+    assert result.stderr == f"saved in {path}\n" and result.stdout.endswith(f"\n  einalg show {path} --candidate 1\n")
+    return str(path)
+
+
+def test_what_was_saved_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the file: nothing is searched again, so a number means the candidate that it meant."""
+    path = saved(tmp_path)
+    monkeypatch.delattr(ea, "derive")
+    found = ea.Derivation.load(path)
+    monkeypatch.setenv("COLUMNS", "2000")
+    text = printed("show", path)
+    assert text.startswith(str(found.expression)) and str(found) in text and "kernels" in text and "given\n" not in text
+    for number, candidate in enumerate(found.candidates[:3]):
+        assert found.explain(candidate) in printed("show", path, "--candidate", str(number))
+    assert "verdict: proved" in printed("show", path, "--explain")
+    assert printed("show", path, "--tree") == f"{found.expression.tree()}\n"
+    assert printed("show", path, "--tree", "--candidate", "1") == f"{found.candidates[1].program.tree()}\n"
+
+
+def test_a_saved_session_is_shown(tmp_path: Path) -> None:
+    session = ea.Session(ea.parse(SUM, A=(4, 5)))
+    session.save(tmp_path / "sum.json")
+    assert printed("show", str(tmp_path / "sum.json")) == f"{session.history}\n"
+    assert r"\sum" in printed("show", str(tmp_path / "sum.json"), "--latex")
+
+
+def test_what_was_saved_is_no_expression(tmp_path: Path) -> None:
+    path, other = saved(tmp_path), tmp_path / "other.json"
+    assert f"einalg show {path} shows it" in refused("derive", path).replace("\n", " ")
+    assert "holds the shapes" in refused("show", path, "--A", "4,5")
+    assert "no candidate 999" in refused("show", path, "--candidate", "999")
+    assert "are for a saved derivation" in refused("show", SUM, "--A", "4,5", "--explain")
+    for text in ("{}", '{"format": "einalg other"}', '{"form'):
+        other.write_text(text)
+        assert "holds no expression" in refused("show", str(other))
 
 
 def test_derive_looks_for_the_operators_that_are_named() -> None:
@@ -149,6 +189,7 @@ def test_shapes_and_roles() -> None:
         (["show", SUM, "--shape", "A"], "NAME=VALUE"),
         (["prove", SUM, "--A", "4,5"], "give 2 expressions, not 1"),
         (["optimize", "missing.onnx"], "missing.onnx"),
+        (["show", SUM, "--A", "4,5", "--svg", "--latex"], " exclude each other: give one"),
         (["nothing"], "nothing"),
     ],
 )

@@ -40,6 +40,7 @@ def test_what_was_measured_is_told_from_estimates() -> None:
     assert "measured come first" not in str(candidates)
     mixed = Candidates([replace(candidates[0], measured=True), *candidates[1:3]])
     assert str(mixed).splitlines()[-1].startswith("those that were measured come first") and "measured come first" in mixed._repr_html_()
+    assert mixed.remarks(1) == ["and 2 more"] and len(mixed.remarks(2)) == 2
 
 
 def test_a_table_in_jupyter() -> None:

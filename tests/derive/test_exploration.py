@@ -117,3 +117,13 @@ def test_a_derivation_plots_what_it_explored():
     d = ea.derive(ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=3, measure=False)
     assert d.explored and d.explored[0].parent is None and len(d.plot().rows) == len(d.explored)
     assert d.plot().dot.count("->") == len(d.explored) - 1
+
+
+def test_labels_that_differ_look_different():
+    moves = [f"staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, {k}), more={'x' * 80}{k}" for k in range(12)]
+    rows = [ROWS[0], *(Explored(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]
+    drawn = [re.sub(r' [xy]="\d+"', "", label) for label in re.findall(r"<text.*?</g>", Plot(rows).html())]
+    written = [line.partition("  (")[0] for line in str(Plot(rows)).splitlines()]
+    for labels in (drawn, written, re.findall(r' \[label="([^"]*)"', dot(rows))):
+        assert len(set(labels)) == len(rows) and all("staging" in label for label in labels[1:])
+    assert all(f"{move}: distance 1" in dot(rows) and move in unescape(Plot(rows).html()) for move in moves)

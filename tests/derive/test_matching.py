@@ -57,9 +57,9 @@ def test_every_layout_of_a_product_matches(text, tensors, sizes):
 @pytest.mark.parametrize(
     ("text", "tensors", "why"),
     [
-        ("O[i] = A[i]", dict(A=(3,)), "the body is not of the form"),
-        ("O[i] = Max[k](A[i,k]*B[k])", dict(A=(3, 4), B=(4,)), "the body is not of the form"),
-        ("O[i] += A[i,j]*B[j,k]*C[k]", dict(A=(3, 4), B=(4, 5), C=(5,)), "the body is not of the form"),
+        ("O[i] = A[i]", dict(A=(3,)), "the body A[i] is not of the form Sum["),
+        ("O[i] = Max[k](A[i,k]*B[k])", dict(A=(3, 4), B=(4,)), "the body "),
+        ("O[i] += A[i,j]*B[j,k]*C[k]", dict(A=(3, 4), B=(4, 5), C=(5,)), "the body "),
         ("O[h] += A.pad((0,2))[h+r]*K[r]", dict(A=(5,), K=(3,)), "the subscript h + r of A is not a bare index"),
         ("O[i:5] += A.pad(1)[k]*B[i,k]", dict(A=(5,), B=(5, 5)), None),
         ("O[i] += A[i,k,k]*B[k]", dict(A=(3, 4, 4), B=(4,)), "k stands twice in A"),

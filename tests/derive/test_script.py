@@ -47,3 +47,11 @@ def test_rules_of_ones_own_are_named():
     start = as_program(PROGRAMS["scope"])
     text = History(start, [Step(Move("my rule", ("O",), {}), start, "proved")]).script()
     assert "rules = []" in text and "applied below: my rule" in text and "ea.Session(expr, rules)" in text
+
+
+def test_a_candidate_of_a_search_is_a_script():
+    d = ea.derive(PROGRAMS["scope"], states=20, measure=False)
+    for candidate in (None, d.candidates[-1]):
+        made: dict[str, object] = {}
+        exec(d.script(candidate), made)
+        assert made["s"].history.moves == (candidate or d.best).moves

@@ -60,11 +60,43 @@ def test_moves_are_numbered_and_show_before_and_after():
     s = session()
     choices = s.moves("summation splitting")
     assert [c.number for c in choices] == list(range(len(choices))) and len(choices) == 6
-    text = str(choices)
-    assert text.startswith("  0. summation splitting at O: ") and "⇒ L[n:1, h:6, w:5, f:4](Sum[" in text
+    assert str(choices[0]).startswith("  0. summation splitting at O: ") and "⇒ L[n:1, h:6, w:5, f:4](Sum[" in str(choices[0])
     assert "<table>" in choices._repr_html_() and not hasattr(choices, "_repr_latex_")
     number = next(c.number for c in choices if c.move.args["outer"] == ("r",))
     assert s.apply(number).move.args["outer"] == ("r",)
+
+
+def test_a_listing_fits_the_terminal_and_says_what_is_there_once(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    s = session()
+    s.apply(s.moves("summation splitting")[-1])
+    choices = s.moves()
+    text, whole = str(choices), " ".join(str(choices).split())
+    assert max(map(len, text.splitlines())) <= 70 and all(f"{c.number}. {c.move.rule}: {c.move.arguments}" in whole for c in choices)
+    here = {(c.move.place, c.before) for c in choices}
+    assert len(here) > 1 and all(whole.count(f"at {place}: {before}") == 1 for place, before in here)
+    assert "⇒ L[…](Sum[" in text and repr(choices[:2]) == str(choices[:2]) and max(map(len, str(choices[0]).splitlines())) <= 70
+
+
+def test_a_session_says_what_separates_it_from_operators(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    s = session()
+    listed = s.distances()
+    text = str(listed)
+    assert repr(listed) == text and max(map(len, text.splitlines())) <= 70
+    assert "0  conv2d: it is one" in text and "of another form: reduce, " in text and "conv2d" in listed._repr_html_()
+    assert s.why_not("matmul").startswith("O is not a matmul:\n  - the subscript h + r - 1 of A is not a bare index\n")
+    assert "Sum[r, s, c](A.pad(0, 1, 1, 0)[n, h + r - 1, s + w - 1, c]*K[r, s, f, c]) is not of the form Sum[r](x[i, r])" in s.why_not("reduce")
+    with pytest.raises(ea.MatchError):
+        s.why_not("nothing")
+
+
+def test_a_session_is_a_script_and_a_picture():
+    s = paper(session())
+    assert s.script() == s.history.script()
+    rows = s.plot().rows
+    assert [row.steps for row in rows] == [(), *((move,) for move in s.history.moves)] and rows[0].distance == 0
+    assert rows[-1].distance == s.distance and s.plot()._programs(rows)[-1] == str(s.expr)
 
 
 def test_a_number_means_the_last_listing_of_this_program():
@@ -85,7 +117,7 @@ def test_undo_and_redo():
     step(s, "summation splitting", outer=("r",))
     after = s.expr
     assert s.undo().expr == start and s.redo().expr == after
-    with pytest.raises(ea.RuleError, match="there are 1 steps to take back, not 2"):
+    with pytest.raises(ea.RuleError, match="2 steps cannot be taken back: the history has 1 step"):
         s.undo(2)
     with pytest.raises(ea.RuleError, match="no step was taken back"):
         s.redo()

@@ -7,7 +7,8 @@ import re
 import pytest
 
 import einalg as ea
-from einalg.jupyter.costs import Bar, Costs
+from einalg.jupyter.costs import BESIDES, TOGETHER, Bar, Costs
+from einalg.jupyter.page import asset
 from einalg.jupyter.tree import COLUMN, LINE, Node, layout, tree_html
 
 
@@ -63,12 +64,14 @@ BARS = [
 def test_bars_have_one_scale_and_parts_that_add_up():
     html = Costs(BARS)._repr_html_()
     widths = [float(w) for w in re.findall(r"width:([\d.]+)%", html)]
-    assert widths == [100.0, 12.5, 37.5] and "&lt;U&gt;" in html and "once, from weights" in html
+    assert widths == [50.0, 12.5, 37.5] and "&lt;U&gt;" in html and "once, from weights" in html
 
 
 def test_bars_as_text():
     lines = str(Costs(BARS)).splitlines()
-    assert lines[0].count("█") == 2 * lines[2].count("█") and "4.000 ms  as it is" in lines[0] and "once, from weights  T = eop(K)" in lines[3]
+    assert lines[0].count("█") == 2 * lines[3].count("█") and "4.000 ms  as it is" in lines[0] and "once, from weights  T = eop(K)" in lines[4]
+    assert lines[2].split(maxsplit=2) == ["+2.000", "ms", BESIDES] and lines[-1].split(maxsplit=2) == ["-2.000", "ms", TOGETHER]
+    assert BESIDES in Costs(BARS)._repr_html_() and TOGETHER in Costs(BARS)._repr_html_()
     assert str(Costs([])) == ""
 
 
@@ -79,3 +82,11 @@ def test_the_costs_of_a_derivation_are_those_of_its_candidates():
     for bar, candidate in zip(d.costs(d.candidates).bars, d.candidates, strict=True):
         assert sum(bar.widths()) == pytest.approx(candidate.cost) == pytest.approx(sum(s for _, s in bar.kernels))
         assert [kernel for kernel, _ in bar.kernels] == list(map(str, candidate.kernels))
+
+
+def test_what_is_wide_scrolls_inside_its_cell() -> None:
+    """A table of formulas is as wide as its output at most."""
+    style = asset("style.css")
+    for selector in (".einalg table", ".einalg-formula"):
+        (rules,) = re.findall(rf"^{re.escape(selector)} {{(.*)}}$", style, re.M)
+        assert "max-width: 100%" in rules and "overflow-x: auto" in rules

@@ -1,0 +1,55 @@
+"""Numbers and labels of things as a person reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+LEFT_OUT = "…"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of a thing.
+
+    >>> counted(1, "move"), counted(2, "move")
+    ('1 move', '2 moves')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
+    """Labels in at most so many letters; those that differ look different, if need be by a number.
+
+    What a long one begins with like another one is left out, but for its first words.
+
+    >>> shortened(["staging at O.0.0: access=1, axes=(c, f)", "staging at O.0.0: access=1, axes=(c, r)"], 26).values()
+    dict_values(['staging … axes=(c, f)', 'staging … axes=(c, r)'])
+    """
+    ordered = sorted(set(labels))
+    alike = dict.fromkeys(ordered, 0)  # how many letters another one begins with too
+    for one, other in pairwise(ordered):
+        same = next((k for k, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+        alike[one], alike[other] = max(alike[one], same), max(alike[other], same)
+    cut = {label: _cut(label, same, longest) for label, same in alike.items()}
+    seen: Counter[str] = Counter()
+    for label, short in cut.items():
+        seen[short] += 1
+        if seen[short] > 1:
+            mark = f" #{seen[short]}"
+            cut[label] = short[: longest - len(mark)] + mark
+    return cut
+
+
+def _cut(label: str, alike: int, longest: int) -> str:
+    """The beginning of a label, or where another one is the same there its first words and what differs."""
+    if len(label) <= longest:
+        return label
+    if alike < longest - 1:
+        return label[: longest - 1] + LEFT_OUT
+    first = label[: longest // 2].rpartition(" ")[0].partition(" at")[0]
+    start = label.rfind(" ", 0, alike + 1) + 1  # of what differs
+    room = longest - len(first) - len(f" {LEFT_OUT} ")
+    earlier = label.find(" ", len(label) - room - 1) + 1  # where there is room for more
+    whole = f"{first} {LEFT_OUT} {label[min(start, earlier or start) :]}"
+    return whole if len(whole) <= longest else whole[: longest - 1] + LEFT_OUT
