@@ -136,7 +136,7 @@ class Derivation:
 
     def script(self, candidate: Candidate | int | None = None) -> str:
         """A Python script that makes the expression, applies the moves of a candidate (the best by default) and proves the end equal to it."""
-        return written(self.expression, (candidate or self.best).moves)
+        return written(self.expression, self._chosen(candidate).moves)
 
     def save(self, path: Any) -> None:
         """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""
