@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from derive.backend import Backend
@@ -39,7 +40,8 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # w
 class Layer:
     """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use, and what was found for it.
 
-    Where time ended the search, `cut` says how many seconds there were.
+    `weights` are the largest weights of the network that these statements depend on. Where time ended the search, `cut` says how many
+    seconds there were.
     """
 
     names: list[str]  # the statements that are it
@@ -49,6 +51,7 @@ class Layer:
     states: int = 0
     stored: bool = False
     cut: float | None = None
+    weights: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -71,8 +74,20 @@ def layers_of(program: Program) -> list[Layer]:
     for name, scope in program.statements:
         if name not in known and any(True for _ in reductions(scope.body)) and operations(scope) >= LEAST:
             layer = Layer([], _alone(scope, known))
-            found.setdefault(layer.identity, layer).names.append(name)
+            layer = found.setdefault(layer.identity, layer)
+            layer.names.append(name)
+            largest = max(_weights(program, scope, known), key=lambda tensor: prod(tensor.shape), default=None)
+            layer.weights += [] if largest is None else [largest.name]
     return sorted(found.values(), key=lambda layer: -layer.work * len(layer.names))
+
+
+def _weights(program: Program, scope: Scope, known: frozenset[str]) -> Iterator[Tensor]:
+    """The weights that a statement reads, or that what it reads was computed from ahead."""
+    for name, tensor in scope.tensors.items():
+        if is_weight(tensor):
+            yield tensor
+        elif name in known:
+            yield from _weights(program, program[name], known)
 
 
 def _alone(scope: Scope, known: frozenset[str]) -> Program:

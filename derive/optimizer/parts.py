@@ -84,7 +84,9 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
 def part_record(part: Part) -> dict[str, Any]:
     """A part as JSON values, but for the program as it was."""
     figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "channels_last": part.channels_last}
-    layers = [{"names": layer.names, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers]
+    layers = [
+        {"names": layer.names, "weights": layer.weights, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers
+    ]
     return {"program": program_record(part.after), **figures, "layers": layers}
 
 
@@ -123,7 +125,8 @@ def _layers(rows: Any, backend: Backend) -> list[Layer]:
     layers = []
     try:
         for row in rows:
-            layers.append(Layer([str(name) for name in row["names"]], program_from_record(row["program"])))
+            weights = [str(name) for name in row["weights"]]
+            layers.append(Layer([str(name) for name in row["names"]], program_from_record(row["program"]), weights=weights))
             take_record(layers[-1], row, backend)
     except UNREADABLE as error:
         log.warning("einalg: the record of what was found for the layers of a program is damaged: %s", error)

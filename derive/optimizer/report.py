@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from derive.optimizer.parts import Part
 
 BAR = 24  # characters of the longest bar
+MOST_WEIGHTS = 4  # that are named
 
 
 class Report:
@@ -58,7 +59,7 @@ def _proof(part: Part) -> str:
 
 def _layer(layer: Layer, longest: float) -> Iterator[str]:
     times = "once" if len(layer.names) == 1 else f"{len(layer.names)} times"
-    yield f"{layer.names[0]} ({times}): {layer.text}"
+    yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
     if layer.candidate is None or layer.original is None:
         yield f"  {_stays(layer)}"
         return
@@ -69,6 +70,11 @@ def _layer(layer: Layer, longest: float) -> Iterator[str]:
     yield from told(layer.candidate.kernels)
 
 
+def _weights(layer: Layer) -> str:
+    """The names of its weights, by which a user knows the layers of a network."""
+    return ", ".join([*layer.weights[:MOST_WEIGHTS], *["…"] * (len(layer.weights) > MOST_WEIGHTS)])
+
+
 def _stays(layer: Layer) -> str:
     return f"stays as it is: {'what was found for it is not faster in the whole' if layer.original is not None else 'it was not searched'}"
 
@@ -76,12 +82,12 @@ def _stays(layer: Layer) -> str:
 def _table(number: int, part: Part) -> str:
     before, after = (s * 1e3 for s in part.seconds)
     title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {_proof(part)}"
-    return table(("layer", "times", "before, ms", "after, ms", "kernels", "verdict"), map(_row, part.layers), title)
+    return table(("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict"), map(_row, part.layers), title)
 
 
 def _row(layer: Layer) -> list[str]:
     found = layer.candidate
-    cells = [code(layer.text), str(len(layer.names))]
+    cells = [code(layer.text), escape(_weights(layer)), str(len(layer.names))]
     if found is None or layer.original is None:
         return [*cells, "", "", "", _stays(layer)]
     kernels = "<br>".join(escape(line.strip()) for line in told(found.kernels))

@@ -199,7 +199,7 @@ def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
     (part,) = o.parts.values()
     assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].states > 0
-    assert "C0 (" in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
+    assert "C0 (" in str(o.report) and ", with K0" in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
     again = ea.optimize(program, given, seconds=120)
     (found,) = again.parts.values()
     assert all(layer.stored and layer.states == 0 for layer in found.layers)

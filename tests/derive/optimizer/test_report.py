@@ -10,7 +10,8 @@ from derive.optimizer.report import Report
 
 
 def reported(**layer):
-    unchanged = SimpleNamespace(names=layer.pop("names", ["O"]), text="O[i] = A[i] < 1", candidate=None, **layer)
+    layer = {"names": ["O"], "weights": [], **layer}
+    unchanged = SimpleNamespace(text="O[i] = A[i] < 1", candidate=None, **layer)
     part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], channels_last=False)
     return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=None))
 
@@ -35,4 +36,6 @@ def test_texts_are_escaped():
 def test_equal_layers_are_counted():
     assert "  O (once): " in str(reported(original=None))
     assert "  C0 (2 times): " in str(reported(original=None, names=["C0", "C1"]))
+    found = reported(original=None, names=["C0", "C1"], weights=["stem_weight", *(f"w{k}" for k in range(6))])
+    assert "  C0 (2 times, with stem_weight, w0, w1, w2, …): " in str(found) and "<td>stem_weight, w0, w1, w2, …</td>" in found._repr_html_()
     assert str(reported(original=None)).startswith("1 program, 1 opaque call; ")

@@ -56,7 +56,7 @@ def test_the_report_of_what_is_loaded_tells_the_layers(tmp_path):
     again = ea.Optimized.load(tmp_path / "model")
     (before,), (after,) = (next(iter(x.parts.values())).layers for x in (o, again))
     assert (after.names, after.text, after.original) == (before.names, before.text, before.original)
-    assert (after.candidate is None) == (before.candidate is None) and "T (once)" in str(again.report)
+    assert (after.candidate is None) == (before.candidate is None) and "T (once, with W): " in str(again.report)
 
 
 def test_it_loads_without_the_front_ends(made, tmp_path):
