@@ -28,7 +28,7 @@ from einalg.examples import drawn_arrays
 from einalg.files import write_whole
 from einalg.graph import Graph
 from einalg.kernel import Kernel
-from einalg.model import Network, network, plain
+from einalg.model import Network, bound, network, plain, signature_of
 from einalg.program import Program, as_program, in_double, of_expressions
 from einalg.turns import LEAST, is_slower, medians
 from einalg.wording import counted
@@ -232,9 +232,11 @@ class Optimized(_optimizer.Optimized):
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
         super().__init__(made.graph, made.parts, made.seconds)
         self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
+        self._bound: Callable[..., Any] = model.bound if model else partial(bound, signature_of(made.graph))
         self.is_original, self.target = False, target
         if model and model.itself:
-            ways = [partial(way, *model.examples) for way in (model.itself, self._call)]
+            arguments, named = model.examples
+            ways = [partial(way, *arguments, **named) for way in (model.itself, self._call)]
             original, optimized = _Machine().seconds(ways, {})
             self.times, self.is_original = (original, optimized), is_slower(optimized, original)
             if self.is_original:
@@ -242,9 +244,14 @@ class Optimized(_optimizer.Optimized):
                 _LOG.warning(what, 1e3 * optimized, 1e3 * original)
                 self._call = model.itself
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The model's result: tensors for a torch module, arrays for anything else; `ShapeError` for inputs of another number or shape."""
-        return self._call(*inputs)
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """The model's result for inputs in order or by name: tensors for a torch module, arrays for anything else.
+
+        Raises `ShapeError` for inputs of another number or shape.
+        """
+        if named:
+            inputs, named = self._bound(inputs, named)
+        return self._call(*inputs, **named)
 
     def save(self, path: Any, language: str | None = None) -> None:
         """Write the network into a new folder: programs, weights, the report, and the generated sources (in the target's language).
@@ -304,7 +311,7 @@ def optimize(
     """A model made faster, and verified: every layer derived, measured and proven equal, the whole compared with the reference.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
-    those of `example_inputs`: the arguments of a call (arrays by name in a dict for anything but a module), by default drawn at random where
+    those of `example_inputs`: the arguments of a call in order, or by name in a dict, by default drawn at random where
     the model states all shapes (ONNX files that leave none open, programs without weights). What the language cannot say stays a call of
     the framework. `seconds` bounds the search over all layers; reading the model, compiling and measuring come on top. Equal layers are
     searched once and kept on disk. An interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are

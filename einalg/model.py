@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import Parameter, Signature, signature
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from einalg.scope import Scope
 from einalg.settled import is_weight
 
 Array = np.ndarray[Any, Any]
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]  # of a call: those in places, and those by name
 LOG = logging.getLogger("einalg")
 
 
@@ -27,20 +30,42 @@ LOG = logging.getLogger("einalg")
 class Network:
     """A graph, the arrays of its example inputs, and how it is called: `around(run)` is a function like the model was.
 
-    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call.
+    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call. `signature` gives
+    arguments that are given by name their places.
     """
 
     graph: Graph
     arrays: list[Array] = field(repr=False)
     around: Callable[[Callable[..., Sequence[Array]]], Callable[..., Any]] = field(repr=False)
     itself: Callable[..., Any] | None = field(default=None, repr=False)
-    examples: tuple[Any, ...] = field(default=(), repr=False)
+    examples: Arguments = field(default=((), {}), repr=False)
+    signature: Signature | None = field(default=None, repr=False)
+
+    def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call as those of the example are given; `ShapeError` for names that the model does not have."""
+        return bound(self.signature or signature_of(self.graph), arguments, named)
+
+
+def signature_of(graph: Graph) -> Signature:
+    """How a graph is called: by the names that the framework has for its inputs, as far as these are words."""
+    names = graph.names[0] if graph.names else [tensor.name for tensor in graph.inputs]
+    words = [name if name.isidentifier() and not iskeyword(name) else tensor.name for name, tensor in zip(names, graph.inputs)]
+    return Signature([Parameter(word, Parameter.POSITIONAL_OR_KEYWORD) for word in words])
+
+
+def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
+    """Arguments in the places of a signature; `ShapeError` where they do not fit it."""
+    try:
+        found = signature.bind(*arguments, **named)
+    except TypeError as error:
+        raise ShapeError(f"the arguments do not fit: {error}\n  the inputs are {', '.join(signature.parameters)}") from None
+    return found.args, found.kwargs
 
 
 def network(model: Any, example_inputs: Any = None) -> Network:
     """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a program, a scope or a graph.
 
-    `example_inputs` are the positional arguments of a module; arrays in order, or by name in a dict, of anything else. Of a program, the
+    `example_inputs` are the arguments of a module, or the arrays of anything else, in order, or by name in a dict. Of a program, the
     arrays of its weights are among them. None draws them where the model states all shapes, as a module does not. Raises `NotationError`
     for anything that is no model.
     """
@@ -107,7 +132,7 @@ def _of_onnx(source: Any, given: Any) -> Network:
     named = _named(names, examples.drawn_inputs(model) if given is None else given)
     arrays = list(named.values())
     graph = load(model, named)
-    return Network(graph, arrays, plain, _by_onnxruntime(model, names, graph), tuple(arrays))
+    return Network(graph, arrays, plain, _by_onnxruntime(model, names, graph), (tuple(arrays), {}))
 
 
 def _by_onnxruntime(model: Any, names: Sequence[str], graph: Graph) -> Callable[..., Any] | None:
@@ -134,11 +159,14 @@ def _of_module(module: Any, given: Any) -> Network:
     from einalg.frontends.torch import load_model
 
     torch = sys.modules["torch"]
-    arguments = (given,) if isinstance(given, torch.Tensor) else tuple(given or ())
-    model = load_model(module, arguments)
+    forward = signature(module.forward)
+    named = dict(given) if isinstance(given, Mapping) else {}
+    arguments = (given,) if isinstance(given, torch.Tensor) else tuple(() if named else given or ())
+    arguments, keywords = bound(forward, (), named) if named else (arguments, {})
+    model = load_model(module, arguments, keywords)
 
-    def call(*given: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
         with torch.no_grad():
-            return module(*given)
+            return module(*given, **named)
 
-    return Network(model.graph, list(model.arrays(arguments, {})), model.function, call, arguments)
+    return Network(model.graph, list(model.arrays(arguments, keywords)), model.function, call, (arguments, keywords), forward)
