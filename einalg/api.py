@@ -1,11 +1,10 @@
-"""The public functions that need derivation and code generation: the one module that composes the three packages."""
+"""The public functions that need derivation and code generation."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
@@ -23,89 +22,18 @@ from derive.progress import shown, shown_layers
 from derive.proof import Proof, prove
 from derive.rules import ALL
 from derive.search import Budget
-from einalg.errors import DeviceError, NotationError, RecordError
+from einalg.errors import NotationError, RecordError
 from einalg.examples import drawn_arrays
 from einalg.files import write_whole
 from einalg.graph import Graph
-from einalg.kernel import Kernel
+from einalg.machine import Machine, require_device, require_target
 from einalg.model import Network, bound, network, plain, signature_of
-from einalg.program import Program, as_program, in_double, of_expressions
-from einalg.turns import LEAST, is_slower, medians
+from einalg.program import as_program, of_expressions
+from einalg.turns import is_slower
 from einalg.wording import counted
 
-TARGETS = ("cpu", "cuda")
 rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
-_SLOW = 1.0  # seconds
 _LOG = logging.getLogger("einalg")
-
-
-def _measuring() -> Any:
-    """The module, when something is to be measured: who only derives does not wait for it."""
-    from codegen import measuring
-
-    return measuring
-
-
-class _Machine:
-    """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
-
-    def __init__(self, target: str = "cpu", accuracy: float | None = None):
-        self.target, self.accuracy = target, accuracy
-
-    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
-        from codegen.compiled import compile_program
-
-        return compile_program(program, kernels, _target(target or self.target), accuracy=self.accuracy)
-
-    def kernel_seconds(self, kernel: Kernel) -> float:
-        """The median time of one kernel by itself."""
-        return _measuring().kernel_seconds(kernel, self.target, self.accuracy)
-
-    def rates(self) -> dict[str, float]:
-        """What the roofline model needs to know of this machine."""
-        return _measuring().rates(self.target, self.accuracy)
-
-    def identity(self) -> str:
-        """What measurements depend on besides the kernel."""
-        return _measuring().identity(self.target, self.accuracy)
-
-    def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
-        if self.target == "cuda":
-            return [sum(runnable.time(LEAST, **arrays).values()) for runnable in runnables]
-        generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
-        return medians([partial(runnable, **arrays) for runnable in runnables], alike=generated)
-
-    def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """As `seconds`, where some may be slow: of what takes longer than `_SLOW`, a single run counts."""
-        once = [self._once(runnable, arrays) for runnable in runnables]
-        quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= _SLOW], arrays))
-        return [s if s > _SLOW else next(quick) for s in once]
-
-    def _once(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
-        began = perf_counter()
-        runnable(**arrays)
-        return perf_counter() - began
-
-    def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs computed in double precision, as they are written."""
-        from einalg.execute import execute
-
-        return execute(in_double(program), arrays)
-
-
-def _target(target: str) -> str:
-    if target not in TARGETS:
-        raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
-    return target
-
-
-def _require_device(target: str) -> None:
-    """`DeviceError` where nothing can be measured for a target."""
-    if target == "cuda":
-        from codegen.cuda.driver import find_driver
-
-        find_driver()
 
 
 class Derivation(_derivation.Derivation):
@@ -126,7 +54,7 @@ class Derivation(_derivation.Derivation):
     @classmethod
     def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
         """Read a saved derivation and replay its moves. Raises `RecordError` where the file is broken."""
-        loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or _Machine())
+        loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or Machine())
         return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend, loaded.explored, loaded.rules)
 
     def compare(self, most: int = 3) -> Timings:
@@ -144,7 +72,7 @@ class Derivation(_derivation.Derivation):
         from codegen.comparing import OURS, as_written
 
         target, original = getattr(self.backend, "target", "cpu"), self.original
-        _require_device(target)
+        require_device(target)
         plain = as_written(original.program, original.kernels, target)
         ways = {name: (run, () if name in OURS else original.operators) for name, run in plain.items()}
         ways |= {
@@ -154,9 +82,9 @@ class Derivation(_derivation.Derivation):
         arrays = _derivation.sample_inputs(self.expression)
         weights, given = _derivation.by_role(self.expression, arrays)
         runs = [run.bind(**weights) for run, _ in ways.values()]
-        expected = _Machine(target).reference(self.expression, arrays)
+        expected = Machine(target).reference(self.expression, arrays)
         errors = [relative_error(expected, run(**given), self.expression, arrays) for run in runs]
-        seconds = _Machine(target).seconds_of_all(runs, given)
+        seconds = Machine(target).seconds_of_all(runs, given)
         return Timings(Timing(name, s, e, ops) for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True))
 
 
@@ -164,7 +92,7 @@ class Session(_session.Session):
     __doc__ = _session.Session.__doc__
 
     def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
-        super().__init__(as_program(expr), rules, **{"backend": _Machine(), "search": derive, **parts})
+        super().__init__(as_program(expr), rules, **{"backend": Machine(), "search": derive, **parts})
 
 
 @of_expressions
@@ -204,14 +132,14 @@ def derive(
     >>> {c.verdict for c in d.candidates}
     {'proved'}
     """
-    _target(target)
+    require_target(target)
     if accuracy is not None and not accuracy >= 0:
         raise NotationError(f"accuracy is a relative error from 0, not {accuracy!r}")
     budget = Budget(depth=depth, states=states, seconds=seconds)
     if measure:
-        _require_device(target)
+        require_device(target)
     with shown(progress, budget) as told:
-        found = _derivation.derivation(expr, budget, rules, _Machine(target, accuracy), seed, told, measure, accuracy, executor, ops)
+        found = _derivation.derivation(expr, budget, rules, Machine(target, accuracy), seed, told, measure, accuracy, executor, ops)
     return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored, found.rules)
 
 
@@ -237,7 +165,7 @@ class Optimized(_optimizer.Optimized):
         if model and model.itself:
             arguments, named = model.examples
             ways = [partial(way, *arguments, **named) for way in (model.itself, self._call)]
-            original, optimized = _Machine().seconds(ways, {})
+            original, optimized = Machine().seconds(ways, {})
             self.times, self.is_original = (original, optimized), is_slower(optimized, original)
             if self.is_original:
                 what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
@@ -295,9 +223,9 @@ class Optimized(_optimizer.Optimized):
         ...     ea.Optimized.load(f"{folder}/model")(np.ones(2))
         array([2., 2.], dtype=float32)
         """
-        _target(target)
-        _require_device(target)
-        return cls(_optimizer.Optimized.load(path, _Machine(target)), None, target)
+        require_target(target)
+        require_device(target)
+        return cls(_optimizer.Optimized.load(path, Machine(target)), None, target)
 
 
 def optimize(
@@ -328,12 +256,12 @@ def optimize(
     >>> o(np.ones((4, 8)))[0]
     array([8., 8., 8.], dtype=float32)
     """
-    _target(target)
-    _require_device(target)
+    require_target(target)
+    require_device(target)
     Budget(seconds=seconds)  # which refuses what is no time
     found = network(model, example_inputs)
     with shown_layers(progress) as told:
-        made = _optimizer.optimized(found.graph, found.arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
+        made = _optimizer.optimized(found.graph, found.arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
     return Optimized(made, found, target)
 
 
@@ -348,11 +276,11 @@ def compile_graph(
 
     The options are those of `optimize`.
     """
-    _target(target)
-    _require_device(target)
+    require_target(target)
+    require_device(target)
     arrays = list(drawn_arrays(graph.inputs).values())
     with shown_layers(progress) as told:
-        return _optimizer.optimized(graph, arrays, _Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
+        return _optimizer.optimized(graph, arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
 
 
 def distance(expr: Any, operator: str) -> Distance:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import einalg as ea
 from codegen import comparing
 from derive.comparison import Timing, Timings
-from einalg import api
+from einalg import machine
 from einalg.cli import app, bench
 
 WEIGHT = ea.tensor("W", (5, 3), role="weight")
@@ -47,9 +47,9 @@ def test_without_a_compiler_numpy_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"slow": 0, "quick": 0}
-    monkeypatch.setattr(api, "_SLOW", 0.0)
+    monkeypatch.setattr(machine, "SLOW", 0.0)
     runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
-    assert all(s > 0 for s in api._Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
+    assert all(s > 0 for s in machine.Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
 
 
 def test_a_table_in_jupyter() -> None:

@@ -36,7 +36,8 @@ def onnx_model(
     Each program reads inputs, weights and results of those before it. What depends on weights alone is computed now. `names` are what the
     model calls its inputs and outputs, by default as they are called here. Raises `CodegenError` for a function that ONNX has not.
     """
-    input_names, output_names = names or (tuple(tensor.name for tensor in inputs), _distinct(outputs))
+    own = [tensor.name for tensor in inputs]
+    input_names, output_names = names or (own, _distinct(outputs, own))
     writer = Writer([*input_names, *output_names])
     given = {tensor.name: Buf(name, tensor.shape, tensor.dtype) for tensor, name in zip(inputs, input_names)}
     results: dict[str, Buf] = dict(given)
@@ -46,12 +47,12 @@ def onnx_model(
     return writer.model(list(given.values()), [_output(writer, name, result) for name, result in zip(output_names, found)])
 
 
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with others like them for what is named a second time."""
+def _distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """The names, with others like them, which are not taken, for what is named a second time."""
     found: list[str] = []
     for name in names:
-        found.append(unique(name, found))
-    return tuple(found)
+        found.append(unique(name, {*found, *names, *taken}) if name in found else name)
+    return found
 
 
 def _output(writer: Writer, name: str, found: Buf) -> Buf:

@@ -1,0 +1,85 @@
+"""What derivation asks of code generation, on this machine: the backend of `derive.backend` (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from einalg.errors import DeviceError
+from einalg.kernel import Kernel
+from einalg.program import Program, in_double
+from einalg.turns import LEAST, medians
+
+TARGETS = ("cpu", "cuda")
+SLOW = 1.0  # seconds of a run, from which on it is not repeated
+
+
+def _measuring() -> Any:
+    """The module, when something is to be measured: who only derives does not wait for it."""
+    from codegen import measuring
+
+    return measuring
+
+
+class Machine:
+    """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
+
+    def __init__(self, target: str = "cpu", accuracy: float | None = None):
+        self.target, self.accuracy = target, accuracy
+
+    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
+        from codegen.compiled import compile_program
+
+        return compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
+
+    def kernel_seconds(self, kernel: Kernel) -> float:
+        """The median time of one kernel by itself."""
+        return _measuring().kernel_seconds(kernel, self.target, self.accuracy)
+
+    def rates(self) -> dict[str, float]:
+        """What the roofline model needs to know of this machine."""
+        return _measuring().rates(self.target, self.accuracy)
+
+    def identity(self) -> str:
+        """What measurements depend on besides the kernel."""
+        return _measuring().identity(self.target, self.accuracy)
+
+    def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
+        """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
+        if self.target == "cuda":
+            return [sum(runnable.time(LEAST, **arrays).values()) for runnable in runnables]
+        generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
+        return medians([partial(runnable, **arrays) for runnable in runnables], alike=generated)
+
+    def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
+        """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run counts."""
+        once = [self._once(runnable, arrays) for runnable in runnables]
+        quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays))
+        return [s if s > SLOW else next(quick) for s in once]
+
+    def _once(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
+        began = perf_counter()
+        runnable(**arrays)
+        return perf_counter() - began
+
+    def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs computed in double precision, as they are written."""
+        from einalg.execute import execute
+
+        return execute(in_double(program), arrays)
+
+
+def require_target(target: str) -> str:
+    if target not in TARGETS:
+        raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
+    return target
+
+
+def require_device(target: str) -> None:
+    """`DeviceError` where nothing can be measured for a target."""
+    if target == "cuda":
+        from codegen.cuda.driver import find_driver
+
+        find_driver()
