@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
@@ -241,11 +242,11 @@ def optimize(
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX model, or a program; shapes and dtypes are
     those of `example_inputs`: the arguments of a call in order, or by name in a dict, by default drawn at random where
     the model states all shapes (ONNX files that leave none open, programs without weights). What the language cannot say stays a call of
-    the framework. `seconds` bounds the search over all layers; reading the model, compiling and measuring come on top. Equal layers are
-    searched once and kept on disk. An interrupt keeps what was found until then. `progress=True` shows a bar over the layers that are
-    searched (log lines where tqdm is not installed); a function is called as `progress(layer, number, of)` before each of them. The result
-    deviates from the reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with a warning, where it is not
-    faster: its own program, or the framework that it comes from.
+    the framework. `seconds` bounds the optimization: the search over all layers leaves as much of it as compiling the whole takes, up to
+    half; what has begun then is finished. Equal layers are searched once and kept on disk. An interrupt keeps what was found until then.
+    `progress=True` shows a bar over the layers that are searched (log lines where tqdm is not installed); a function is called as
+    `progress(layer, number, of)` before each of them. The result deviates from the reference by `accuracy` at most (default: as in
+    `derive`), and is the model as it was, with a warning, where it is not faster: its own program, or the framework that it comes from.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit, `DeviceError` for an unknown target.
 
@@ -259,9 +260,11 @@ def optimize(
     require_target(target)
     require_device(target)
     Budget(seconds=seconds)  # which refuses what is no time
+    began = perf_counter()
     found = network(model, example_inputs)
     with shown_layers(progress) as told:
-        made = _optimizer.optimized(found.graph, found.arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
+        machine = Machine(target, accuracy)
+        made = _optimizer.optimized(found.graph, found.arrays, machine, seconds, progress=told, accuracy=accuracy, began=began)
     return Optimized(made, found, target)
 
 

@@ -38,12 +38,16 @@ Array = np.ndarray[Any, Any]
 Progress = Callable[[Layer, int, int], None]
 SHARE = 0.25  # of the seconds that are left, that one layer may take
 LEAST = 1.0  # seconds that it may take at least
+RESERVED = 0.5  # of all seconds, that may be left for compiling the whole
 PART, USUAL = 0.125, 8 << 30  # of the memory of a machine, which is as large as usual where it does not say
 
 
 @dataclass
 class Task:
-    """How to optimize: for what, until when, with which budget a layer, and how far the results may deviate."""
+    """How to optimize: for what, until when, with which budget a layer, and how far the results may deviate.
+
+    `reserved` are the seconds that the search leaves for what comes after it.
+    """
 
     backend: Backend
     seconds: float
@@ -51,6 +55,7 @@ class Task:
     progress: Progress | None = None
     accuracy: float | None = None
     began: float = field(default_factory=time.perf_counter)
+    reserved: float = 0.0
 
     @property
     def spent(self) -> float:
@@ -58,7 +63,11 @@ class Task:
 
     @property
     def left(self) -> float:
-        return max(0.0, self.seconds - self.spent)
+        return max(0.0, self.seconds - self.reserved - self.spent)
+
+    def reserve(self, seconds: float) -> None:
+        """Leave these, but no more than a part of all, for what comes after the search."""
+        self.reserved = min(seconds, RESERVED * self.seconds)
 
 
 class Optimized:
@@ -128,9 +137,13 @@ def optimized(
     budget: Budget | None = None,
     progress: Progress | None = None,
     accuracy: float | None = None,
+    began: float | None = None,
 ) -> Optimized:
-    """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then."""
-    task = Task(backend, seconds, budget or Budget(), progress, accuracy)
+    """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then.
+
+    The seconds count from `began` on, of `perf_counter`: now, if it is not given.
+    """
+    task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
     graph = _bearable(graph.joined())
     values = cache(lambda: _values(graph, arrays))
     parts = {}
@@ -207,8 +220,10 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     read = {**weights, **given}
     expected = {name: values[name] for name in program.outputs}
     forms = _forms(folded(shaped(program)[0]))
-    _search([layer for form in forms for layer in form.layers], task)
+    began = time.perf_counter()
     original = compiled(program, task.backend, weights)
+    task.reserve(len(forms) * (time.perf_counter() - began))
+    _search([layer for form in forms for layer in form.layers], task)
     unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers], False)
     ways = [(unchanged, program, original, relative_error(expected, original(**given), program, read))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy

@@ -253,7 +253,7 @@ def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: boo
     metavar="NUMBER",
     default=300.0,
     show_default=True,
-    help="Time to search, for all layers; reading, compiling and measuring come on top.",
+    help="Time for all; a compilation that has begun is finished.",
 )
 @click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
 @click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")

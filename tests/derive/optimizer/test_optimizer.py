@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -254,6 +255,23 @@ def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, mon
         o = ea.optimize(program, given, seconds=0)
     assert "damaged" in caplog.text
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
+    left = []
+    monkeypatch.setattr(optimizer, "_search", lambda layers, task: left.append((task.left, task.spent)))
+    compile_one = optimizer.compiled
+
+    def slowly(*given):
+        time.sleep(0.5 * (len(left) < 2))
+        return compile_one(*given)
+
+    monkeypatch.setattr(optimizer, "compiled", slowly)
+    given = given_for(product())
+    ea.optimize(product(), given, seconds=60)
+    ea.optimize(product(), {**given, "W": 2 * given["W"]}, seconds=0.5)
+    (much, spent), (little, _) = left
+    assert much <= 60 - spent - 0.5 and little <= 0.25
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
