@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from statistics import median, quantiles
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,10 +41,12 @@ LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more th
 MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
 MOST_MEASUREMENTS = 4  # by as many processes
+AGAIN = 0.5  # seconds, from which on a process measures nothing again that leaves doubt
 TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
 GENERATED = "generated"
 Found = TypeVar("Found")
 _taken: dict[str, str] = {}  # this process's choices: it measures nothing twice
+_again: list[float] = []  # seconds that this process has measured again
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,20 @@ def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: s
 
 
 def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -> str:
-    """The best of some ways: as it was measured before, or measured now where nothing is known, or what is known leaves doubt."""
+    """The best of some ways: as it was measured before, or measured now where nothing is known, or what is known leaves doubt.
+
+    A process measures again for some time only, so that one that starts from what is known starts quickly.
+    """
     if key not in _taken:
         known = choice_of(CHOICES.read(key))
-        if known is None or set(known.ways) - set(ways) or not known.is_settled():
+        if known is None or set(known.ways) - set(ways):
+            known = measure()
+            CHOICES.replace(key, known.text())
+        elif not known.is_settled() and sum(_again) < AGAIN:
+            began = perf_counter()
             measured = measure()
-            known = known.merged(measured) if known and set(known.ways) == set(measured.ways) else measured
+            _again.append(perf_counter() - began)
+            known = known.merged(measured) if set(known.ways) == set(measured.ways) else measured
             CHOICES.replace(key, known.text())
         _taken[key] = known.best
     return _taken[key]

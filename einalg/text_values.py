@@ -247,7 +247,7 @@ class Reader:
             raise self.source.error(node, f"{name} of so large a whole number is not read\n  write it as a decimal number")
         if function in EXTREMA and max(map(_nested_extrema, values)) >= MAX_NESTED:
             raise self.source.error(node, f"more than {MAX_NESTED} of Max and Min in each other are not read\n  name the inner ones: T[i] = ...")
-        return self.checked(node, self.guard(node, lambda *given: function(*map(_argument, given)), *values))
+        return self.checked(node, self.guard(node, lambda *given: _applied(function, list(map(_argument, given))), *values))
 
     def instead_of(self, name: str) -> str:
         """What to write for a function that the notation has not."""
@@ -256,6 +256,14 @@ class Reader:
         if name in BINDERS:
             return f"write it with its indices: {name}[i](...)"
         return f"write {SPELT[name]}" if name in SPELT else f"known: {known_functions()}"
+
+
+def _applied(function: Any, given: list[Any]) -> Any:
+    """A function of its arguments; SymPy would compare those of an extremum in pairs, which takes long and tells apart numbers alone."""
+    others = [value for value in given if isinstance(value, sympy.Expr) and not value.is_number and not isinstance(value, EXTREMA)]
+    finite = [value for value in given if getattr(sympy.sympify(value), "is_finite", False) and sympy.sympify(value).is_number]
+    apart = function in EXTREMA and len(set(others)) == len(others) == len(given) - len(finite) and len(finite) <= 1 < len(given)
+    return function(*given, evaluate=False) if apart else function(*given)
 
 
 def _argument(value: Any) -> Any:

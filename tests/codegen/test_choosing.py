@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ FRESH = map(str, count())
 def next_process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What a process remembers is forgotten where this is called."""
     taken: dict[str, str] = {}
+    again: list[float] = []
     monkeypatch.setattr(choosing, "_taken", taken)
-    return taken.clear
+    monkeypatch.setattr(choosing, "_again", again)
+    return lambda: (taken.clear(), again.clear())
 
 
 def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
@@ -91,6 +93,18 @@ def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyP
         fastest({"one": lambda: print, "other": lambda: print}, KERNEL, SCOPE, (), key)
         next_process()
     assert len(asked) == choosing.MOST_MEASUREMENTS
+
+
+def test_a_process_measures_again_for_some_time_only(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), sleep(0.02), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[2])
+    monkeypatch.setattr(choosing, "AGAIN", 0.03)
+    keys, calls = [next(FRESH) for _ in range(5)], {"one": lambda: print, "other": lambda: print}
+    for expected in (5, 5 + 2, 5 + 2 + 2):  # all that is unknown, however long it takes
+        for key in keys:
+            assert fastest(calls, KERNEL, SCOPE, (), key) == "one"
+        assert len(asked) == expected
+        next_process()
 
 
 def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
