@@ -24,6 +24,7 @@ from derive.optimizer.parts import Part, compiled, keep_part, known_part, part_k
 from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped, with_epilogues
+from derive.optimizer.siblings import joined
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.errors import CodegenError, EinalgError
@@ -201,7 +202,7 @@ class _Form:
 
     program: Program
     layers: list[Layer]
-    channels_last: bool
+    changes: tuple[str, ...] = ()  # in words, to the program as it is
 
     @property
     def derived(self) -> Program:
@@ -210,9 +211,11 @@ class _Form:
 
 
 def _forms(ready: Program) -> list[_Form]:
-    last = channels_last(ready)
-    as_it_is = _Form(ready, layers_of(ready), False)
-    return [as_it_is] if last is ready else [_Form(last, layers_of(last), True), as_it_is]
+    """The program as it is, last, and what its products and its layouts can be changed into, before it."""
+    found: list[tuple[Program, tuple[str, ...]]] = [(ready, ())]
+    for change, words in ((joined, "products joined"), (channels_last, "channels last inside")):
+        found = [(after, (*done, words)) for program, done in found if (after := change(program)) is not program] + found
+    return [_Form(program, layers_of(program), changes) for program, changes in found]
 
 
 def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
@@ -224,7 +227,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     original = compiled(program, task.backend, weights)
     task.reserve(len(forms) * (time.perf_counter() - began))
     _search([layer for form in forms for layer in form.layers], task)
-    unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers], False)
+    unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
     ways = [(unchanged, program, original, relative_error(expected, original(**given), program, read))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
     for form in forms:
@@ -245,7 +248,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     form, after, run, error = ways[best]
     kernels, seconds = named(kernels_of(lifted(after))), (times[0], times[best])
-    return Part(program, after, lambda: form.layers, kernels, seconds, error, verdict(form.layers), run, form.channels_last)
+    return Part(program, after, lambda: form.layers, kernels, seconds, error, verdict(form.layers), run, form.changes)
 
 
 def _search(layers: list[Layer], task: Task) -> None:

@@ -32,8 +32,8 @@ Weights = Mapping[str, Any]
 class Part:
     """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error.
 
-    `verdict` is the weakest one of its layers: "proved" where every change is. `channels_last` says whether what convolutions sum over
-    comes last in what lies between its layers, as it did not before. `told` gives the layers.
+    `verdict` is the weakest one of its layers: "proved" where every change is. `changes` says in words what was changed in the
+    whole, beside its layers. `told` gives the layers.
     """
 
     before: Program
@@ -44,7 +44,7 @@ class Part:
     error: float = 0.0
     verdict: str = "proved"
     run: Runnable | None = field(default=None, repr=False)
-    channels_last: bool = False
+    changes: tuple[str, ...] = ()
 
     @cached_property
     def layers(self) -> list[Layer]:
@@ -83,7 +83,7 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
 
 def part_record(part: Part) -> dict[str, Any]:
     """A part as JSON values, but for the program as it was."""
-    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "channels_last": part.channels_last}
+    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "changes": part.changes}
     layers = [
         {"names": layer.names, "weights": layer.weights, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers
     ]
@@ -97,7 +97,14 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     kernels, figures = named(kernels_of(lifted(after))), (float(row["error"]), str(row["verdict"]))
     run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights})
     return Part(
-        before or after, after, lambda: _layers(row.get("layers", []), backend), kernels, (first, now), *figures, run, bool(row.get("channels_last"))
+        before or after,
+        after,
+        lambda: _layers(row.get("layers", []), backend),
+        kernels,
+        (first, now),
+        *figures,
+        run,
+        tuple(map(str, row.get("changes", ()))),
     )
 
 

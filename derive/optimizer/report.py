@@ -54,7 +54,7 @@ def _part(number: int, part: Part) -> Iterator[str]:
 
 
 def _proof(part: Part) -> str:
-    return f"{part.verdict}, largest error {part.error:.1e}{', channels last inside' if part.channels_last else ''}"
+    return ", ".join([part.verdict, f"largest error {part.error:.1e}", *part.changes])
 
 
 def _layer(layer: Layer, longest: float) -> Iterator[str]:

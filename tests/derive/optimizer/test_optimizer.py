@@ -225,7 +225,7 @@ def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
     assert not runs
     np.testing.assert_array_equal(again(given["A"]), o(given["A"]))
     (first,), (second,) = o.parts.values(), again.parts.values()
-    assert all(getattr(first, name) == getattr(second, name) for name in ("after", "kernels", "seconds", "error", "verdict", "channels_last"))
+    assert all(getattr(first, name) == getattr(second, name) for name in ("after", "kernels", "seconds", "error", "verdict", "changes"))
     kept = [(layer.names, layer.text, layer.original) for layer in first.layers]
     assert [(layer.names, layer.text, layer.original) for layer in second.layers] == kept and all(layer.stored for layer in second.layers)
     ea.optimize(program, {**given, "W": 2 * given["W"]}, seconds=100)

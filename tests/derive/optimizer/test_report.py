@@ -12,7 +12,7 @@ from derive.optimizer.report import Report
 def reported(**layer):
     layer = {"names": ["O"], "weights": [], **layer}
     unchanged = SimpleNamespace(text="O[i] = A[i] < 1", candidate=None, **layer)
-    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], channels_last=False)
+    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], changes=())
     return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=None))
 
 
