@@ -12,6 +12,11 @@ from einalg.program import Program
 class Runnable(Protocol):
     """A compiled program: call it with arrays by name."""
 
+    @property
+    def workspace(self) -> int:
+        """The bytes that it keeps for what is between its kernels."""
+        ...
+
     def __call__(self, **arrays: Any) -> Any: ...
 
     def bind(self, **arrays: Any) -> Runnable:

@@ -18,6 +18,19 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def in_bytes(size: float) -> str:
+    """A size as a person reads it.
+
+    >>> in_bytes(12), in_bytes(3 * 2**20)
+    ('12 B', '3.0 MiB')
+    """
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
 def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
     """Labels in at most so many letters; those that differ look different, if need be by a number.
 

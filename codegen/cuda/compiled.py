@@ -92,6 +92,12 @@ class CudaCompiled(Compiled):
         results = {name: array if on_device else array.get() for name, array in found.items()}
         return results if len(results) > 1 else results[self.program.outputs[0]]
 
+    @property
+    def workspace(self) -> int:
+        """The bytes that a thread keeps on the device for what is between the kernels: each result has memory of its own there."""
+        between = [self.program[name] for name in self._shapes if name not in self.program.outputs]
+        return sum(prod(scope.shape) * device_dtype(scope.dtype).itemsize for scope in between)
+
     def source(self, language: str = "cuda") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
         if language != "cuda":

@@ -51,6 +51,12 @@ class Part:
         """What was searched, and what was found for it."""
         return self.told()
 
+    @property
+    def workspace(self) -> int:
+        """The bytes that a call keeps for what is between its kernels."""
+        assert self.run is not None
+        return self.run.workspace
+
     def source(self, language: str) -> str:
         """The text of its generated kernels."""
         assert self.run is not None

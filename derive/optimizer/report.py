@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from derive.candidates import told
 from einalg.jupyter.page import code, page, table
-from einalg.wording import counted
+from einalg.wording import counted, in_bytes
 
 if TYPE_CHECKING:
     from derive.optimizer.layers import Layer
@@ -54,7 +54,7 @@ def _part(number: int, part: Part) -> Iterator[str]:
 
 
 def _proof(part: Part) -> str:
-    return ", ".join([part.verdict, f"largest error {part.error:.1e}", *part.changes])
+    return ", ".join([part.verdict, f"largest error {part.error:.1e}", *part.changes, f"{in_bytes(part.workspace)} between kernels"])
 
 
 def _layer(layer: Layer, longest: float) -> Iterator[str]:

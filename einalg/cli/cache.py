@@ -10,7 +10,7 @@ import click
 
 from einalg.cache import cache_folder
 from einalg.cli.output import say, table
-from einalg.wording import counted
+from einalg.wording import counted, in_bytes
 
 KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 
@@ -31,9 +31,9 @@ def info() -> None:
     if not shelves:
         say("it is empty")
         return
-    rows = [(name, str(len(sizes)), _bytes(sum(sizes))) for name, sizes in shelves.items()]
+    rows = [(name, str(len(sizes)), in_bytes(sum(sizes))) for name, sizes in shelves.items()]
     every = [size for sizes in shelves.values() for size in sizes]
-    table(("shelf", "files", "size"), [*rows, ("all", str(len(every)), _bytes(sum(every)))], numbers=("files", "size"))
+    table(("shelf", "files", "size"), [*rows, ("all", str(len(every)), in_bytes(sum(every)))], numbers=("files", "size"))
 
 
 def clear(yes: bool) -> None:
@@ -42,7 +42,7 @@ def clear(yes: bool) -> None:
     if not files:
         say(f"{cache_folder()} is empty")
         return
-    if not yes and not click.confirm(f"remove {counted(len(files), 'file')} ({_bytes(sum(map(_size, files)))}) from {cache_folder()}?"):
+    if not yes and not click.confirm(f"remove {counted(len(files), 'file')} ({in_bytes(sum(map(_size, files)))}) from {cache_folder()}?"):
         say("nothing was removed")
         return
     for path in files:
@@ -65,16 +65,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:  # another process has removed it
         return 0
-
-
-def _bytes(size: float) -> str:
-    """A size as a person reads it.
-
-    >>> _bytes(12), _bytes(3 * 2**20)
-    ('12 B', '3.0 MiB')
-    """
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"

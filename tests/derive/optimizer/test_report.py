@@ -12,7 +12,7 @@ from derive.optimizer.report import Report
 def reported(**layer):
     layer = {"names": ["O"], "weights": [], **layer}
     unchanged = SimpleNamespace(text="O[i] = A[i] < 1", candidate=None, **layer)
-    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], changes=())
+    part = SimpleNamespace(seconds=(2e-3, 1e-3), verdict="proved", error=0.0, layers=[unchanged], changes=(), workspace=3 << 20)
     return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=None))
 
 
@@ -26,6 +26,10 @@ def reported(**layer):
 def test_why_a_layer_stays_as_it_is(layer, said):
     report = reported(**layer)
     assert f"stays as it is: {said}" in str(report) and f"<td>stays as it is: {said}</td>" in report._repr_html_()
+
+
+def test_the_memory_between_kernels_is_told():
+    assert "proved, largest error 0.0e+00, 3.0 MiB between kernels" in str(reported(original=None))
 
 
 def test_texts_are_escaped():
