@@ -31,10 +31,6 @@ class Unit:
     scope: Scope
     offsets: Mapping[str, int]
 
-    def names(self, other: Unit) -> Names:
-        """The names of this unit's tensors to those of an equal one."""
-        return dict(zip(self.tensors, other.tensors, strict=True))
-
 
 def unit(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> Unit:
     """A statement of a program, as code generation sees it; `ahead` names what is known before a run."""

@@ -47,10 +47,11 @@ class Network:
 
 
 def signature_of(graph: Graph) -> Signature:
-    """How a graph is called: by the names that the framework has for its inputs, as far as these are words."""
-    names = graph.names[0] if graph.names else [tensor.name for tensor in graph.inputs]
-    words = [name if name.isidentifier() and not iskeyword(name) else tensor.name for name, tensor in zip(names, graph.inputs)]
-    return Signature([Parameter(word, Parameter.POSITIONAL_OR_KEYWORD) for word in words])
+    """How a graph is called: by the names that the framework has for its inputs where all of them are words, else by those of its tensors."""
+    own = [tensor.name for tensor in graph.inputs]
+    names = graph.names[0] if graph.names else own
+    are_words = len(set(names)) == len(names) and all(name.isidentifier() and not iskeyword(name) for name in names)
+    return Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (names if are_words else own)])
 
 
 def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
@@ -155,14 +156,22 @@ def _by_onnxruntime(model: Any, names: Sequence[str], graph: Graph) -> Callable[
     return call
 
 
+def _signature(function: Callable[..., Any]) -> Signature | None:
+    """None for code that tells none, as compiled one."""
+    try:
+        return signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
 def _of_module(module: Any, given: Any) -> Network:
     from einalg.frontends.torch import load_model
 
     torch = sys.modules["torch"]
-    forward = signature(module.forward)
+    forward = _signature(module.forward)
     named = dict(given) if isinstance(given, Mapping) else {}
     arguments = (given,) if isinstance(given, torch.Tensor) else tuple(() if named else given or ())
-    arguments, keywords = bound(forward, (), named) if named else (arguments, {})
+    arguments, keywords = bound(forward, (), named) if named and forward else (arguments, named)
     model = load_model(module, arguments, keywords)
 
     def call(*given: Any, **named: Any) -> Any:

@@ -36,14 +36,26 @@ def test_what_is_loaded(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ea.Optimized.load(tmp_path / "model")(B=B, A=A), A - 2 * B)
 
 
-def test_an_onnx_model() -> None:
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        (("left", "right"), ("left", "right")),
+        (("left", "9"), ("left", "v_9")),
+        (("x.1", "x_1"), ("x_1", "x_1_2")),  # what one is called as a word is another one's name
+        (("class", "left"), ("v_class", "left")),
+    ],
+)
+def test_an_onnx_model(inputs: tuple[str, str], words: tuple[str, str], tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    shaped = {name: helper.make_tensor_value_info(name, kind, (2, 3)) for name in ("left", "9", "o")}
-    graph = helper.make_graph([helper.make_node("Sub", ["left", "9"], ["o"])], "g", [shaped["left"], shaped["9"]], [shaped["o"]])
-    o = ea.optimize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), {"9": B, "left": A}, seconds=0)
-    np.testing.assert_array_equal(o(A, v_9=B), A - B)
-    np.testing.assert_array_equal(o(left=A, v_9=B), A - B)
+    shaped = {name: helper.make_tensor_value_info(name, kind, (2, 3)) for name in (*inputs, "o")}
+    graph = helper.make_graph([helper.make_node("Sub", list(inputs), ["o"])], "g", [shaped[name] for name in inputs], [shaped["o"]])
+    made = ea.optimize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), dict(zip(inputs, (A, B))), seconds=0)
+    made.save(tmp_path / "model")
+    first, second = words
+    for o in (made, ea.Optimized.load(tmp_path / "model")):
+        for found in (o(A, B), o(A, **{second: B}), o(**{second: B, first: A})):
+            np.testing.assert_array_equal(found, A - B)
 
 
 def test_a_module() -> None:
