@@ -29,7 +29,7 @@ from einalg.access import Constant, Tensor
 from einalg.cache import Shelf, hashed
 from einalg.constants import array_of
 from einalg.dtypes import numpy_dtype
-from einalg.kernel import Kernel
+from einalg.kernel import EOP, Kernel
 from einalg.scope import Scope
 from einalg.traverse import reductions
 from einalg.turns import in_turns, threads
@@ -133,11 +133,16 @@ def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -
     return _taken[key]
 
 
+def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, Run]:
+    """The ways of libraries that may be faster than generated code."""
+    return ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in (EOP, *MEMORY_BOUND) else {}
+
+
 def library_for(
     kernel: Kernel, scope: Scope, function: Function, ahead: Collection[str], compiler: Compiler, timeout: float
 ) -> tuple[str | None, bool]:
     """The library's way that runs an operator faster than its generated function, None where no way does; and whether that is beyond doubt."""
-    found = ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in MEMORY_BOUND else {}
+    found = rivals(kernel, scope)
     if not found:
         return None, True
 

@@ -194,7 +194,7 @@ def compile_program(
         return Compiled(program, kernels, target, [_executed(program, kernels)], str)
     making = Making(program, kernels, compiler, schedule, timeout)
     steps = making.steps()
-    return Compiled(program, [step.kernel for step in steps], target, steps, making.text)
+    return Compiled(making.program, [step.kernel for step in steps], target, steps, making.text)
 
 
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:

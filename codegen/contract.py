@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from codegen.contraction import Contraction, extent, merged, offset
+from codegen.contraction import Contraction, Side, extent, merged, offset
+from codegen.epilogue import Finish
 from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn
 from codegen.nest import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
 from codegen.packing import BLOCK, GROUP, STEP, K, Packing
@@ -42,8 +43,9 @@ def contract(contraction: Contraction, tiling: Tiling, comment: str = "", parall
     nest = _Nest(contraction, tiling, parallel)
     nest.batches()
     ahead = [side for side in ("left", "right") if nest.ahead(side)]
-    bufs = [nest.kept(side) if side in ahead else getattr(contraction, side).buf for side in ("left", "right")]
     packs = tuple(Packing(contraction, tiling).packed(side) for side in ahead)
+    bufs = [nest.kept(side) if side in ahead else getattr(contraction, side).buf for side in ("left", "right")]
+    bufs += [operand.buf for operand in contraction.beside]
     target = contraction.target.buf
     return Function(target.name, tuple({b.name: b for b in bufs}.values()), target, tuple(nest.out), comment, packs)
 
@@ -118,30 +120,74 @@ class _Nest(Packing):
         self.out.append(Alloc(sums))
         here = Ref(sums, (affine(I), affine(LINE), affine(VECTOR), affine(LANE)))
         self.out += each(panel, tile.rows, Put(here, "=", Number(0, self.c.dtype)), whole=True)
-        target = self.target(panel, tile)
+        target = self.element(panel, tile, affine(I), self.column(panel))
         if self.most >= DEEP and self.columns[-1].target == 1:
             self.ask(panel, tile, target)
         self.sums(panel, tile, left, right, here)
-        if panel.lanes > 1 and self.columns[-1].target != 1:
-            return self.turned(panel, tile, here)
-        self.stored(target, lambda value: each(panel, tile.rows, value), here)
+        self.store(panel, tile, here)
 
-    def stored(self, target: Ref, written: Callable[[Put], Sequence[Statement]], value: Ref) -> None:
-        """Results written, or added to those of earlier steps of depth."""
+    # What becomes of the sums.
+
+    def store(self, panel: Panel, tile: Tile, sums: Ref) -> None:
+        """The sums of a tile written to the result, or added to those of earlier steps of depth; the last step knows what an epilogue asks for."""
+        target = self.element(panel, tile, affine(I), self.column(panel))
+        turned = panel.lanes > 1 and self.columns[-1].target != 1
+        plain = self.spilled(panel, tile, sums) if turned or self.c.epilogue else None
+        if plain is None:
+            self.stored(target, sums, lambda put: each(panel, tile.rows, put))
+        elif turned:
+            if self.c.epilogue:
+                self.out += self.in_last_step(self.finished(panel, tile, plain, in_place=True))
+            self.turned(panel, tile, plain)
+        else:
+            before, self.out = self.out, []
+            self.stored(target, sums, lambda put: each(panel, tile.rows, put), last=False)
+            earlier, self.out = tuple(self.out), before
+            self.out += self.in_last_step(self.finished(panel, tile, plain, in_place=False), earlier)
+
+    def in_last_step(self, last: Sequence[Statement], earlier: Sequence[Statement] = ()) -> Sequence[Statement]:
+        """Statements for the last step of depth, and for those before."""
+        return last if self.steps == 1 else (If(Holds((Constraint(affine(STEP) - (self.steps - 1), "=="),)), tuple(last), tuple(earlier)),)
+
+    def stored(self, target: Ref, value: Ref, written: Callable[[Put], Sequence[Statement]], last: bool = True) -> None:
+        """Results written, or added to those of earlier steps; with an epilogue those of the `last` step are whole already."""
         first = tuple(written(Put(target, "=", value)))
         if self.steps == 1:
             self.out += first
-        else:
-            more = tuple(written(Put(target, "=", Apply("add", (target, value), self.c.dtype))))
-            self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), first, more))
+            return
+        more: Sequence[Statement] = written(Put(target, "=", Apply("add", (target, value), self.c.dtype)))
+        if self.c.epilogue and last:
+            more = self.in_last_step(first, more)
+        self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), first, tuple(more)))
 
-    def turned(self, panel: Panel, tile: Tile, sums: Ref) -> None:
+    def spilled(self, panel: Panel, tile: Tile, sums: Ref) -> Buf:
+        """The sums of a tile in memory, row after row."""
+        plain = Buf(self.named("plain"), (tile.rows * panel.elements,), self.c.dtype, "local")
+        inside = self.inside(panel, plain, affine(VECTOR) * self.t.lanes + affine(LANE))
+        self.out += [Alloc(plain), *each(panel, tile.rows, Put(inside, "=", sums), whole=True)]
+        return plain
+
+    def inside(self, panel: Panel, plain: Buf, column: Affine) -> Ref:
+        """A sum of row `I` and line `LINE` that was spilled."""
+        return Ref(plain, (affine(I) * panel.elements + affine(LINE) * (panel.vectors * self.t.lanes) + column,))
+
+    def finished(self, panel: Panel, tile: Tile, plain: Buf, in_place: bool) -> Sequence[Statement]:
+        """What an epilogue makes of the sums of a tile and those of earlier steps: in their place, or as results."""
+        assert self.c.epilogue is not None
+        row, column = affine(I), panel.column + affine(COLUMN)
+        target, *beside = (self.element(panel, tile, row, column, side) for side in self.c.stored)
+        here = self.inside(panel, plain, affine(COLUMN))
+        whole = here if self.steps == 1 else Apply("add", (target, here), self.c.dtype)
+        body: Statement = Put(here if in_place else target, "=", Finish(self.c.epilogue, whole, beside).value)
+        for index, number, kind in ((COLUMN, panel.width, "vec"), (LINE, panel.lines, "seq"), (I, tile.rows, "seq")):
+            body = For(index, affine(0), affine(number), (0, number), (body,), kind)
+        return (body,)
+
+    def turned(self, panel: Panel, tile: Tile, plain: Buf) -> None:
         """The results of a tile whose columns are apart in memory: transposed in squares, and stored column by column."""
         size, width = self.t.lanes, panel.elements
-        plain = Buf(self.named("plain"), (tile.rows * width,), self.c.dtype, "local")
         turned = Buf(self.named("turned"), (width * size,), self.c.dtype, "local")
-        inside = Ref(plain, (affine(I) * width + (affine(LINE) * panel.vectors + affine(VECTOR)) * size + affine(LANE),))
-        self.out += [Alloc(plain), Alloc(turned), *each(panel, tile.rows, Put(inside, "=", sums), whole=True)]
+        self.out.append(Alloc(turned))
         for first in range(0, tile.rows, size):
             rows = min(size, tile.rows - first)
             with self.loop(VECTOR, width // size):
@@ -154,7 +200,7 @@ class _Nest(Packing):
             target = self.element(panel, tile, affine(LANE) + first, panel.column + affine(COLUMN))
             column = affine(LINE) * (panel.vectors * size) + affine(COLUMN)
             with self.loop(LINE, panel.lines), self.loop(COLUMN, panel.width):
-                self.stored(target, lanes, Ref(turned, (column * size + affine(LANE),)))
+                self.stored(target, Ref(turned, (column * size + affine(LANE),)), lanes)
 
     def ask(self, panel: Panel, tile: Tile, target: Ref) -> None:
         """Have the cache ask for the results of a tile."""
@@ -209,12 +255,9 @@ class _Nest(Packing):
         first = affine(BLOCK) * self.t.block if self.blocks > 1 and not self.outer_rows else affine(0)
         return flat(self.outer_rows) * self.tiles + tile.number - first
 
-    def target(self, panel: Panel, tile: Tile) -> Ref:
-        return self.element(panel, tile, affine(I), self.column(panel))
-
-    def element(self, panel: Panel, tile: Tile, row: Affine, column: Affine) -> Ref:
-        """A result: of a row of a tile, in the line `LINE` of a panel."""
-        operand = self.c.target
-        begin = offset((*self.c.batch, *self.outer_rows), "target") + operand.offset
-        place = along(self.rows, tile.first + row, "target")
-        return Ref(operand.flat, (begin + place + self.line(panel, "target") + along(self.columns, column, "target"),))
+    def element(self, panel: Panel, tile: Tile, row: Affine, column: Affine, side: Side = "target") -> Ref:
+        """A result: of a row of a tile, in the line `LINE` of a panel; or what an epilogue reads there."""
+        operand = self.c.beside[side] if isinstance(side, int) else self.c.target
+        begin = offset((*self.c.batch, *self.outer_rows), side) + operand.offset
+        place = along(self.rows, tile.first + row, side)
+        return Ref(operand.flat, (begin + place + self.line(panel, side) + along(self.columns, column, side),))

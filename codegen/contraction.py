@@ -6,11 +6,13 @@ of axes. The axes of an operand may overlap in memory, as a window and its posit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from codegen.ir import Buf
+from einalg.access import Access
 from einalg.affine import Affine, Index, affine
 from einalg.kernel import Kernel, View
 from einalg.scope import Scope
@@ -18,17 +20,25 @@ from einalg.scope import Scope
 SPACE, TAPS = "dhw", "qrs"
 LINES_APART, GAP = 1024, 16  # elements of which multiples are avoided, and what is left free
 COPIED = 1 << 18  # elements up to which all images are copied together
+Side = str | int  # an operand by its name, or what an epilogue reads by its number
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An index with its extent, and how far its next value is in each operand (elements; 0 where it does not move)."""
+    """An index with its extent, and how far its next value is in each operand (elements; 0 where it does not move).
+
+    `beside` are its steps in what an epilogue reads.
+    """
 
     index: Index
     extent: int
     left: int = 0
     right: int = 0
     target: int = 0
+    beside: tuple[int, ...] = ()
+
+    def step(self, side: Side) -> int:
+        return self.beside[side] if isinstance(side, int) else getattr(self, side)
 
     def swapped(self) -> Axis:
         return replace(self, left=self.right, right=self.left)
@@ -71,6 +81,15 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What is made of each result before it is stored: `body`, in which `product` stands for the result; `reads` are its other elements."""
+
+    body: Any
+    product: str
+    reads: Mapping[Access, Operand]
+
+
+@dataclass(frozen=True)
 class Contraction:
     """Operands and axes by group; `dtype` is the type of products and sums."""
 
@@ -82,6 +101,17 @@ class Contraction:
     columns: tuple[Axis, ...]
     depth: tuple[Axis, ...]
     dtype: str
+    epilogue: Epilogue | None = None
+
+    @property
+    def beside(self) -> tuple[Operand, ...]:
+        """What an epilogue reads."""
+        return tuple(self.epilogue.reads.values()) if self.epilogue else ()
+
+    @property
+    def stored(self) -> tuple[Side, ...]:
+        """The sides that are walked where results are stored."""
+        return ("target", *range(len(self.beside)))
 
     def swapped(self) -> Contraction:
         """The same sums with the operands in the other order."""
@@ -99,17 +129,17 @@ def extent(axes: Iterable[Axis]) -> int:
     return prod(a.extent for a in axes)
 
 
-def offset(axes: Iterable[Axis], operand: str) -> Affine:
+def offset(axes: Iterable[Axis], operand: Side) -> Affine:
     """Where the indices of some axes lead in an operand."""
-    return sum((affine(a.index) * getattr(a, operand) for a in axes), affine(0))
+    return sum((affine(a.index) * a.step(operand) for a in axes), affine(0))
 
 
-def merged(axes: Sequence[Axis], *operands: str) -> tuple[Axis, ...]:
+def merged(axes: Sequence[Axis], *operands: Side) -> tuple[Axis, ...]:
     """Axes of which neighbours that lie like one axis in the given operands are one; the others' strides are then of no use."""
     found: list[Axis] = []
     for axis in axes:
         outer = found[-1] if found else None
-        if outer and all(getattr(outer, o) == getattr(axis, o) * axis.extent for o in operands):
+        if outer and all(outer.step(o) == axis.step(o) * axis.extent for o in operands):
             found[-1] = replace(axis, extent=outer.extent * axis.extent)
         else:
             found.append(axis)

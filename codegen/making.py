@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codegen.c_file import c_source, own_sources
-from codegen.choosing import GENERATED, by_library, library_for
+from codegen.choosing import GENERATED, by_library, library_for, rivals
 from codegen.compiler import Compiler
 from codegen.entries import entry
+from codegen.fusing import Fused, fused
 from codegen.identity import of_machine
 from codegen.ir import Buf, Function
 from codegen.libraries import Run, einalg_library, ways
@@ -28,11 +29,12 @@ from einalg.errors import CodegenError
 from einalg.graph import unique
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program
+from einalg.scope import Scope
 from einalg.settled import is_weight, settled
 
 LOG = logging.getLogger("einalg")
 MADE = Shelf("made", ".json", "generated kernels")
-EINALG = "einalg"
+EINALG, APART = "einalg", b"{}"  # whose code it is; what is kept of an operator and its reader that are not one kernel
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,15 @@ class Making:
 
     def __init__(self, program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float):
         self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
-        self.kernels, self.known = kernels, dict(program.statements)
+        self.known = dict(program.statements)
         self.ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
-        self.units = [unit(kernel, self.known, self.ahead) for kernel in kernels]
+        self.machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
+        self.functions = dict[str, Function]()  # those of fused kernels, by their keys
+        self.program, self.kernels, self.fused = fused(program, kernels, self.ahead, self._is_better)
+        self.known = dict(self.program.statements)
+        self.units = [self._unit(kernel) for kernel in self.kernels]
         self.first: dict[str, int] = {}  # of the statements that need one code, by its key
-        machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
-        self.keys = [hashed("made", machine, repr(own.key), *self._holes(own)) for own in self.units]
+        self.keys = [self._key(own) for own in self.units]
         for k, key in enumerate(self.keys):
             self.first.setdefault(key, k)
 
@@ -102,7 +107,7 @@ class Making:
         waiting = dict[str, tuple[str, Function]]()
         settled_keys = []
         for key, (name, function) in unknown.items():
-            way, is_settled = self._library(self.first[key], function)
+            way, is_settled = self._library(self.kernels[self.first[key]], function)
             if way is None:
                 waiting[key] = name, function
             else:
@@ -119,9 +124,37 @@ class Making:
         """The C file with all that is generated, each code once."""
         return c_source([self._generated(k)[1] for k in self.first.values()])
 
+    def _unit(self, kernel: Kernel) -> Unit:
+        return self.fused[kernel.output].unit if kernel.output in self.fused else unit(kernel, self.known, self.ahead)
+
+    def _key(self, own: Unit) -> str:
+        """What the code of a statement is kept under."""
+        return hashed("made", self.machine, repr(own.key), *self._holes(own))
+
     def _holes(self, own: Unit) -> list[str]:
         """The earlier statements without a value at some points, which code of what reads them must know."""
         return [f"{name} = {self.known[name]}" for name in own.scope.tensors if name in self.known and self.known[name].where]
+
+    def _is_better(self, pair: Fused) -> bool:
+        """Whether an operator and its reader are one kernel: where no library is faster for the operator. What is beyond doubt is kept."""
+        key = self._key(pair.unit)
+        content = MADE.read(key)
+        if content is not None or key in self.functions:
+            return content != APART
+        function = self._of_pair(pair)
+        name, is_settled = None, True
+        if function is not None and rivals(pair.product, scope := self.known[pair.product.output]):
+            name, is_settled = self._library(pair.product, self._of(pair.product, scope)[1])
+        if function is not None and name is None:
+            self.functions[key] = function
+            return True
+        if is_settled:
+            MADE.replace(key, APART)
+        return False
+
+    def _of_pair(self, pair: Fused) -> Function | None:
+        assert pair.product.scope is not None
+        return einalg_library.function(pair.product, pair.product.scope, self.ahead, (pair.kernel.output, pair.scope))
 
     def _found(self, key: str, k: int) -> Way | None:
         """What was kept for a statement under its key; None where that is not there, or what it needs."""
@@ -138,14 +171,20 @@ class Making:
 
     def _generated(self, k: int) -> tuple[str, Function]:
         """Code for a statement: that of its operator where there is some, else a loop nest."""
-        kernel, scope = self.kernels[k], self.units[k].scope
+        kernel = self.kernels[k]
+        if kernel.epilogue is None:
+            return self._of(kernel, self.units[k].scope)
+        function = self.functions.get(self.keys[k]) or self._of_pair(self.fused[kernel.output])
+        assert function is not None  # as it was when this kernel was fused
+        return EINALG, function
+
+    def _of(self, kernel: Kernel, scope: Scope) -> tuple[str, Function]:
         function = einalg_library.function(kernel, scope, self.ahead) if kernel.op != EOP else None
         return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, self.known, self.schedule))
 
-    def _library(self, k: int, function: Function) -> tuple[str | None, bool]:
+    def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:
         """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
-        kernel = self.kernels[k]
-        if kernel.op == EOP:
+        if kernel.epilogue is not None:
             return None, True
         return library_for(kernel, self.known[kernel.output], function, self.ahead, self._flagged(function), self.timeout)
 

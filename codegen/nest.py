@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codegen.contraction import Axis, merged
+from codegen.contraction import Axis, Side, merged
 from codegen.ir import Bound, Extreme, For, Put, Ref, Statement, Value
 from einalg.affine import Affine, Index, affine
 
@@ -101,12 +101,12 @@ def each(panel: Panel, rows: int, put: Put, whole: bool = False) -> list[Stateme
     return found
 
 
-def along(axes: Sequence[Axis], place: Affine, side: str) -> Affine:
+def along(axes: Sequence[Axis], place: Affine, side: Side) -> Affine:
     """Where the element at a place of several axes, walked as one, lies in an operand."""
     form, inner = affine(0), 1
     for number, axis in reversed(list(enumerate(joined := merged(axes, side)))):
         digit = place if len(joined) == 1 else place // inner if number == 0 else place // inner % axis.extent
-        form = form + affine(digit) * getattr(axis, side)
+        form = form + affine(digit) * axis.step(side)
         inner *= axis.extent
     return form
 

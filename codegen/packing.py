@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
-from codegen.contraction import Axis, Border, Contraction, Operand, extent, offset
+from codegen.contraction import Axis, Border, Contraction, Operand, Side, extent, offset
 from codegen.ir import Alloc, Bound, Buf, Function, Number, Put, Ref
 from codegen.nest import LANE, LINE, VECTOR, I, Nest, Panel, Tile, along, each, flat, least, limited
 from codegen.tiling import Tiling
@@ -24,7 +24,8 @@ class Packing(Nest):
     def __init__(self, contraction: Contraction, tiling: Tiling):
         super().__init__()
         self.c, self.t = c, t = contraction, tiling
-        self.names = {b.buf.name: 1 for b in (c.left, c.right, c.target)}
+        self.names = {operand.buf.name: 1 for operand in (c.left, c.right, c.target, *c.beside)}
+        self.taken = frozenset(self.names)
         cut = max(0, len(c.rows) - t.row_axes)
         self.outer_rows, self.rows = c.rows[:cut], c.rows[cut:]
         rest, self.columns = c.columns[: -t.column_axes], c.columns[-t.column_axes :]
@@ -61,13 +62,13 @@ class Packing(Nest):
         if side == "right":
             pieces = extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
         name = f"{operand.buf.name}_for_{self.c.target.buf.name}"
-        while name in (b.buf.name for b in (self.c.left, self.c.right, self.c.target)):
+        while name in self.taken:
             name += "_"
         return Buf(name, (extent(self.moving(side)) * self.steps * pieces,), self.c.dtype)
 
     def moving(self, side: str) -> list[Axis]:
         """The batch axes along which an operand moves."""
-        return [axis for axis in self.c.batch if getattr(axis, side)]
+        return [axis for axis in self.c.batch if axis.step(side)]
 
     def kept_tiles(self) -> Affine:
         """Where the tiles of this block and step begin."""
@@ -246,6 +247,6 @@ class Packing(Nest):
         buf, begin = self.right
         return Ref(buf, (begin + self.line(panel, "right") + along(self.columns, column, "right") + offset(depth, "right"),))
 
-    def line(self, panel: Panel, side: str) -> Affine:
-        own = (panel.line + affine(LINE)) * getattr(self.lines, side) if self.lines else affine(0)
+    def line(self, panel: Panel, side: Side) -> Affine:
+        own = (panel.line + affine(LINE)) * self.lines.step(side) if self.lines else affine(0)
         return own + offset(self.outer_columns, side)

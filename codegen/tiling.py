@@ -88,14 +88,13 @@ def ordered(contraction: Contraction) -> Contraction:
     """Axes in the order of memory, and those that lie like one as one."""
     c = contraction
     order = {operand: lambda a, operand=operand: -abs(getattr(a, operand)) for operand in ("left", "right", "target")}
-    return Contraction(
-        c.left, c.right, c.target,
-        merged(sorted(c.batch, key=order["target"]), "left", "right", "target"),
-        merged(sorted(c.rows, key=order["target"]), "left", "target"),
-        merged(sorted(c.columns, key=order["target"]), "right", "target"),
-        merged(sorted(c.depth, key=order["left"]), "left", "right"),
-        c.dtype,
-    )  # fmt: skip
+    return replace(
+        c,
+        batch=merged(sorted(c.batch, key=order["target"]), "left", "right", *c.stored),
+        rows=merged(sorted(c.rows, key=order["target"]), "left", *c.stored),
+        columns=merged(sorted(c.columns, key=order["target"]), "right", *c.stored),
+        depth=merged(sorted(c.depth, key=order["left"]), "left", "right"),
+    )
 
 
 def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:

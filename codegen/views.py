@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 from codegen.contraction import Axis
 from einalg.affine import Index
@@ -16,7 +17,7 @@ def joined(letter: str, **views: View) -> Axis | None:
     >>> joined("i", left=View("A", 0, {"i": ((4, 6), (3, 2))}), target=View("O", 0, {"i": ((12, 1),)}))
     Axis(index=i, extent=12, left=2, right=0, target=1)
     """
-    strides, size = dict[str, int](), 1
+    strides, size = dict[str, Any](), 1
     for operand, view in views.items():
         group = [axis for axis in view.axes[letter] if axis[0] != 1]
         if any(step != inner * stride for (_, step), (inner, stride) in pairwise(group)):

@@ -33,7 +33,8 @@ class Kernel:
 
     `sizes` are the operator's extents and parameters by name (elements; a parameter that has its least value is left out), `inputs`
     the tensors that are read, in the operator's order, `views` how the operator sees each of these and the output. A `plain` operator
-    needs no library; its definition takes `parameters`, beside the operands as they are seen.
+    needs no library; its definition takes `parameters`, beside the operands as they are seen. An `epilogue` is made of each of its results
+    before that is stored: a scope that reads them by the name of the last view.
     """
 
     op: str
@@ -45,6 +46,7 @@ class Kernel:
     views: tuple[View, ...] = field(default=(), repr=False, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
     plain: bool = field(default=False, repr=False, compare=False)
+    epilogue: Scope | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_eop(self) -> bool:
@@ -57,7 +59,8 @@ class Kernel:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in {**self.sizes, **self.parameters}.items())
-        return f"{self.output} = {self.op}({', '.join(self.inputs)})" + (f"  [{sizes}]" if sizes else "")
+        then = f", then {self.epilogue}" if self.epilogue is not None else ""
+        return f"{self.output} = {self.op}({', '.join(self.inputs)})" + (f"  [{sizes}]" if sizes else "") + then
 
     def as_record(self) -> dict[str, Any]:
         """The kernel as JSON values."""

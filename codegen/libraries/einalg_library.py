@@ -6,11 +6,12 @@ from collections.abc import Collection
 
 from codegen.contract import contract
 from codegen.contraction import Contraction, contraction_of
+from codegen.epilogue import finished
 from codegen.ir import Function
 from codegen.libraries.generated_bands import band_function
 from codegen.libraries.generated_stencils import stencil_function
 from codegen.libraries.numpy_library import computed_in
-from codegen.tiling import Tiling, plan, products_per_cycle
+from codegen.tiling import Tiling, ordered, plan, products_per_cycle
 from codegen.tuning import tuned
 from einalg.kernel import Kernel
 from einalg.scope import Scope
@@ -20,10 +21,11 @@ LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and th
 SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
 
-def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Function | None:
+def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = (), epilogue: tuple[str, Scope] | None = None) -> Function | None:
     """The generated function of a kernel; None where it is no contraction, or one that register tiles make no faster.
 
-    What it packs of the tensors that are known `ahead` of a run has functions of its own.
+    What it packs of the tensors that are known `ahead` of a run has functions of its own. With an `epilogue`, a statement that reads the
+    kernel's results, the function stores this one instead; None where it cannot.
 
     >>> import einalg as ea
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
@@ -33,16 +35,26 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Funct
     if dtype not in TYPES or scope.dtype == "bool":
         return None
     if band := band_function(kernel, scope, dtype):
-        return band
+        return None if epilogue else band
     found = contraction(kernel, scope, ahead)
     measured = tuned(found) if found else None
     best = measured or (plan(found) if found else None)
     rate = products_per_cycle(*best) if best else 0.0
     if few := stencil_function(kernel, scope, dtype, max(rate, SLOW)):
-        return few
+        return None if epilogue else few
     if best is None or (measured is None and rate < SLOW):
         return None
-    return written(*best, scope)
+    return _with_epilogue(*best, *epilogue) if epilogue else written(*best, scope)
+
+
+def _with_epilogue(way: Contraction, tiling: Tiling, name: str, scope: Scope) -> Function | None:
+    """A contraction that stores another statement; with the numbers that suit it alone, where these still fit."""
+    whole = finished(way, name, scope)
+    if whole is None:
+        return None
+    whole = ordered(whole)
+    best = (whole, tiling) if tiling.fits(whole) else plan(whole)
+    return written(*best, scope) if best else None
 
 
 def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:

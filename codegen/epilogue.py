@@ -1,0 +1,157 @@
+"""Epilogues: what is made of a contraction's results before they are stored, as biases, activations and residuals (design §10).
+
+The results of a contraction, counted as they lie in memory, are walked by its own axes, and by the indices of the statement that reads
+them. Both are cut where either begins a new digit; every piece of an axis is then a step of one index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import sympy
+
+from codegen.contraction import Axis, Contraction, Epilogue, Operand, extent
+from codegen.ir import Buf, Ref, Value
+from codegen.plan import has_numbers
+from codegen.scalar import translate
+from einalg.access import Access, Constant, Tensor
+from einalg.affine import Affine, Index, affine
+from einalg.errors import CodegenError
+from einalg.facts import simplify
+from einalg.scope import Constraint, Scope
+from einalg.traverse import accesses, reductions
+
+
+@dataclass(frozen=True)
+class Digit:
+    """The values of an index, `step` elements of a contraction's result apart."""
+
+    index: Index
+    extent: int
+    step: int
+
+
+def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction | None:
+    """A contraction that stores the statement `name = scope`, which reads its results; None where each is not read for one element.
+
+    >>> import einalg as ea
+    >>> from codegen.contraction import contraction_of
+    >>> from einalg.kernel import Kernel, View
+    >>> p = ea.parse("T[i,j] += A[i,k]*B[k,j]\\nO[j,i] = Max(T[i,j] + C[j], 0)", A=(4, 5), B=(5, 8), C=(8,))
+    >>> a, b = (View(n, 0, {"b": (), "m": ((4, s),), "n": ((8, t),), "k": ((5, u),)}) for n, s, t, u in (("A", 5, 0, 1), ("B", 0, 1, 8)))
+    >>> t = View("T", 0, {"b": (), "m": ((4, 8),), "n": ((8, 1),)})
+    >>> c = contraction_of(Kernel("matmul", {}, ("A", "B"), "T", views=(a, b, t)), p["T"], "f32")
+    >>> d = finished(c, "O", p["O"])
+    >>> d.columns[0].target, d.columns[0].beside, list(d.buffers)
+    (4, (1,), ['A', 'B', 'C', 'O'])
+    """
+    product, same = contraction.target.buf, contraction.dtype == contraction.target.buf.dtype == scope.dtype
+    reads = dict.fromkeys(accesses(scope.body))
+    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(_is_plain, reads)) or _asks_for_indices(scope):
+        return None
+    flat = {access: simplify(_flat(access), scope.ranges) for access in reads}
+    results = {flat[access] for access in reads if access.tensor.name == product.name}
+    if len(results) != 1 or not all(form.is_affine() for form in flat.values()):
+        return None
+    digits = _digits(scope, results.pop(), prod(product.shape))
+    steps = sorted(axis.target for axis in (*contraction.batch, *contraction.rows, *contraction.columns))
+    if digits is None or contraction.target.offset or (steps and steps[0] < 1) or extent(_walked(contraction)) != prod(product.shape):
+        return None
+    own = _own(scope)
+    others = {access: form for access, form in flat.items() if access.tensor.name != product.name}
+    forms = [own, *others.values()]
+    groups = [[_pieces(axis, digits, forms) for axis in group] for group in (contraction.batch, contraction.rows, contraction.columns)]
+    if any(pieces is None for group in groups for pieces in group):
+        return None
+    batch, rows, columns = (tuple(piece for pieces in group for piece in pieces or ()) for group in groups)
+    lows = {it.index: affine(it.low) for it in scope.iterators}
+    operands = {access: Operand(_buffer(access.tensor), form.substitute(lows).const) for access, form in others.items()}
+    target = Operand(Buf(name, scope.shape, scope.dtype), 0)
+    return replace(contraction, target=target, batch=batch, rows=rows, columns=columns, epilogue=Epilogue(scope.body, product.name, operands))
+
+
+def _is_plain(access: Access) -> bool:
+    """Whether an access reads a tensor in memory as it is."""
+    return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
+
+
+def _asks_for_indices(scope: Scope) -> bool:
+    """Whether a body depends on where it is computed, beside what it reads there."""
+    return has_numbers(scope) or any(rel.free_symbols & set(scope.indices) for rel in scope.body.atoms(sympy.Rel))
+
+
+def _walked(contraction: Contraction) -> tuple[Axis, ...]:
+    return (*contraction.batch, *contraction.rows, *contraction.columns)
+
+
+def _flat(access: Access) -> Affine:
+    """The element that an access reads, counted as it lies in memory."""
+    return _counted(zip((form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)), access.tensor.shape))
+
+
+def _own(scope: Scope) -> Affine:
+    """The element of its result that a scope computes."""
+    return _counted((affine(it.index) - it.low, it.extent) for it in scope.iterators)
+
+
+def _counted(subscripts: Iterable[tuple[Affine, int]]) -> Affine:
+    flat = affine(0)
+    for form, size in subscripts:
+        flat = flat * size + form
+    return flat
+
+
+def _buffer(tensor: Tensor) -> Buf:
+    return Buf(tensor.name, tensor.shape, tensor.dtype)
+
+
+def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:
+    """The indices of a scope as digits of the element that it reads; None where not every element is read once."""
+    found = [Digit(it.index, it.extent, result.coefficient(it.index)) for it in scope.iterators if it.extent != 1]
+    step = 1
+    for digit in sorted(found, key=lambda d: d.step):
+        if digit.step != step:
+            return None
+        step *= digit.extent
+    return found if step == size else None
+
+
+def _pieces(axis: Axis, digits: Sequence[Digit], forms: Sequence[Affine]) -> list[Axis] | None:
+    """An axis cut into steps of single digits; `forms` say where these lead in the target and in what is read beside it."""
+    found = [piece for digit in digits for piece in _common(axis, digit, forms)]
+    if prod(piece.extent for piece in found) != axis.extent:
+        return None
+    return found if len(found) == 1 else [replace(piece, index=Index(f"{axis.index.name}_{k}")) for k, piece in enumerate(found)]
+
+
+def _common(axis: Axis, digit: Digit, forms: Sequence[Affine]) -> Iterator[Axis]:
+    """The part of an axis along which one digit counts."""
+    low, high = max(axis.target, digit.step), min(axis.target * axis.extent, digit.step * digit.extent)
+    if low < high and not (high % low or low % axis.target or low % digit.step):
+        along, times = low // axis.target, low // digit.step
+        target, *beside = (form.coefficient(digit.index) * times for form in forms)
+        yield Axis(axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside))
+
+
+class Finish:
+    """The leaves of an epilogue's body at one place (`codegen.scalar.Leaves`): a result, and elements by their numbers."""
+
+    def __init__(self, epilogue: Epilogue, result: Value, elements: Sequence[Ref]):
+        self.product, self.result = epilogue.product, result
+        self.elements = dict(zip(epilogue.reads, elements, strict=True))
+        self.value = translate(epilogue.body, self)
+
+    def access(self, access: Access) -> Value:
+        return self.result if access.tensor.name == self.product else self.elements[access]
+
+    def reduction(self, reduce: Any) -> Value:
+        raise CodegenError(f"an epilogue sums nothing, but {reduce}")
+
+    def holds(self, condition: Constraint) -> Value:
+        raise CodegenError(f"an epilogue knows no place, but asks whether {condition}")
+
+    def index(self, form: Affine) -> Affine:
+        raise CodegenError(f"an epilogue knows no place, but asks for {form}")

@@ -1,0 +1,72 @@
+"""Operators and the statements that read their results, as one kernel each (design §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from codegen.sharing import Unit, unit
+from einalg.kernel import Kernel
+from einalg.program import Program, substitute_tensors
+from einalg.scope import Scope
+
+
+@dataclass(frozen=True)
+class Fused:
+    """`product` as it is matched, and the one statement that reads its results: `kernel` computes both.
+
+    `unit` is what code of it depends on, and `scope` the statement as this code sees it.
+    """
+
+    product: Kernel
+    kernel: Kernel
+    scope: Scope
+    unit: Unit
+
+
+def fused(
+    program: Program, kernels: Sequence[Kernel], ahead: Collection[str], is_better: Callable[[Fused], bool]
+) -> tuple[Program, list[Kernel], dict[str, Fused]]:
+    """A flat program with operators and their readers in one wherever that `is_better`; its kernels; and what is fused, by its output.
+
+    `ahead` names what is known before a run, which stays as it is.
+    """
+    found: dict[str, Fused] = {}
+    known, makers = dict(program.statements), {kernel.output: kernel for kernel in kernels}
+    for kernel in kernels:
+        pairs = (_pair(makers[name], kernel, program, ahead) for name in _products(kernel, program, makers, ahead))
+        best = next((pair for pair in pairs if pair and is_better(pair)), None)
+        if best:
+            found[kernel.output] = best
+    if not found:
+        return program, list(kernels), found
+    gone = {pair.product.output for pair in found.values()}
+    scopes = {**known, **{name: pair.kernel.scope for name, pair in found.items()}}
+    kept = [found[kernel.output].kernel if kernel.output in found else kernel for kernel in kernels if kernel.output not in gone]
+    return Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs), kept, found
+
+
+def _products(kernel: Kernel, program: Program, makers: dict[str, Kernel], ahead: Collection[str]) -> Iterator[str]:
+    """The operators whose results an eOperator alone reads, the last first."""
+    if not kernel.is_eop or kernel.output in ahead:
+        return
+    readers = {name: [output for output, scope in program.statements if name in scope.tensors] for name in program[kernel.output].tensors}
+    for name in reversed(program.names):
+        if readers.get(name) == [kernel.output] and not makers[name].is_eop and name not in {*program.outputs, *ahead}:
+            yield name
+
+
+def _pair(product: Kernel, reader: Kernel, program: Program, ahead: Collection[str]) -> Fused | None:
+    """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
+    known, name = dict(program.statements), product.output
+    one, two = unit(product, known, ahead), unit(reader, known, ahead)
+    if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
+        return None
+    tensors = dict.fromkeys(t for t in (*one.tensors, *two.tensors) if t not in (name, reader.output))
+    scope = substitute_tensors(known[reader.output], {name: known[name]})
+    places = tuple(one.tensors.index(t) if t in one.tensors else -1 for t in two.tensors)
+    offsets = {t: offset for t, offset in two.offsets.items() if t != name}
+    own = Unit(("fused", one.key, two.key, places), (*tensors, reader.output), scope, offsets)
+    inputs = (*product.inputs, *(t for t in tensors if t not in product.inputs))
+    kernel = replace(product, inputs=inputs, output=reader.output, scope=scope, epilogue=known[reader.output])
+    return Fused(replace(product, scope=known[name]), kernel, two.scope, own)

@@ -1,0 +1,236 @@
+"""What is made of results before they are stored: in every order of axes and tiling, and only where each result is read for one element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen import choosing
+from codegen.c_file import c_source
+from codegen.compiled import Compiled, compile_program
+from codegen.contract import contract
+from codegen.contraction import Contraction, contraction_of
+from codegen.epilogue import finished
+from codegen.ir import Function
+from codegen.libraries.einalg_library import LEAST
+from codegen.tiling import ordered, plan, tilings
+from derive.matching import match
+from derive.search import kernels_of
+from einalg.execute import execute
+from einalg.program import Program, as_program, in_double
+from einalg.scope import Scope
+from tests.codegen.harness import run_functions
+from tests.codegen.test_contraction import SMALL, UNSHRUNK, Case, convolutions, products
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A contraction, and the statement `O` that reads its results `T`."""
+
+    case: Case
+    reader: Scope
+
+    @property
+    def program(self) -> Program:
+        return Program([("T", self.case.scope), ("O", self.reader)], ("O",))
+
+    @property
+    def whole(self) -> Contraction | None:
+        kernel = match(self.case.scope, "T")
+        found = contraction_of(kernel, self.case.scope, self.case.dtype, self.case.ahead) if kernel else None
+        assert found is not None
+        return finished(found, "O", self.reader)
+
+    def function(self) -> Function:
+        whole = self.whole
+        assert whole is not None
+        ways = [(way, t) for way in (ordered(whole), ordered(whole.swapped())) for t in tilings(way, SMALL)]
+        way, tiling = ways[self.case.choice % len(ways)]
+        most = way.depth[0].extent if way.depth else 1
+        numbers = {"depth": 1 + self.case.choice % most, "block": 1 + self.case.choice % 5, "group": 1 + self.case.choice % 3}
+        return contract(way, replace(tiling, **numbers), parallel=self.case.parallel)
+
+    def arrays(self) -> dict[str, Any]:
+        rng = np.random.default_rng(7)
+        dtype = np.float64 if self.case.dtype == "f64" else np.float32
+        return {name: rng.integers(-3, 4, t.shape).astype(dtype) for name, t in self.program.inputs.items()}
+
+
+@st.composite
+def readers(draw: Any, cases: Any) -> Finished:
+    """Statements that read every result once: in another order of axes, axes split into two, beside tensors of other forms."""
+    case = draw(cases.filter(is_contraction))
+    shape, dtype = case.scope.shape, case.dtype
+    T = ea.tensor("T", case.scope.box, dtype, role="intermediate")
+    names = iter(ea.indices(" ".join(f"i{k}" for k in range(2 * len(shape)))))
+    ranges, subscripts = [], []
+    for size in shape:
+        inner = draw(st.sampled_from([n for n in (1, 2, 3, 4) if size % n == 0]))
+        outer, index = next(names), next(names)
+        split = inner > 1 and size > inner
+        ranges += [slice(outer, size // inner), slice(index, inner)] if split else [slice(outer, size)]
+        subscripts.append(outer * inner + index if split else outer)
+    order = draw(st.permutations(ranges))
+    body: Any = T[tuple(subscripts)]
+    for name in draw(st.sampled_from(("", "C", "CR"))):
+        walked = draw(st.lists(st.sampled_from(ranges), unique_by=lambda r: r.start, max_size=len(ranges)))
+        step = draw(st.integers(1, 2))
+
+        tensor = ea.tensor(name, [r.stop * step for r in walked] or [3], dtype)
+        body = body + tensor[tuple(r.start * step for r in walked) or (1,)]
+    kind = draw(st.sampled_from(("plain", "max", "twice", "piecewise")))
+    if kind == "max":
+        body = ea.Max(body, 0)
+    elif kind == "twice":
+        body = body * 2 - T[tuple(subscripts)]
+    elif kind == "piecewise":
+        body = sympy.Piecewise((body, body > 1), (3 - body, True))
+    return Finished(case, ea.L[tuple(order)](body))
+
+
+def is_contraction(case: Case) -> bool:
+    kernel = match(case.scope, "T")
+    found = contraction_of(kernel, case.scope, case.dtype) if kernel else None
+    if found is None or case.scope.dtype != case.dtype or case.scope.where:
+        return False
+    return plan(found, SMALL) is not None and bool(found.columns or found.rows)
+
+
+@pytest.mark.parametrize("cases", [products, convolutions])
+def test_every_result_once(cases: Any) -> None:
+    @settings(max_examples=5, phases=UNSHRUNK)
+    @given(st.lists(readers(cases()).filter(lambda case: case.whole is not None), min_size=4, max_size=8))
+    def check(found: list[Finished]) -> None:
+        functions, arrays = [case.function() for case in found], [case.arrays() for case in found]
+        for case, function, given_arrays, values in zip(found, functions, arrays, run_functions(functions, arrays)):
+            expected = execute(in_double(case.program), given_arrays)["O"]
+            assert np.array_equal(values.astype(np.float64), expected), f"{case.program}\n{c_source([function])}"
+
+    check()
+
+
+@pytest.fixture
+def generated(tmp_path: Any, monkeypatch: Any) -> None:
+    """A cache that is empty, and no library that could be faster."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+
+
+def compiled(text: str, **tensors: Any) -> tuple[Program, Compiled]:
+    program = as_program(ea.parse(text, **tensors))
+    return program, compile_program(program, kernels_of(program))
+
+
+def assert_right(program: Program, run: Compiled, tolerance: float = 1e-5) -> None:
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in program.inputs.items()}
+    expected = execute(in_double(program), arrays)
+    found = run(**arrays)
+    for name, values in (found if isinstance(found, dict) else {program.outputs[0]: found}).items():
+        np.testing.assert_allclose(values, expected[name], rtol=tolerance, atol=tolerance * np.abs(expected[name]).max(initial=1))
+
+
+PRODUCT = "T[i,j] += A[i,k]*B[k,j]\n"
+ONE = {
+    "bias, activation and residual": "O[i,j] = Max(T[i,j] + C[j] + R[i,j], 0)",
+    "a function of two uses": "O[i,j] = T[i,j]/(1 + exp(-T[i,j]))",
+    "turned": "O[j,i] = tanh(T[i,j] + C[j])",
+    "of other axes": "O[p,q,j] = T[6*p+q,j] + D[q,j]",
+    "of one axis": "O[x:1224] = T[x//34, x%34] + 1",
+    "with its operand": "O[i:36,j] = T[i,j] + B[i,j]",
+    "with a part of a tensor": "O[i,j] = T[i,j] + E[3,j]",
+    "in a longer sum": "O[i,j] = T[i,j]*T[i,j] + C[j]\nP[i] += O[i,j]",
+}
+SHAPES = {"A": (36, 50), "B": (50, 34), "C": (34,), "R": (36, 34), "D": (6, 34), "E": (5, 34)}
+
+
+@pytest.mark.parametrize("text", ONE.values(), ids=ONE)
+@pytest.mark.usefixtures("generated")
+def test_a_reader_is_a_part_of_its_operator(text: str) -> None:
+    program, run = compiled(PRODUCT + text, **SHAPES)
+    assert len(run.kernels) == len(program.statements) - 1
+    assert_right(program, run)
+
+
+APART = {
+    "read by two": "O[i,j] = T[i,j] + 1\nP[i,j] = T[i,j] - 1",
+    "a result itself": "O[i,j] = T[i,j] + 1\nT, O",
+    "at its border": "O[i:36, j:34] = T.pad(0,1)[i,j+1] + 1",
+    "in part": "O[i:36, j:30] = T[i,j] + 1",
+    "several times": "O[i:36, j:34, k:2] = T[i,j] + k",
+    "from two places": "O[i:36, j:34] = T[i,j] + T[35-i,j]",
+    "summed": "O[i] += T[i,j]",
+    "where a place counts": "O[i:36, j:34] = Piecewise((T[i,j], j < 3), (0, True))",
+    "in another type": "O[i,j] = T[i,j] < 1",
+    "backwards": "O[i:36, j:34] = T[35-i,j] + 1",
+}
+
+
+@pytest.mark.parametrize("text", APART.values(), ids=APART)
+@pytest.mark.usefixtures("generated")
+def test_a_reader_of_another_kind_stays_apart(text: str) -> None:
+    program, run = compiled(PRODUCT + text, **SHAPES)
+    assert len(run.kernels) == len(program.statements)
+    assert_right(program, run)
+
+
+@pytest.mark.usefixtures("generated")
+def test_a_reader_of_two_operators_is_a_part_of_the_last_one() -> None:
+    text = "S[i,j] += A[i,k]*B[k,j]\nT[i,j] += R[i,k]*B2[k,j]\nO[i,j] = tanh(S[i,j] + T[i,j] + C[j])"
+    program, run = compiled(text, B2=(34, 34), **SHAPES)
+    assert [(k.op, k.output, k.epilogue is not None) for k in run.kernels] == [("matmul", "S", False), ("matmul", "O", True)]
+    assert_right(program, run)
+
+
+@pytest.mark.usefixtures("generated")
+def test_padded_convolutions_of_several_images() -> None:
+    text = "T[n,f,h,w] += A.pad(0,0,1,(0,2))[n,c,2*h+r-1,w+s]*K[f,c,r,s]\nO[n,f,h,w] = Max(T[n,f,h,w] + b[f] + R[n,f,h,w], 0)"
+    program, run = compiled(text, A=(3, 16, 13, 11), K=ea.tensor("K", (21, 16, 3, 3), role="weight"), b=(21,), R=(3, 21, 7, 11))
+    assert [kernel.epilogue is not None for kernel in run.kernels] == [True]
+    assert_right(program, run)
+
+
+@pytest.mark.usefixtures("generated")
+def test_layers_that_differ_in_names_share_their_code() -> None:
+    text = "".join(f"T{k}[i,j] += {x}[i,k]*W{k}[k,j]\nA{k}[i,j] = Max(T{k}[i,j] + b{k}[j] + {x}[i,j], 0)\n" for k, x in enumerate(("A", "A0", "A1")))
+    weights = {f"W{k}": ea.tensor(f"W{k}", (40, 40), role="weight") for k in range(3)}
+    program, run = compiled(text, A=(23, 40), **weights, **{f"b{k}": (40,) for k in range(3)})
+    assert len(run.kernels) == 3 and len({kernel.source for kernel in run.kernels}) == 1
+    assert_right(program, run)
+
+
+@pytest.mark.usefixtures("generated")
+def test_sums_of_several_steps_are_finished_once() -> None:
+    """A depth of many steps, each of which adds to what is stored."""
+    program, run = compiled(PRODUCT + "O[i,j] = T[i,j]*T[i,j] + C[j]", A=(9, 40000), B=(40000, 70), C=(70,))
+    assert len(run.kernels) == 1
+    assert_right(program, run, 1e-4)
+
+
+def test_a_library_that_is_faster_keeps_its_operator(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    asked: list[str] = []
+
+    def first_library(calls: Any, kernel: Any, scope: Scope, *rest: Any) -> str:
+        asked.append(kernel.output)
+        return next(name for name in calls if name != choosing.GENERATED)
+
+    monkeypatch.setattr(choosing, "fastest", first_library)
+    program, run = compiled(PRODUCT + ONE["turned"], **SHAPES)
+    assert LEAST <= 36 * 34 * 50 and asked
+    assert [kernel.epilogue for kernel in run.kernels] == [None, None]
+    assert_right(program, run)
+
+
+@pytest.mark.usefixtures("generated")
+def test_no_element_at_all() -> None:
+    program, run = compiled(PRODUCT + "O[i,j] = T[i,j] + C[j]", A=(0, 5), B=(5, 8), C=(8,))
+    assert run(A=np.zeros((0, 5)), B=np.zeros((5, 8)), C=np.zeros(8)).shape == (0, 8)
+    assert program.outputs == ("O",)
