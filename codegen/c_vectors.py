@@ -6,6 +6,7 @@ vector statement. Vectors are those of the GNU C language, which gcc and clang t
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,13 @@ from einalg.dtypes import numpy_dtype
 VECTOR_NAME = re.compile(r"[fiu]\d+x\d+u?")
 APART = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from being one with the sums, which then were in memory too
 OPERATORS = {"mul": "*", "add": "+"}
+HELD = """\
+#if defined(__{feature}__)
+#define held_{bytes}(vector) __asm__("" : "+{register}"(vector))
+#else
+#define held_{bytes}(vector) (void)0
+#endif"""  # what is read stays in its register: else each use of it may read memory again
+REGISTERS = {16: ("SSE2", "v"), 32: ("AVX", "v"), 64: ("AVX512F", "v")} if platform.machine() not in ("aarch64", "arm64") else {16: ("ARM_NEON", "w")}
 
 
 class Scalars(Protocol):
@@ -184,12 +192,21 @@ class _Lanes:
         value = self.value(put.value, dtype, before)
         target = self.place(put.ref)
         if target is not None:
-            lines = [*before, f"{target} {put.op} {value};"]
+            lines = [*before, f"{target} {put.op} {value};", *self.holding(put, target)]
         else:
             assert put.op == "="
             lines = [*before, f"{self.type(dtype, self.width)} whole = {value};", APART.format("whole"), self.store(put.ref, dtype)]
         for line in lines if len(lines) == 1 else ("{", *lines, "}"):
             self.scalars.line(line)
+
+    def holding(self, put: Put, target: str) -> list[str]:
+        """What keeps a vector that was read in its register."""
+        size = self.width * numpy_dtype(computed(put.ref.dtype)).itemsize
+        if not is_tile(put.ref.buf) or not isinstance(put.value, Ref) or put.op != "=" or size not in REGISTERS:
+            return []
+        feature, register = REGISTERS[size]
+        self.scalars.need(HELD.format(feature=feature, register=register, bytes=size))
+        return [f"held_{size}({target});"]
 
     def is_copy(self, put: Put) -> bool:
         """Whether some bytes move as they are, and fewer than a vector has."""

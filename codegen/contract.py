@@ -216,6 +216,10 @@ class _Nest(Packing):
         buf, begin = right
         moving = [side for side, direct in (("left", not self.t.pack_left), ("right", buf is None)) if direct]
         axes = [replace(axis, index=Index(f"{K}{n}")) for n, axis in enumerate(merged((self.outer, *self.inner), *moving))]
+        read = Buf(self.named("read"), (panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector")
+        kept = Ref(read, (affine(LINE), affine(VECTOR), affine(LANE)))
+        if tile.rows > 1:
+            self.out.append(Alloc(read))
         with self.depth(axes) as place:
             if buf:
                 self.look_ahead(buf, begin + place * panel.elements, panel, tile)
@@ -223,6 +227,9 @@ class _Nest(Packing):
                 self.look_further(buf, begin, panel, self.visit(tile) * self.most + place)
             one = Ref(left[0], (left[1] + self.in_tiles(tile, place),)) if self.t.pack_left else self.of_left(tile, axes)
             other = Ref(buf, (begin + self.in_panel(panel, place),)) if buf else self.of_right(panel, self.column(panel), axes)
+            if tile.rows > 1:
+                self.out += each(panel, 1, Put(kept, "=", other), whole=True)
+                other = kept
             self.out += each(panel, tile.rows, Put(here, "+=", Apply("mul", (one, other), self.c.dtype)), whole=True)
 
     def look_ahead(self, panels: Buf, at: Affine, panel: Panel, tile: Tile) -> None:

@@ -108,8 +108,8 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
             continue
         for column_axes, pack_right in _column_ways(c, own[1]):
             width, height = extent(c.columns[-column_axes:]), extent(c.rows[len(c.rows) - row_axes :])
-            for vectors, lines in _widths(c, -(-width // lanes), column_axes, target.registers - 2):
-                most = max(1, (target.registers - 1) // (vectors * lines) - 1)
+            for vectors, lines in _widths(c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)):
+                most = max(1, (target.registers - 2) // (vectors * lines) - 1)
                 for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
                     yield Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
 
