@@ -70,9 +70,11 @@ def machine() -> dict[str, str]:
     from importlib.metadata import version
 
     import einalg
+    from codegen.machine import machine as described
 
+    vectors = f"{8 * described().vector} bits"
     libraries = {name: version(name) for name in ("numpy", "sympy", "islpy")}
-    return {"processor": _processor(), "python": sys.version.split()[0], "einalg": einalg.__version__, **libraries}
+    return {"processor": _processor(), "vectors": vectors, "python": sys.version.split()[0], "einalg": einalg.__version__, **libraries}
 
 
 def _processor() -> str:

@@ -15,7 +15,7 @@ from itertools import product
 
 from codegen.band import WAITING
 from codegen.contraction import Axis, extent, offset
-from codegen.ir import Apply, Bound, Buf, Number, Put, Ref
+from codegen.ir import Apply, Bound, Buf, Number, Put, Ref, Turn
 from codegen.machine import Machine
 from codegen.stencil import Phase, Run, Stencil, runs
 from codegen.tiling import LATENCY, PRODUCTS, shared
@@ -24,11 +24,12 @@ from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
 from einalg.scope import Constraint
 
-BLOCK, TILE, PANEL, LINE, PLACE, TAP, FILTER, NUMBER, I, VECTOR = (
-    Index(n) for n in ("block", "tile", "panel", "line", "x", "tap", "filter", "number", "i", "v")
+BLOCK, TILE, PANEL, LINE, PLACE, TAP, FILTER, NUMBER, I, VECTOR, BLOCK_OF_CHANNELS = (
+    Index(n) for n in ("block", "tile", "panel", "line", "x", "tap", "filter", "number", "i", "v", "channels")
 )
 SPARE = 5  # registers for what is read and for weights
 LARGEST = 256  # products of vectors that are written out in the innermost loop
+FETCHED, LINE_BYTES = 0.75, 64  # cycles for a line of the second cache, and its bytes
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def form(stencil: Stencil, machine: Machine) -> tuple[Form, float]:
         if some * lines * vectors <= max(1, room) and some * lines * vectors * max((1, *(len(phase.lines) for phase in stencil.phases))) <= LARGEST
     ] or [Form(lanes, 1, 1, 1)]
     blocked = [_blocked(stencil, way, machine) for way in ways]
-    return min(((way, _cycles(stencil, way)) for way in blocked), key=lambda pair: pair[1])
+    return min(((way, _cycles(stencil, way, machine)) for way in blocked), key=lambda pair: pair[1])
 
 
 def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
@@ -83,20 +84,23 @@ def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
     return Form(way.lanes, way.filters, way.lines, way.vectors, max(1, min(held, tiles, shares)))
 
 
-def _cycles(stencil: Stencil, way: Form) -> float:
+def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
     """What the sums and the copies cost."""
     lines, panels = stencil.lines, way.panels(stencil.positions.extent)
-    filters = -(-stencil.filters.extent // way.filters)
+    filters, channels, dtype = -(-stencil.filters.extent // way.filters), extent(stencil.channels), numpy_dtype(stencil.dtype).itemsize
     total = 0.0
     for size, count in shared(lines.extent, way.lines):
+        met = (size - 1) * lines.step + lines.reach
+        missing = max(0.0, 1 - machine.level1 / (channels * met * panels * way.vectors * way.lanes * stencil.positions.step * dtype))
+        fetched = FETCHED * missing * channels * met * (1 + way.vectors * way.lanes * dtype / LINE_BYTES)
         for phase in stencil.phases:
             reads = len({lines.step * line + shift for line in range(size) for shift, _ in phase.lines}) * way.vectors
             products = way.filters * size * way.vectors * len(phase.lines)
             step = max(products / PRODUCTS, LATENCY * len(phase.lines)) + WAITING * (2 * reads + products)
             stored = way.filters * size * way.vectors * (3 if stencil.positions.target == 1 else 2 * way.lanes)
-            total += count * panels * filters * extent(phase.axes) * (step * extent(stencil.channels) * len(phase.positions) + stored)
+            total += count * panels * filters * extent(phase.axes) * (step * channels * len(phase.positions) + stored + fetched)
         rows = -(-count // way.block) * max(0, (way.block * size - 1) * lines.step + lines.reach)
-        copied = rows * extent(stencil.channels) * stencil.positions.data
+        copied = rows * channels * stencil.positions.data
         total += copied * (0.2 if stencil.positions.left == 1 and stencil.positions.step == 1 else 1.0)
     return total * extent(stencil.batch)
 
@@ -153,6 +157,10 @@ class _Nest:
         span = self.s.lines
         low, high = most(0, -first), least(rows, -first + span.data)
         for start, end, inside in ((affine(0), least(rows, low), False), (low, high, True), (most(0, high), affine(rows), False)):
+            if inside and self.is_turned:
+                with self.w.loop(LINE, end, start, known=(0, rows)):
+                    self.turned(copy, affine(LINE) * self.line, rows, first + affine(LINE))
+                continue
             order = sorted((*self.s.channels, Axis(LINE, rows, span.left)), key=lambda axis: -abs(axis.left))
             self.rows(copy, order, start, end, first, rows, inside)
 
@@ -174,15 +182,58 @@ class _Nest:
         if not inside:
             return self.zeros(copy, at, 0, self.line)
         for number, phase in enumerate(self.phases):
-            base, begin = at + number * self.width, s.positions.low + phase
-            low = min(self.width, max(0, -(begin // s.positions.step)))
-            high = max(low, min(self.width, -(-(s.positions.data - begin) // s.positions.step)))
+            base, (low, high) = at + number * self.width, self.within(phase)
             self.zeros(copy, base, 0, low)
             if low < high:
                 with self.w.loop(PLACE, high, low, "vec") as place:
-                    element = (place * s.positions.step + begin) * s.positions.left + line * s.lines.left
-                    self.w.put(Ref(copy, (base + place,)), "=", Ref(s.left.flat, (self.begin["left"] + element + offset(s.channels, "left"),)))
+                    self.w.put(Ref(copy, (base + place,)), "=", self.element(line, phase, place, offset(s.channels, "left")))
             self.zeros(copy, base, high, self.width)
+
+    def within(self, phase: int) -> tuple[int, int]:
+        """The places of a line in the copy that lie inside the data."""
+        span = self.s.positions
+        begin = span.low + phase
+        low = min(self.width, max(0, -(begin // span.step)))
+        return low, max(low, min(self.width, -(-(span.data - begin) // span.step)))
+
+    def element(self, line: Affine, phase: int, place: Affine, channel: Affine) -> Ref:
+        """What a place of a line in the copy is read from."""
+        span = self.s.positions
+        at = (place * span.step + span.low + phase) * span.left + line * self.s.lines.left + channel
+        return Ref(self.s.left.flat, (self.begin["left"] + at,))
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether channels are neighbours in memory: lines are then put together of squares of channels and positions."""
+        s = self.s
+        plain = s.left.buf.dtype == s.dtype and s.positions.left != 1
+        return plain and len(s.channels) == 1 and s.channels[0].left == 1 and s.channels[0].extent >= self.f.lanes
+
+    def turned(self, copy: Buf, at: Affine, rows: int, line: Affine) -> None:
+        """One line of all channels, from `at` on for the first of them."""
+        (channel,), size, apart = self.s.channels, self.f.lanes, rows * self.line
+        whole, rest = divmod(channel.extent, size)
+        for number, phase in enumerate(self.phases):
+            base, (low, high) = at + number * self.width, self.within(phase)
+            with self.w.loop(channel.index, channel.extent) as here:
+                self.zeros(copy, base + here * apart, 0, low)
+                self.zeros(copy, base + here * apart, high, self.width)
+            for first, blocks in ((0, whole), (channel.extent - size, 1 if rest else 0)):
+                for begin, squares, height in ((low, (high - low) // size, size), (high - (high - low) % size, 1, (high - low) % size)):
+                    if not blocks * squares * height:
+                        continue
+                    with self.w.loop(BLOCK_OF_CHANNELS, blocks) as block, self.w.loop(PLACE, squares) as square:
+                        start, place = block * size + first, square * size + begin
+                        self.square(self.element(line, phase, place, start), height, copy, base + start * apart + place, apart)
+
+    def square(self, source: Ref, height: int, copy: Buf, at: Affine, apart: int) -> None:
+        """Some neighbouring channels of so many positions: those of each channel from `at` on, the channels `apart`."""
+        size, span = self.f.lanes, self.s.positions
+        square = self.w.local("square", (size * size,), self.s.dtype)
+        self.w.out.append(Turn(source, span.step * span.left, height, size, Ref(square, (affine(0),))))
+        with self.w.loop(NUMBER, size) as number:
+            put = Put(Ref(copy, (at + number * apart + affine(LANE),)), "=", Ref(square, (number * size + affine(LANE),)))
+            self.w.lanes(put, height)
 
     def zeros(self, copy: Buf, at: Affine, low: int, high: int) -> None:
         if low < high:

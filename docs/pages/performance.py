@@ -40,7 +40,7 @@ def page() -> str:
 
 def _entry(path: Path) -> list[str]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    parts = [f"## {path.stem.replace('_', ' ').capitalize()}", *_about(path.stem)]
+    parts = [f"## {path.stem.replace('_', ' ').replace('-', ', ').capitalize()}", *_about(path.stem)]
     machine = record.pop("machine", {})
     if machine:
         parts.append("Measured on: " + ", ".join(f"{what} {version}" for what, version in machine.items()) + ".")
@@ -55,7 +55,8 @@ def _entry(path: Path) -> list[str]:
 
 
 def _about(name: str) -> Iterable[str]:
-    """The question of a benchmark, and its command, as its file tells them."""
+    """The question of a benchmark, and its command, as its file tells them; what follows a dash in a name is a machine's."""
+    name = name.partition("-")[0]
     files = [path for path in (BENCH / f"{name}.py", BENCH / name / "__main__.py") if path.is_file()]
     if not files:
         return []
