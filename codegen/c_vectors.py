@@ -6,7 +6,6 @@ vector statement. Vectors are those of the GNU C language, which gcc and clang t
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,11 +23,13 @@ APART = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from bein
 OPERATORS = {"mul": "*", "add": "+"}
 HELD = """\
 #if defined(__{feature}__)
-#define held_{bytes}(vector) __asm__("" : "+{register}"(vector))
+#define held_{bytes}(vector) __asm__("" : "+v"(vector))
+#elif defined(__aarch64__) && {bytes} == 16
+#define held_{bytes}(vector) __asm__("" : "+w"(vector))
 #else
 #define held_{bytes}(vector) (void)0
 #endif"""  # what is read stays in its register: else each use of it may read memory again
-REGISTERS = {16: ("SSE2", "v"), 32: ("AVX", "v"), 64: ("AVX512F", "v")} if platform.machine() not in ("aarch64", "arm64") else {16: ("ARM_NEON", "w")}
+REGISTERS = {16: "SSE2", 32: "AVX", 64: "AVX512F"}  # bytes, and what an x86 needs for them
 
 
 class Scalars(Protocol):
@@ -204,8 +205,7 @@ class _Lanes:
         size = self.width * numpy_dtype(computed(put.ref.dtype)).itemsize
         if not is_tile(put.ref.buf) or not isinstance(put.value, Ref) or put.op != "=" or size not in REGISTERS:
             return []
-        feature, register = REGISTERS[size]
-        self.scalars.need(HELD.format(feature=feature, register=register, bytes=size))
+        self.scalars.need(HELD.format(feature=REGISTERS[size], bytes=size))
         return [f"held_{size}({target});"]
 
     def is_copy(self, put: Put) -> bool:

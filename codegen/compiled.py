@@ -82,7 +82,7 @@ class Compiled:
         return self._plan.bytes
 
     def bind(self, **arrays: Any) -> Compiled:
-        """The same program with some of its inputs given ahead, as weights are: what depends on these alone is computed now, once.
+        """The same program with some of its inputs given ahead, as weights are: kernels that depend on these alone run now, once.
 
         The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
         """

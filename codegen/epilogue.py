@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-import sympy
-
 from codegen.contraction import Axis, Contraction, Epilogue, Operand, extent
 from codegen.ir import Buf, Ref, Value
 from codegen.plan import has_numbers
@@ -50,7 +48,7 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     """
     product, same = contraction.target.buf, contraction.dtype == contraction.target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))
-    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(_is_plain, reads)) or _asks_for_indices(scope):
+    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(_is_plain, reads)) or has_numbers(scope):
         return None
     flat = {access: simplify(_flat(access), scope.ranges) for access in reads}
     results = {flat[access] for access in reads if access.tensor.name == product.name}
@@ -76,11 +74,6 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
 def _is_plain(access: Access) -> bool:
     """Whether an access reads a tensor in memory as it is."""
     return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
-
-
-def _asks_for_indices(scope: Scope) -> bool:
-    """Whether a body depends on where it is computed, beside what it reads there."""
-    return has_numbers(scope) or any(rel.free_symbols & set(scope.indices) for rel in scope.body.atoms(sympy.Rel))
 
 
 def _walked(contraction: Contraction) -> tuple[Axis, ...]:

@@ -91,7 +91,7 @@ class Making:
         self.known = dict(program.statements)
         self.ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
         self.machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
-        self.functions = dict[str, Function]()  # those of fused kernels, by their keys
+        self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
         self.program, self.kernels, self.fused = fused(program, kernels, self.ahead, self._is_better)
         self.known = dict(self.program.statements)
         self.units = [self._unit(kernel) for kernel in self.kernels]
@@ -107,7 +107,8 @@ class Making:
         waiting = dict[str, tuple[str, Function]]()
         settled_keys = []
         for key, (name, function) in unknown.items():
-            way, is_settled = self._library(self.kernels[self.first[key]], function)
+            kernel = self.kernels[self.first[key]]
+            way, is_settled = self._library(kernel, function) if kernel.epilogue is None else (None, self.tried.get(key, (None, True))[1])
             if way is None:
                 waiting[key] = name, function
             else:
@@ -138,19 +139,22 @@ class Making:
     def _is_better(self, pair: Fused) -> bool:
         """Whether an operator and its reader are one kernel: where no library is faster for the operator. What is beyond doubt is kept."""
         key = self._key(pair.unit)
-        content = MADE.read(key)
-        if content is not None or key in self.functions:
-            return content != APART
-        function = self._of_pair(pair)
-        name, is_settled = None, True
-        if function is not None and rivals(pair.product, scope := self.known[pair.product.output]):
-            name, is_settled = self._library(pair.product, self._of(pair.product, scope)[1])
-        if function is not None and name is None:
-            self.functions[key] = function
-            return True
-        if is_settled:
-            MADE.replace(key, APART)
-        return False
+        if key not in self.tried:
+            content = MADE.read(key)
+            if content is not None:
+                return content != APART
+            self.tried[key] = self._tried(pair)
+            if self.tried[key] == (None, True):
+                MADE.replace(key, APART)
+        return self.tried[key][0] is not None
+
+    def _tried(self, pair: Fused) -> tuple[Function | None, bool]:
+        """The function of an operator with its reader, None where there is none or a library is faster; and whether that is beyond doubt."""
+        function, scope = self._of_pair(pair), self.known[pair.product.output]
+        if function is None or not rivals(pair.product, scope):
+            return function, True
+        name, is_settled = self._library(pair.product, self._of(pair.product, scope)[1])
+        return function if name is None else None, is_settled
 
     def _of_pair(self, pair: Fused) -> Function | None:
         assert pair.product.scope is not None
@@ -174,7 +178,8 @@ class Making:
         kernel = self.kernels[k]
         if kernel.epilogue is None:
             return self._of(kernel, self.units[k].scope)
-        function = self.functions.get(self.keys[k]) or self._of_pair(self.fused[kernel.output])
+        known, _ = self.tried.get(self.keys[k], (None, True))
+        function = known or self._of_pair(self.fused[kernel.output])
         assert function is not None  # as it was when this kernel was fused
         return EINALG, function
 
@@ -184,8 +189,6 @@ class Making:
 
     def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:
         """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
-        if kernel.epilogue is not None:
-            return None, True
         return library_for(kernel, self.known[kernel.output], function, self.ahead, self._flagged(function), self.timeout)
 
     def _flagged(self, function: Function) -> Compiler:

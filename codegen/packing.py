@@ -32,7 +32,7 @@ class Packing(Nest):
         self.outer_columns, self.lines = (rest[:-1], rest[-1]) if t.lines > 1 else (rest, None)
         self.height, self.width = extent(self.rows), extent(self.columns)
         self.tiles = -(-self.height // t.rows)
-        self.high = self.height - self.tiles * (t.rows - 1)  # tiles with all rows
+        self.high = t.high(self.height)
         self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
         self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (Axis(K, 1), ())
         self.steps = -(-self.outer.extent // t.depth)

@@ -51,7 +51,11 @@ class Tiling:
         rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
         lines = self.lines == 1 or (len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes))
         whole = c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
-        return min(numbers) > 0 and bool(columns) and own and ordered and rows and lines and whole
+        return min(numbers) > 0 and bool(columns) and own and ordered and rows and lines and whole and self.high(extent(c.rows[-self.row_axes :])) > 0
+
+    def high(self, height: int) -> int:
+        """How many tiles of so many rows have all their rows; the others have one fewer."""
+        return height - -(-height // self.rows) * (self.rows - 1)
 
 
 def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contraction, Tiling] | None:

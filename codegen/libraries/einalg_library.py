@@ -18,6 +18,7 @@ from einalg.scope import Scope
 
 TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and threads do
+LOST = 0.8  # of the products in a cycle, which an epilogue may cost at most
 SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
 
@@ -48,13 +49,17 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = (), epilogue
 
 
 def _with_epilogue(way: Contraction, tiling: Tiling, name: str, scope: Scope) -> Function | None:
-    """A contraction that stores another statement; with the numbers that suit it alone, where these still fit."""
+    """A contraction that stores another statement: with its own numbers, unless axes are cut; None where others make it much slower."""
     whole = finished(way, name, scope)
     if whole is None:
         return None
     whole = ordered(whole)
-    best = (whole, tiling) if tiling.fits(whole) else plan(whole)
-    return written(*best, scope) if best else None
+    best = (whole, tiling) if _extents(whole) == _extents(way) and tiling.fits(whole) else plan(whole)
+    return written(*best, scope) if best and products_per_cycle(*best) >= LOST * products_per_cycle(way, tiling) else None
+
+
+def _extents(contraction: Contraction) -> list[list[int]]:
+    return [[axis.extent for axis in axes] for axes in (contraction.batch, contraction.rows, contraction.columns)]
 
 
 def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:

@@ -143,12 +143,15 @@ ONE = {
     "a function of two uses": "O[i,j] = T[i,j]/(1 + exp(-T[i,j]))",
     "turned": "O[j,i] = tanh(T[i,j] + C[j])",
     "of other axes": "O[p,q,j] = T[6*p+q,j] + D[q,j]",
+    "of axes that are cut": "O[p,q,j] = T[3*p+q,j] + F[q,j]",
+    "of columns that are cut": "O[p,i,q:17] = T[i,17*p+q] + G[p,i]",
+    "by its sign": "O[i,j] = Piecewise((T[i,j], T[i,j] > 0), (T[i,j]/10, True))",
     "of one axis": "O[x:1224] = T[x//34, x%34] + 1",
     "with its operand": "O[i:36,j] = T[i,j] + B[i,j]",
     "with a part of a tensor": "O[i,j] = T[i,j] + E[3,j]",
     "in a longer sum": "O[i,j] = T[i,j]*T[i,j] + C[j]\nP[i] += O[i,j]",
 }
-SHAPES = {"A": (36, 50), "B": (50, 34), "C": (34,), "R": (36, 34), "D": (6, 34), "E": (5, 34)}
+SHAPES = {"A": (36, 50), "B": (50, 34), "C": (34,), "R": (36, 34), "D": (6, 34), "E": (5, 34), "F": (3, 34), "G": (2, 36)}
 
 
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE)
@@ -169,6 +172,7 @@ APART = {
     "summed": "O[i] += T[i,j]",
     "where a place counts": "O[i:36, j:34] = Piecewise((T[i,j], j < 3), (0, True))",
     "in another type": "O[i,j] = T[i,j] < 1",
+    "in pairs, which were slow": "O[p:17, i, q:2] = T[i,2*p+q] + 1",
     "backwards": "O[i:36, j:34] = T[35-i,j] + 1",
 }
 
@@ -212,6 +216,27 @@ def test_sums_of_several_steps_are_finished_once() -> None:
     program, run = compiled(PRODUCT + "O[i,j] = T[i,j]*T[i,j] + C[j]", A=(9, 40000), B=(40000, 70), C=(70,))
     assert len(run.kernels) == 1
     assert_right(program, run, 1e-4)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypatch: Any) -> None:
+    """Of a library that is as fast as the generated code, a start keeps nothing for good."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr(choosing, "AGAIN", 1e9)
+    measured: list[str] = []
+
+    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> choosing.Choice:
+        measured.append(output)
+        seconds = {name: 1.0 if (name == choosing.GENERATED) == ahead else 1.02 for name in calls}
+        return choosing.Choice({name: choosing.Figures(s, 0.01) for name, s in seconds.items()})
+
+    monkeypatch.setattr(choosing, "measure", measure)
+    for start in range(1, 3):
+        monkeypatch.setattr(choosing, "_taken", {})
+        program, run = compiled(PRODUCT + ONE["turned"], **SHAPES)
+        assert measured == start * ["T"]
+        assert [kernel.epilogue is not None for kernel in run.kernels] == ([True] if ahead else [False, False])
+    assert_right(program, run)
 
 
 def test_a_library_that_is_faster_keeps_its_operator(tmp_path: Any, monkeypatch: Any) -> None:
