@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
+Some = TypeVar("Some", Candidate, Found)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
@@ -197,13 +198,18 @@ def derivation(
     accuracy: float | None = None,
     executor: Any = None,
     ops: Sequence[str] | None = None,
+    most: int | None = None,
 ) -> Derivation:
-    """Search, prove every candidate, then check and measure those that promise most."""
+    """Search, prove every candidate, then check and measure those that promise most.
+
+    Where only so many candidates at `most` are wanted, those that promise less are neither proven nor kept.
+    """
     start = as_program(expression)
     searched = rules_by_name(rules)
     model = Roofline() if backend is None or not measure else calibrated(backend)
     found, stats, explored = search(start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed)
-    kept = _proven(start, found, backend, stats, executor)
+    wanted = found if most is None else [*_varied([f for f in found if f.moves])[:most], *(f for f in found if not f.moves)]
+    kept = _proven(start, wanted, backend, stats, executor)
     if backend is not None and measure:
         chosen, stats.unmeasured = promising(kept, Measured(model, backend), perf_counter() + MEASURING * budget.seconds)
         checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
@@ -229,7 +235,7 @@ def promising(candidates: Sequence[Candidate], model: CostModel, until: float = 
     return [*sorted(asked, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)], len(derived) - len(asked)
 
 
-def _varied(ordered: Sequence[Candidate]) -> list[Candidate]:
+def _varied(ordered: Sequence[Some]) -> list[Some]:
     """The first of every set of operators, then the second of every one, …: an estimate that is wrong is wrong for a whole set.
 
     An operator on tensors as they are given is told from one on tensors that were made for it.

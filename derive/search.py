@@ -188,6 +188,8 @@ class _Search:
                     break
                 ahead.look(queue)
                 for program, steps, gap in ahead.successors(state):
+                    if time.perf_counter() - self.began >= self.budget.seconds:
+                        break  # a state may have so many that they alone take seconds
                     self.stats.generated += 1
                     following = self.following(state, program, steps, gap)
                     if following is not None:

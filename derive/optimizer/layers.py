@@ -12,7 +12,7 @@ from typing import Any
 
 from derive.backend import Backend
 from derive.cost import operations
-from derive.derivation import Candidate, derivation
+from derive.derivation import PROMISING, Candidate, derivation
 from derive.history import replay
 from derive.matching import named
 from derive.moves import Move
@@ -118,7 +118,7 @@ def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | N
 
 def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> None:
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
-    found = derivation(layer.program, budget, None, backend)
+    found = derivation(layer.program, budget, None, backend, most=PROMISING)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
     layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
     if cache is not None and found.best.measured:

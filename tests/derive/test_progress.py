@@ -62,7 +62,7 @@ def unknown(tmp_path, monkeypatch):
 
 def test_a_bar_over_layers(capsys, unknown):
     pytest.importorskip("tqdm")
-    ea.optimize(*layered(), seconds=2, progress=True)
+    ea.optimize(*layered(), seconds=20, progress=True)
     err = capsys.readouterr().err
     assert "optimize" in err and "0/2 " in err and "O[" in err
 
@@ -72,7 +72,7 @@ def test_log_lines_of_layers(monkeypatch, caplog, unknown):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     program, arrays = layered()
     with caplog.at_level(logging.INFO, "einalg"):
-        compile_graph(of_model(program, arrays).graph, seconds=2, progress=True)
+        compile_graph(of_model(program, arrays).graph, seconds=20, progress=True)
     assert [r for r in caplog.records if "0 of 2 layers, O[" in r.getMessage()]
 
 

@@ -167,7 +167,7 @@ def test_a_layer_reads_its_own_tensors_whatever_they_are_called(names):
 def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkeypatch):
     searches = []
 
-    def stopped(program, budget, rules, backend):
+    def stopped(program, budget, rules, backend, most):
         searches.append(budget.seconds)
         found = derivation(program, Budget(states=0), None, None, measure=False)
         found.stats.seconds = budget.seconds if budget.seconds < 3 else 0.0
