@@ -52,19 +52,6 @@ def _points(scope: Scope, reduce: Reduce) -> int:
     return Space([it.index for it in iterators]).set(iterators, (*scope.where, *reduce.where)).count_val().get_num_si()
 
 
-def missed(ratio: float, target: float, limit: float, peak: float, copy: float) -> str:
-    """Why a ratio misses its target: the one that the machine's limits allow, or the shares of these that are reached; nothing if it does not.
-
-    >>> missed(3.0, 4.0, 3.5, 0.85, 0.2), missed(3.0, 4.0, 9.0, 0.3, 0.6), missed(2.0, 4.0, 1.3, 1.5, 0.6), missed(4.1, 4.0, 9.0, 0.3, 0.6)
-    ('at the peak or at the bandwidth it were 3.5', '30 % of the peak, 60 % of the bandwidth', '150 % of the peak, 60 % of the bandwidth', '')
-    """
-    if ratio >= target:
-        return ""
-    if ratio <= limit < target:
-        return f"at the peak or at the bandwidth it were {limit:.2g}"
-    return f"{100 * peak:.0f} % of the peak, {100 * copy:.0f} % of the bandwidth"
-
-
 def bytes_moved(program: Program) -> int:
     """Bytes that the statements of a program must read and write at least."""
     return sum(traffic(scope) for _, scope in program.statements)

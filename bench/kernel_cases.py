@@ -168,7 +168,8 @@ def lstm(steps: int, batch: int, inputs: int, size: int) -> Case:
         statements += [*gates, *_state(t, statement_tensor(*gates[-1]), memory, size)]
         memory, state = (statement_tensor(*statement) for statement in statements[-2:])
     scale = {"W": SPREAD, "U": SPREAD}
-    return Case(f"LSTM {steps}x{inputs}x{size} b{batch}", Program(statements), _lstm, ("W", "U"), scale=scale)
+    name = f"LSTM layer, {steps} steps of {inputs} inputs, {size} units b{batch}"
+    return Case(name, Program(statements), _lstm, ("W", "U"), scale=scale)
 
 
 def _gates(t: int, X: Any, state: Any, U: Any) -> list[tuple[str, Any]]:
@@ -254,29 +255,6 @@ def pool(kind: str, n: int, c: int, size: int, kernel: int, stride: int) -> Case
     return Case(name, expression, lambda torch, A: getattr(torch.nn.functional, f"{kind}_pool2d")(A, kernel, stride))
 
 
-# Ratios that one thread is to reach, by the name of the case.
-TARGETS = {
-    **dict.fromkeys(("matmul 512x512x512", "matmul 1024x1024x1024", "matmul 49x4608x512", "matmul 1x1024x1024", "matmul 64x4096x448"), 1.0),
-    **{f"Conv3x3 s2 256→512 14x14 {layout} b1": 1.0 for layout in ("NCHW", "NHWC")},
-    **{f"Conv3x3 64→64 56x56 {layout} b1": 2.5 for layout in ("NCHW", "NHWC")},
-    **{f"Conv3x3 128→128 28x28 {layout} b1": 3.0 for layout in ("NCHW", "NHWC")},
-    **{f"Conv3x3 256→256 14x14 {layout} b1": 2.2 for layout in ("NCHW", "NHWC")},
-    **{f"Conv5x5 64→32 56x56 {layout} b1": 3.2 for layout in ("NCHW", "NHWC")},
-    **{f"Conv3x3 d2 512→512 14x14 {layout} b1": 1.8 for layout in ("NCHW", "NHWC")},
-    **{f"Conv7x7 s2 3→64 224x224 {layout} b1": 1.0 for layout in ("NCHW", "NHWC")},
-    **{f"Conv5x5 32→1 224x224 {layout} b1": 9.0 for layout in ("NCHW", "NHWC")},
-    **{f"Conv11x1 2048→21 7x7 {layout} b1": 1.7 for layout in ("NCHW", "NHWC")},
-    "ConvTranspose4x4 s2 448→256 2x2 b1": 1.8,
-    "ConvTranspose4x4 s2 448→256 2x2 b16": 3.0,
-    "ConvTranspose4x4 s2 64→3 32x32 b1": 3.0,
-    "ConvTranspose9x9 s4 56→1 32x32 b1": 2.5,
-    **{f"G2BMM 12x4096x64 W256 d{d}": 3.0 for d in (1, 4)},
-    **{f"GBMM 12x4096x64 W256 d{d}": 4.0 for d in (1, 4)},
-    "LSTM 10x100x256 b1": 1.3,
-    "MMoE 499, 8 experts b1": 6.0,
-    "map 1024x1024": 2.0,
-    **{f"OffsetAdd 3x3 {size}x{size}x64 b1": 2.0 for size in (56, 112)},
-}
 CASES: tuple[Callable[[], Case], ...] = (
     *(partial(matmul, n, n, n) for n in (512, 1024)),
     *(partial(matmul, *shape) for shape in ((49, 4608, 512), (1, 1024, 1024), (64, 4096, 448), (61, 67, 71))),

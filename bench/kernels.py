@@ -6,10 +6,10 @@ Weights are given ahead to everybody. Runs alternate between all ways in the sam
 medians are compared: of the time that the processor spends for one thread (other work on the machine counts as little as it can), of
 the clock for several. The peak is that of independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the
 fastest library, `ratio` how many times faster the program is; `error` is the largest deviation from double precision, relative to the
-largest element. A ratio that misses the `target` of a case is followed by the reason: what it would be if all that the program as it is
-written computes and moves took as long as the machine's limits say, or how near to them it comes. A derivation that computes less can be
-beyond the peak. A convolution alone keeps its layout: channels first, its transforms stay along one axis; in a network, `ea.optimize`
-may lay the channels last.
+largest element. What misses a `target` (`bench.targets` has them) is followed by the reason that its figures tell: the ratio that the
+machine's limits allow the program as it is written, or what keeps it from them. A derivation that computes less can be beyond the peak.
+The table of threads tells how many times faster two are than one. A convolution alone keeps its layout: channels first, its transforms
+stay along one axis; in a network, `ea.optimize` may lay the channels last.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ import numpy as np
 
 import bench
 import einalg as ea
-from bench.case_rows import bytes_moved, columns, measured, missed, operations
+from bench.case_rows import bytes_moved, columns, measured, operations
 from bench.forms import running
-from bench.kernel_cases import CASES, TARGETS, Array, Arrays, Case
+from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
+from bench.targets import OURS, gains, judged
 from codegen.arguments import sample
 from codegen.c_file import c_source
 from codegen.compiled import compile_program
@@ -56,7 +57,6 @@ LEAST_SECONDS, MOST_REPEATS = 1e-3, 200  # of one measured time, and calls in it
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
 WRONG = 1e-2  # error from which on a way has other values, and does not count
-OURS = ("generated", "derived")
 PEAK = """\
 typedef float vec __attribute__((vector_size({bytes})));
 float peak(float x, float y) {{
@@ -198,12 +198,9 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
     shown |= {"derived ratio": others[best] / times["derived"] if best and "derived" in times else "", "error": errors[ours]}
     shown |= {"search s": told.get("search s", ""), "target": "", "missed because": ""}
-    if best and (target := TARGETS.get(case.name)) and threads == 1:
-        shares = work / times[ours] / highest, moved / times[ours] / (2 * COPIED / times["copy"])
-        shown |= {"target": target, "missed because": missed(others[best] / own[ours], target, others[best] / (own[ours] * max(shares)), *shares)}
     rest = {"derivation": told.get("derivation", ""), **{name: told[name] for name in told if name.endswith(" ms")}}
     every = {name: seconds * 1e3 for name, seconds in times.items()}
-    return {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}
+    return judged({**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}, case, machine().vector // 4)
 
 
 def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iterator[bench.Row]:
@@ -245,10 +242,12 @@ def main() -> None:
     absent = missing()
     found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive, without)]
     print("\n" + bench.table(columns(row) for row in found))
+    threaded = gains(found)
+    print(f"\n{bench.table(threaded)}" if threaded else "")
     print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
     path = chosen.json or (None if chosen.only or without else RESULTS)
     if path:
-        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found}
+        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found, "threads": threaded}
         path.write_text(json.dumps(told, indent=2) + "\n")
 
 

@@ -99,6 +99,8 @@ def test_rows_measured_before_in_the_same_way_are_kept(tmp_path: Path, monkeypat
     monkeypatch.setattr(__main__, "in_own_process", found)
     for names in (["mmoe", "lstm"], ["gcn", "mmoe"]):
         run(monkeypatch, "--only", *names, "--batch", "1", "--threads", "1", "--json", str(path))
-    assert [row["model"] for row in json.loads(path.read_text())["models"]] == ["mmoe", "lstm", "gcn"]
+    rows = json.loads(path.read_text())["models"]
+    assert [row["model"] for row in rows] == ["mmoe", "lstm", "gcn"]
+    assert [row["target"] for row in rows] == [6.0, 1.3, 1.3] and rows[0]["missed because"] == "there is no library to compare with"
     run(monkeypatch, "--only", "gcn", "--batch", "1", "--threads", "1", "--seconds", "7", "--json", str(path))
     assert [row["model"] for row in json.loads(path.read_text())["models"]] == ["gcn"]

@@ -6,8 +6,10 @@ Every row is measured in a process of its own, whose libraries are loaded with s
 between all ways in the same minutes, and medians are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many
 times faster the optimized network is; `error` is the largest deviation from torch in double precision, relative to the largest
 element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
-from the cache. A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured, or
-`--json` names the file: rows that it has already, measured in the same way, stay but for those that are measured anew.
+from the cache. `target` is the ratio that one thread is to reach (`bench.targets`); a row that misses it says how many layers were
+searched and what share of a call the kernels take. A Longformer layer at full size runs in libraries as tiles. Nothing is kept in
+results/ unless all was measured, or `--json` names the file: rows that it has already, measured in the same way, stay but for those that
+are measured anew.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from bench.kernels import THREADS
 from bench.models import MODELS
 from bench.models.measuring import OURS, measured, row
 from bench.rivals import LONGEST, missing, versions
+from bench.targets import judged_network
 
 RESULTS = Path(__file__).parents[1] / "results" / "models.json"
 Rows = list[dict[str, Any]]
@@ -108,7 +111,7 @@ def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[s
     record = json.loads(path.read_text())
     if {name: record.get(name) for name in told} != json.loads(json.dumps(told)):
         return {}
-    return {(row["model"], row["batch"], row["threads"]): row for row in record["models"]}
+    return {(row["model"], row["batch"], row["threads"]): row if record["small"] else judged_network(row) for row in record["models"]}
 
 
 def main() -> None:
@@ -124,7 +127,8 @@ def main() -> None:
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
-                found = rows[name, batch, threads] = in_own_process((name, batch, threads), chosen.seconds, without, chosen.small)
+                found = in_own_process((name, batch, threads), chosen.seconds, without, chosen.small)
+                rows[name, batch, threads] = found = found if chosen.small else judged_network(found)
                 measured_now.append(found)
                 print(shown([found]).splitlines()[1], file=sys.stderr, flush=True)
                 if path:  # an interrupt keeps what was measured until then

@@ -62,6 +62,9 @@ def test_the_performance_page_has_every_result(tmp_path, monkeypatch):
     text = performance.page()
     kept = [path.stem for path in (ROOT / "bench" / "results").glob("*.json")]
     assert kept and all(f"## {stem.replace('_', ' ').capitalize()}" in text for stem in kept)
+    for title in ("kernels: kernels", "kernels: threads", "models: models"):
+        header = text.split(f"### {title}\n\n")[1].splitlines()[0]
+        assert "| target | missed because |" in header
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "speed.json").write_text('{"machine": {"python": "3.11"}, "note": "one", "rows": [{"case": "a", "ratio": 0.5}]}')
     monkeypatch.setattr(performance, "BENCH", tmp_path)
