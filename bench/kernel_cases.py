@@ -153,6 +153,34 @@ def _gbmm(torch: Any, P: Any, V: Any, width: int, dilation: int) -> Any:
     return _joined(torch.cat(parts, 1), dilation)
 
 
+def attention(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
+    """Sliding-window attention, beside FlexAttention with a mask of blocks; its first call in torch makes the mask."""
+    Q, K, V = (ea.tensor(name, (b, rows, k)) for name in "QKV")
+    name = f"banded attention {b}x{rows}x{k} W{width} d{dilation}"
+    function, expression = FlexAttention(rows, width, dilation), ops.banded_attention(Q, K, V, width, dilation)
+    return Case(name, expression, function, given=lambda arrays: {n: a[None] for n, a in arrays.items()}, result=lambda array: array[0], derives=True)
+
+
+class FlexAttention:
+    """The same in torch; the blocks that are seen are found once, by the first call, which must not be one that torch traces."""
+
+    def __init__(self, rows: int, width: int, dilation: int):
+        self.rows, self.width, self.dilation = rows, width, dilation
+        self.mask: Any = None
+
+    def __call__(self, torch: Any, Q: Any, K: Any, V: Any) -> Any:
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+        reach, dilation = self.width * self.dilation, self.dilation
+
+        def is_seen(b: Any, h: Any, i: Any, j: Any) -> Any:
+            return ((i - j).abs() <= reach) & ((i - j) % dilation == 0)
+
+        if self.mask is None:
+            self.mask = create_block_mask(is_seen, None, None, self.rows, self.rows, device="cpu")
+        return flex_attention(Q, K, V, block_mask=self.mask)
+
+
 # Networks.
 
 
@@ -270,6 +298,7 @@ CASES: tuple[Callable[[], Case], ...] = (
     partial(conv_transpose, 1, 64, 32, 3, 4, 2, 1),
     partial(conv_transpose, 1, 56, 32, 1, 9, 4, 4, 3),
     *(partial(make, 12, 4096, 64, 256, d) for make in (g2bmm, gbmm) for d in (1, 4)),
+    *(partial(attention, 12, 4096, 64, 256, d) for d in (1, 4)),
     partial(lstm, 10, 1, 100, 256),
     partial(mmoe, 1, 499, 8, 16, 2, 8),
     partial(chain, 1024, 1024),

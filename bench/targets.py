@@ -45,6 +45,7 @@ RATIOS: dict[str, float] = {
     "ConvTranspose9x9 s4 56→1 32x32 b1": 2.5,
     **{f"G2BMM 12x4096x64 W256 d{d}": 3.0 for d in (1, 4)},
     **{f"GBMM 12x4096x64 W256 d{d}": 4.0 for d in (1, 4)},
+    **{f"banded attention 12x4096x64 W256 d{d}": 2.0 for d in (1, 4)},
     "MMoE 499, 8 experts b1": 6.0,
     "map 1024x1024": 2.0,
     **{f"OffsetAdd 3x3 {size}x{size}x64 b1": 2.0 for size in (56, 112)},
