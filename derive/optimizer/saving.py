@@ -97,6 +97,10 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
 def _weights(path: Path, names: Any) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
+            found = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
         raise RecordError(f"{path} cannot be read: {error}") from None
+    wrong = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)  # NumPy gives other content as bytes
+    if wrong is not None:
+        raise RecordError(f"{path} cannot be read: what it holds for {wrong} is no array")
+    return found
