@@ -13,7 +13,7 @@ from derive import record
 from derive.backend import Backend
 from derive.optimizer.parts import Part, part_from_record, part_record
 from einalg.access import Tensor
-from einalg.errors import EinalgError, RecordError
+from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.files import part_of
 from einalg.graph import Expressed, Graph, Names
 
@@ -29,9 +29,12 @@ Array = np.ndarray[Any, Any]
 def save(found: Optimized, path: Any, language: str) -> None:
     """Write a network into a new folder, whole or not at all.
 
-    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything.
+    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything, `CodegenError` for a
+    language that there is no source in.
     """
     require_programs(found)
+    if language not in SUFFIXES:
+        raise CodegenError(f"there is no source in {language!r}\n  use one of: {', '.join(SUFFIXES)}")
     folder = Path(path)
     written = part_of(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
