@@ -137,10 +137,12 @@ def _of_onnx(source: Any, given: Any) -> Network:
 
 
 def _by_onnxruntime(model: Any, names: Sequence[str], graph: Graph) -> Callable[..., Any] | None:
-    """A session of onnxruntime, called like the graph; None where it is not installed, or cannot run the model."""
+    """A session of onnxruntime, called like the graph; None where it is not installed, or cannot run the model, or might end the process."""
     try:
         import onnxruntime
     except ImportError:
+        return None
+    if any(getattr(node.call, "may_end_process", False) for node in graph.opaque):
         return None
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
