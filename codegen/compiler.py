@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import platform
@@ -77,7 +78,15 @@ class Compiler:
         `timeout` is in seconds.
         """
         key = self.key(source)
-        return KERNELS.find(key) or KERNELS.store(key, self._run(source, timeout))
+        if (found := KERNELS.find(key)) is not None:
+            return found
+        content = self._run(source, timeout)
+        try:
+            return KERNELS.store(key, content)
+        except OSError as error:
+            raise CodegenError(
+                f"the compiled kernels cannot be written: {error}\n  make room, or set EINALG_CACHE and TMPDIR to other folders"
+            ) from None
 
     def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
         """The shared object of a C source, loaded into this process."""
@@ -89,7 +98,8 @@ class Compiler:
         except subprocess.TimeoutExpired:
             raise too_slow(self.command[0], timeout) from None
         except OSError as error:
-            raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  set CC to a C compiler") from None
+            remedy = "make room, or set TMPDIR to another folder" if error.errno == errno.ENOSPC else "set CC to a C compiler"
+            raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  {remedy}") from None
 
 
 @cache

@@ -70,7 +70,10 @@ class Shelf:
         return hashed(*sorted(path.name for path in (cache_folder() / self.name).glob(f"*/*{self.suffix}")))
 
     def store(self, key: str, content: bytes) -> Path:
-        """Keep a file under a key; in a temporary folder, with a warning, where the cache folder cannot be written."""
+        """Keep a file under a key; in a temporary folder, with a warning, where the cache folder cannot be written.
+
+        Raises `OSError` where that cannot be written either.
+        """
         folder = cache_folder()
         try:
             return self._write(self._folder(folder, key), key, content)
@@ -78,9 +81,16 @@ class Shelf:
             LOG.warning("einalg: the cache folder %s cannot be written (%s); %s are kept for this process only", folder, error, self.what)
             return self._write(self._folder(temporary_folder(), key), key, content)
 
-    def replace(self, key: str, content: bytes) -> Path:
-        """Keep a file under a key in the place of what is there. For what is read at once: a file in use may vanish."""
-        path = self.store(key, content)
+    def replace(self, key: str, content: bytes) -> Path | None:
+        """Keep a file under a key in the place of what is there. For what is read at once: a file in use may vanish.
+
+        None, with a warning, where nothing can be written at all.
+        """
+        try:
+            path = self.store(key, content)
+        except OSError as error:
+            LOG.warning("einalg: the temporary folder cannot be written either (%s); %s are not kept", error, self.what)
+            return None
         for old in path.parent.glob(f"{key}-*{self.suffix}"):
             if old != path:
                 _remove(old)

@@ -133,26 +133,32 @@ def _of_onnx(source: Any, given: Any) -> Network:
     named = _named(names, examples.drawn_inputs(model) if given is None else given)
     arrays = list(named.values())
     graph = load(model, named)
-    return Network(graph, arrays, plain, _by_onnxruntime(model, names, graph), (tuple(arrays), {}))
+    return Network(graph, arrays, plain, _by_onnxruntime(model, named, graph), (tuple(arrays), {}))
 
 
-def _by_onnxruntime(model: Any, names: Sequence[str], graph: Graph) -> Callable[..., Any] | None:
-    """A session of onnxruntime, called like the graph; None where it is not installed, or cannot run the model."""
+def _by_onnxruntime(model: Any, examples: Mapping[str, Array], graph: Graph) -> Callable[..., Any] | None:
+    """A session of onnxruntime, called like the graph.
+
+    None where it is not installed, cannot run the model on the examples, or might end the process.
+    """
     try:
         import onnxruntime
     except ImportError:
         return None
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception as error:  # whatever it raises, the model is run without it
-        LOG.info("einalg: onnxruntime does not run the model: %s", error)
+    if any(getattr(node.call, "may_end_process", False) for node in graph.opaque):
         return None
 
     def call(*arrays: Any) -> Any:
         declared = [np.asarray(array, numpy_dtype(t.dtype)) for t, array in zip(graph.inputs, graph.given(arrays).values())]
-        results = session.run(None, dict(zip(names, declared)))
+        results = session.run(None, dict(zip(examples, declared)))
         return results[0] if len(results) == 1 else tuple(results)
 
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        call(*examples.values())
+    except Exception as error:  # whatever it raises, the model is run without it
+        LOG.info("einalg: onnxruntime does not run the model: %s", error)
+        return None
     return call
 
 

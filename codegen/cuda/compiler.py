@@ -57,8 +57,8 @@ class Nvcc:
         if image is None or report is None:
             image, said = self._run(source, sm, timeout)
             report = said.encode()
-            CUBINS.store(key, image)
-            REPORTS.store(key, report)
+            CUBINS.replace(key, image)
+            REPORTS.replace(key, report)
         return Cubin(image, sm, usages(report.decode()))
 
     def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:

@@ -13,7 +13,7 @@ from derive import record
 from derive.backend import Backend
 from derive.optimizer.parts import Part, part_from_record, part_record
 from einalg.access import Tensor
-from einalg.errors import EinalgError, RecordError
+from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.files import part_of
 from einalg.graph import Expressed, Graph, Names
 
@@ -29,9 +29,12 @@ Array = np.ndarray[Any, Any]
 def save(found: Optimized, path: Any, language: str) -> None:
     """Write a network into a new folder, whole or not at all.
 
-    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything.
+    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything, `CodegenError` for a
+    language that there is no source in.
     """
     require_programs(found)
+    if language not in SUFFIXES:
+        raise CodegenError(f"there is no source in {language!r}\n  use one of: {', '.join(SUFFIXES)}")
     folder = Path(path)
     written = part_of(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -97,6 +100,10 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
 def _weights(path: Path, names: Any) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
+            found = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
         raise RecordError(f"{path} cannot be read: {error}") from None
+    wrong = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)  # NumPy gives other content as bytes
+    if wrong is not None:
+        raise RecordError(f"{path} cannot be read: what it holds for {wrong} is no array")
+    return found

@@ -199,3 +199,13 @@ def test_arrays_of_another_type_are_taken_as_declared() -> None:
         made(x, x)
     with pytest.raises(ShapeError, match="input x has shape"):
         made(x[:, :2])
+
+
+@pytest.mark.parametrize("operator, gates", [("LSTM", 4), ("GRU", 3)])
+def test_a_recurrent_layer_of_an_empty_batch(operator: str, gates: int) -> None:
+    """With which onnxruntime ends the process: it runs neither the node nor the whole model."""
+    stored = {"w": floats(1, 3 * gates, 2), "r": floats(1, 3 * gates, 3)}
+    made = model([node(operator, "x w r", "y", hidden_size=3)], {"x": (4, 0, 2)}, {"y": None}, stored)
+    empty = floats(4, 0, 2)
+    assert [n.operator for n in same_as_onnx(made, empty).opaque] == [operator]
+    assert ea.optimize(made, [empty], seconds=0)(empty).shape == (4, 1, 0, 3)

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import einalg as ea
 from einalg.errors import EinalgError
+from einalg.examples import drawn_arrays
 from einalg.frontends.onnx import load
 from einalg.frontends.onnx.definitions import DEFINITIONS
-from einalg.graph import Graph
+from einalg.graph import Expressed, Graph
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
 from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402
 from tests.frontends.test_onnx_models import branches  # noqa: E402
 
 FEW, MANY = 40, 2000
+RUN, ELEMENTS = 300, 1 << 16  # damaged files of which those that load are run, unless a value has more elements
 Random = np.random.Generator
 ODD = (0, -1, 1, 2, 3, 7, 255, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
 OPERATORS = [*sorted(DEFINITIONS), "Loop", "If", "Scan", "NonZero", "Missing"]
@@ -140,15 +143,21 @@ def _double(graph: Any, rng: Random) -> None:
 STRUCTURAL = [_change_attribute, _change_elements, _change_size, _change_input, _change_list, _change_operator, _double]
 
 
-def tried(count: int, seed: int) -> tuple[int, int]:
-    """How many damaged models load, and how many are refused; anything else is an error of the test."""
+def damaged(number: int, seed: int) -> bytes | Any:
+    rng = np.random.default_rng([seed, number])
+    made = MODELS[_any(sorted(MODELS), rng)]()
+    return flipped(made, rng) if number % 2 else restructured(made, rng)
+
+
+def tried(count: int, seed: int, used: Callable[[Any, Graph], Any] = lambda made, graph: None) -> tuple[int, int]:
+    """How many damaged models load and can be used, and how many are refused; anything else is an error of the test."""
     graphs = refused = 0
     for number in range(count):
-        rng = np.random.default_rng([seed, number])
-        made = MODELS[_any(sorted(MODELS), rng)]()
-        damaged = flipped(made, rng) if number % 2 else restructured(made, rng)
         try:
-            assert isinstance(load(damaged), Graph)
+            made = damaged(number, seed)
+            graph = load(made)
+            assert isinstance(graph, Graph)
+            used(made, graph)
             graphs += 1
         except EinalgError as error:
             assert str(error)
@@ -156,6 +165,15 @@ def tried(count: int, seed: int) -> tuple[int, int]:
         except Exception as error:
             raise AssertionError(f"damaged model {number} of seed {seed}: {error!r}") from error
     return graphs, refused
+
+
+def optimized_and_run(made: Any, graph: Graph) -> None:
+    """By onnxruntime too, where that is installed and takes the whole model."""
+    values = [*graph.inputs, *(scope for node in graph.nodes if isinstance(node, Expressed) for _, scope in node.program.statements)]
+    if all(np.prod(value.shape, dtype=object) <= ELEMENTS for value in values):
+        arrays = list(drawn_arrays(graph.inputs).values())
+        with np.errstate(all="ignore"):
+            ea.optimize(made, arrays, seconds=0)(*arrays)
 
 
 def test_damaged_files() -> None:
@@ -167,3 +185,11 @@ def test_damaged_files() -> None:
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_many_damaged_files(seed: int) -> None:
     tried(MANY // 4, seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy about the numbers in damaged weights
+@pytest.mark.parametrize("seed", range(6, 9))
+def test_damaged_files_that_load_are_optimized_and_run(seed: int) -> None:
+    graphs, _ = tried(RUN // 3, seed, optimized_and_run)
+    assert graphs > RUN // 60

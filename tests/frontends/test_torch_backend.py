@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from bench.models import SMALL  # noqa: E402
 from einalg.errors import NotationError  # noqa: E402
 from einalg.frontends.torch import backend, load_fx  # noqa: E402
 from einalg.frontends.torch.registry import TrainingMode  # noqa: E402
@@ -132,3 +133,20 @@ def test_torch_goes_on_running_what_is_not_faster(monkeypatch: pytest.MonkeyPatc
     with torch.no_grad():
         assert compiled(function)(x).tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]
     assert "which goes on running it" in caplog.text
+
+
+@pytest.mark.nightly
+def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimized for two seconds, by its name, as an option of `torch.compile`."""
+    torch._dynamo.reset()
+    monkeypatch.setattr(backend, "_is_faster", lambda *_: False)  # torch does not go on running it
+    made: list[Any] = []
+    real = backend.compile_graph
+    monkeypatch.setattr(backend, "compile_graph", lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0])
+    module, inputs = SMALL["resnet18"](1)
+    fast = torch.compile(module, backend="einalg", options={"seconds": 2})
+    with torch.no_grad():
+        for given in (inputs, tuple(-x for x in inputs)):
+            torch.testing.assert_close(fast(*given), module(*given), rtol=1e-4, atol=1e-4)
+    ((one, options),) = made
+    assert options == {"seconds": 2} and one.parts and not one.opaque

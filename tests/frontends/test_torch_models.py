@@ -9,7 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import einalg as ea  # noqa: E402
 from bench.models import MODELS, SMALL, TILED  # noqa: E402
+from bench.models.measuring import arrays_of, exact, relative  # noqa: E402
 from einalg.errors import ShapeError  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
 from tests.frontends.torch_graphs import same  # noqa: E402
@@ -40,6 +42,19 @@ def test_small_model(name: str) -> None:
     for run in (model.graph, joined):
         for found, expected in zip(flat(model.function(run)(*inputs)), flat(wanted), strict=True):
             same(found.numpy(), expected, name)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_small_model_optimized(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the module in double precision, also where torch would go on running it."""
+    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+    module, inputs = SMALL[name](batch)
+    o = ea.optimize(module, inputs, seconds=2)
+    assert not o.is_original and not o.opaque
+    for found, wanted in zip(arrays_of(o(*inputs)), exact(module, inputs), strict=True):
+        assert relative(found, wanted) <= 1e-4
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))

@@ -15,6 +15,7 @@ from einalg.frontends.onnx.values import Value, element_of
 logger = logging.getLogger(__name__)
 OLDEST_IR = 8  # from which on initializers need not be inputs
 QUIET = 4  # fatal errors only
+FATAL = ("LSTM", "GRU")  # with which onnxruntime ends the process where an input has no elements
 
 
 class OnnxCall:
@@ -29,7 +30,13 @@ class OnnxCall:
         self._operator = node.op_type
         self._reads = [(name, None if v.type is None else v.type.SerializeToString()) for name, v in values.items() if not v.is_known]
         self._constants = [(name, v.array) for name, v in values.items() if v.is_known]
+        self._sized = all(value.shape is not None and 0 not in value.shape for value in values.values())
         self._run: Any = None
+
+    @property
+    def may_end_process(self) -> bool:
+        """Whether it is an operator with which onnxruntime does that for some arrays, which may be those that are given."""
+        return self._operator in FATAL and not self._sized
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -38,10 +45,12 @@ class OnnxCall:
         """The outputs that the node names, in order."""
         given = {name: self._as_declared(array, kind) for (name, kind), array in zip(self._reads, arrays, strict=True)}
         try:
-            if self._run is None:
-                self._run = self._prepared(given)
+            if self.may_end_process and any(np.size(array) == 0 for array in (*given.values(), *(array for _, array in self._constants))):
+                run = self._evaluated(given)
+            else:
+                run = self._run = self._run or self._prepared(given)
             with np.errstate(all="ignore"):
-                return [_plain(value) for value in self._run(given)]
+                return [_plain(value) for value in run(given)]
         except Exception as error:  # whatever the framework raises
             raise EinalgError(f"{self._operator} could not be computed: {error}") from error
 
@@ -68,7 +77,11 @@ class OnnxCall:
                 return lambda arrays: session.run(None, arrays)
             except Exception as error:
                 logger.debug("onnxruntime does not take %s: %s", self._operator, error)
-        evaluator = onnx_package().reference.ReferenceEvaluator(model)
+        return self._evaluated(given)
+
+    def _evaluated(self, given: dict[str, Any]) -> Any:
+        """A function from arrays by name to outputs, as the onnx package computes them."""
+        evaluator = onnx_package().reference.ReferenceEvaluator(self._model(given))
         return lambda arrays: evaluator.run(None, arrays)
 
     def _model(self, given: dict[str, Any]) -> Any:

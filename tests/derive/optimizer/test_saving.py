@@ -13,7 +13,7 @@ import pytest
 
 import einalg as ea
 from einalg import ops
-from einalg.errors import RecordError
+from einalg.errors import CodegenError, RecordError
 from einalg.graph import Builder
 
 RNG = np.random.default_rng(0)
@@ -96,6 +96,13 @@ def test_where_nothing_can_be_written_nothing_is_left(made, tmp_path, monkeypatc
     monkeypatch.setattr("derive.optimizer.saving.np.savez", full)
     with pytest.raises(RecordError, match="No space left"):
         made[0].save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("language", ["cuda", "fortran"])
+def test_sources_that_there_are_not(made, tmp_path, language):
+    with pytest.raises(CodegenError, match=f"no source in '{language}'"):
+        made[0].save(tmp_path / "model", language)
     assert not list(tmp_path.iterdir())
 
 
