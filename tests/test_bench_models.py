@@ -54,6 +54,26 @@ def test_what_fails_is_told_and_libraries_are_measured(monkeypatch: pytest.Monke
     assert "no such luck" in __main__.shown([found])
 
 
+def test_a_second_optimization_is_timed_in_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(measuring.MODELS, "mmoe", SMALL["mmoe"])
+    told = measuring.reoptimized("mmoe", 1, 1.0)
+    assert told["read s"] > 0 and told["timed s"] > 0 and told["read s"] + told["timed s"] < told["again s"]
+
+
+def test_a_network_that_is_not_optimized_again_has_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(measuring.MODELS, "mmoe", SMALL["mmoe"])
+    monkeypatch.setattr(measuring, "SECONDS", 0.0)
+    monkeypatch.setattr(measuring, "of_module", lambda *_: {})
+    monkeypatch.setattr(measuring, "optimized", lambda module, inputs, _: (lambda: module(*inputs), {"failed": ""}))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    found = measuring.measured("mmoe", 1, 1, 0.0, ("onnxruntime",))
+    assert found["more"]["left out"]["again"] == "RuntimeError: ended with 1: nothing is told" and found["again s"] == ""
+    monkeypatch.setattr(measuring, "again", lambda *_: {"again s": 2.0, "read s": 1.5, "timed s": 0.25})
+    found = measuring.measured("mmoe", 1, 1, 0.0, ("onnxruntime",))
+    assert (found["again s"], found["read s"], found["timed s"]) == (2.0, 1.5, 0.25) and "again" not in found["more"]["left out"]
+
+
 def test_a_process_that_ends_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = __main__.in_own_process(("mmoe", 1, 1), 0.0, (), True)

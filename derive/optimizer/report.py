@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
 from derive.candidates import told
+from derive.matching import named
+from derive.rules.spelling import lifted
+from derive.search import kernels_of
+from einalg.jupyter.costs import Bar, mark, stack
 from einalg.jupyter.page import code, page, table
+from einalg.terminal import COLUMNS, wrapped
 from einalg.wording import counted, in_bytes
 
 if TYPE_CHECKING:
@@ -17,57 +23,121 @@ if TYPE_CHECKING:
 
 BAR = 24  # characters of the longest bar
 MOST_WEIGHTS = 4  # that are named
+WHEN = ("before", "after")
+ELSE = "everything else, and memory between layers"
+HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict")
 
 
 class Report:
-    """What was done with a network: `str` gives text, Jupyter shows tables."""
+    """What was done with a network: `str` gives text, Jupyter shows bars and tables.
+
+    The share of a layer is that of all its statements, each layer by itself, in the time of its program.
+    """
 
     def __init__(self, optimized: Optimized):
         self._optimized = optimized
 
     def __str__(self) -> str:
         found = self._optimized
-        lines = [f"{counted(len(found.parts), 'program')}, {counted(len(found.opaque), 'opaque call')}; optimized in {found.seconds:.1f} s"]
+        lines = [self._head()]
         if found.times is not None:
             lines.append("a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(*(1e3 * s for s in found.times)))
         for number, part in enumerate(found.parts.values(), 1):
             lines += ["", *_part(number, part)]
         if found.opaque:
             lines += ["", "opaque, run by the framework:", *(f"  {node.operator}: {node.why}" for node in found.opaque)]
-        return "\n".join(lines)
+        return "\n".join(wrapped(line, COLUMNS) for line in lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         found = self._optimized
-        tables = "".join(_table(number, part) for number, part in enumerate(found.parts.values(), 1))
+        ways = zip(("in the framework", "optimized"), found.times or ())
+        calls = _stacks([Bar(f"a call, {way}", seconds, True, (("the whole call", seconds),)) for way, seconds in ways])
+        parts = "".join(_part_html(number, part) for number, part in enumerate(found.parts.values(), 1))
         opaque = "".join(f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in found.opaque)
-        return page(tables + (f"<p>opaque, run by the framework:</p><ul>{opaque}</ul>" if opaque else ""), "einalg-report")
+        rest = f"<p>opaque, run by the framework:</p><ul>{opaque}</ul>" if opaque else ""
+        return page(f"<p>{self._head()}</p>{calls}{parts}{rest}", "einalg-report")
+
+    def _head(self) -> str:
+        found = self._optimized
+        return f"{counted(len(found.parts), 'program')}, {counted(len(found.opaque), 'opaque call')}; optimized in {found.seconds:.1f} s"
 
 
 def _part(number: int, part: Part) -> Iterator[str]:
-    before, after = (s * 1e3 for s in part.seconds)
-    yield f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x), {_proof(part)}"
-    longest = max((layer.original or 0.0 for layer in part.layers), default=0.0)
+    yield _title(number, part)
+    yield f"  {_proof(part)}"
+    longest = max((seconds for layer in part.layers for seconds in _seconds(layer)), default=0.0)
     for layer in part.layers:
-        yield from (f"  {line}" for line in _layer(layer, longest))
+        yield from (f"  {line}" for line in _layer(layer, part, longest))
+
+
+def _title(number: int, part: Part) -> str:
+    before, after = (s * 1e3 for s in part.seconds)
+    return f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x)"
 
 
 def _proof(part: Part) -> str:
     return ", ".join([part.verdict, f"largest error {part.error:.1e}", *part.changes, f"{in_bytes(part.workspace)} between kernels"])
 
 
-def _layer(layer: Layer, longest: float) -> Iterator[str]:
+def _layer(layer: Layer, part: Part, longest: float) -> Iterator[str]:
     times = "once" if len(layer.names) == 1 else f"{len(layer.names)} times"
     yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
+    kernels = (_kernels_before(layer), [] if layer.candidate is None else told(layer.candidate.kernels))
+    for when, seconds, share, lines in zip(WHEN, _seconds(layer), _shares(layer, part), kernels):
+        length = round(BAR * seconds / longest) if longest else 0
+        yield f"  {when:6} {_each(layer, seconds):>12} ms  {share:4.0%}  {'█' * length}".rstrip()
+        yield from (f"  {line}" for line in lines)
     if layer.candidate is None or layer.original is None:
         yield f"  {_stays(layer)}"
         return
-    for what, seconds in (("before", layer.original), ("after", layer.candidate.cost)):
-        yield f"  {what:6} {seconds * 1e3:9.3f} ms  {'█' * round(BAR * seconds / longest) if longest else ''}"
     found = "found before, kept on disk" if layer.stored else f"{counted(layer.states, 'state')} searched"
-    yield f"  {counted(len(layer.candidate.moves), 'move')}, {layer.candidate.verdict}; {found}"
-    yield from told(layer.candidate.kernels)
+    after = _after(layer)
+    yield f"  {counted(len(layer.candidate.moves), 'move')}, {_verdict(layer)}; {found}{'; it became' * bool(after)}"
+    yield from (f"    {line}" for line in after)
+
+
+def _each(layer: Layer, seconds: float) -> str:
+    """The milliseconds of one of its statements, and how many there are."""
+    each = f"{seconds / len(layer.names) * 1e3:.3f}"
+    return each if len(layer.names) == 1 else f"{len(layer.names)} × {each}"
+
+
+def _seconds(layer: Layer) -> tuple[float, ...]:
+    """Of all its statements, before and after; of one that stays as it is before only, if at all."""
+    found = () if layer.original is None else (layer.original,) if layer.candidate is None else (layer.original, layer.candidate.cost)
+    return tuple(len(layer.names) * seconds for seconds in found)
+
+
+def _shares(layer: Layer, part: Part) -> list[float]:
+    """What `_seconds` are of the time of the program, or of all layers where these take longer one by one."""
+    whole = (max(bar.seconds, bar.together, 1e-12) for bar in _bars(part))
+    return [seconds / all_seconds for seconds, all_seconds in zip(_seconds(layer), whole)]
+
+
+def _bars(part: Part) -> list[Bar]:
+    """The program before and after, with a part for every layer, nothing for one that was not searched."""
+    rows = [(layer.names[0], _seconds(layer) or (0.0,)) for layer in part.layers]
+    return [Bar(when, s, True, tuple((name, row[min(k, len(row) - 1)]) for name, row in rows)) for k, (when, s) in enumerate(zip(WHEN, part.seconds))]
+
+
+def _kernels_before(layer: Layer) -> list[str]:
+    """The kernels of the layer as it is; none where those after are no others."""
+    lines = told(named(kernels_of(lifted(layer.program)))) if layer.original is not None else []
+    return [] if layer.candidate is not None and lines == told(layer.candidate.kernels) else lines
+
+
+def _after(layer: Layer) -> list[str]:
+    """The program of what was found for it; nothing where that is the layer as it is."""
+    text = "" if layer.candidate is None else str(layer.candidate.program)
+    return [] if text == layer.text else text.splitlines()
+
+
+def _verdict(layer: Layer) -> str:
+    found = layer.candidate
+    assert found is not None
+    return found.verdict if found.error is None else f"{found.verdict}, error {found.error:.1e}"
 
 
 def _weights(layer: Layer) -> str:
@@ -79,16 +149,37 @@ def _stays(layer: Layer) -> str:
     return f"stays as it is: {'what was found for it is not faster in the whole' if layer.original is not None else 'it was not searched'}"
 
 
-def _table(number: int, part: Part) -> str:
-    before, after = (s * 1e3 for s in part.seconds)
-    title = f"program {number}: {before:.3f} ms → {after:.3f} ms, {_proof(part)}"
-    return table(("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict"), map(_row, part.layers), title)
+def _part_html(number: int, part: Part) -> str:
+    bars = _bars(part)
+    rest = [max(0.0, bar.seconds - bar.together) for bar in bars]
+    bars = [replace(bar, kernels=(*bar.kernels, (ELSE, seconds))) for bar, seconds in zip(bars, rest)]
+    legend = f"<p>{mark(len(part.layers))}{ELSE}</p>" if any(rest) else ""
+    rows = (_row(k, layer, part) for k, layer in enumerate(part.layers))
+    return f"<h4>{_title(number, part)}</h4><p>{escape(_proof(part))}</p>{_stacks(bars)}{legend}{table(HEADS, rows)}"
 
 
-def _row(layer: Layer) -> list[str]:
-    found = layer.candidate
-    cells = [code(layer.text), escape(_weights(layer)), str(len(layer.names))]
-    if found is None or layer.original is None:
-        return [*cells, "", "", "", _stays(layer)]
-    kernels = "<br>".join(escape(line.strip()) for line in told(found.kernels))
-    return [*cells, f"{layer.original * 1e3:.3f}", f"{found.cost * 1e3:.3f}", kernels, found.verdict]
+def _stacks(bars: Sequence[Bar]) -> str:
+    """Bars on one scale; the table below names their parts."""
+    longest = max((bar.seconds for bar in bars), default=0.0) or 1.0
+    return "".join(stack(bar, longest) for bar in bars)
+
+
+def _row(number: int, layer: Layer, part: Part) -> list[str]:
+    found, seconds = layer.candidate, _seconds(layer)
+    after = _details("after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer)))
+    costs = [f"{s / len(layer.names) * 1e3:.3f} <small>{share:.0%}</small>" for s, share in zip(seconds, _shares(layer, part))]
+    name = mark(number if seconds else None) + code(layer.text) + after
+    cells = [name, escape(_weights(layer)), str(len(layer.names)), *costs, *[""] * (len(WHEN) - len(costs))]
+    before = _lines(_kernels_before(layer))
+    if found is None:
+        return [*cells, before, _stays(layer)]
+    return [*cells, _lines(told(found.kernels)) + _details("before", before), _verdict(layer)]
+
+
+def _details(summary: str, content: str) -> str:
+    """What a reader unfolds; nothing where there is nothing."""
+    return content and f"<details><summary>{summary}</summary>{content}</details>"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "<br>".join(escape(line.strip()) for line in lines)

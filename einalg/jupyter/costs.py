@@ -74,19 +74,32 @@ class Costs:
         return page("".join(map(self._bar, self.bars)), "einalg-costs")
 
     def _bar(self, bar: Bar) -> str:
-        colours = [COLOURS[k % len(COLOURS)] for k in range(len(bar.kernels))]
-        parts = "".join(
-            f'<span style="width:{100 * width / self.longest:.2f}%;background:{colour}" title="{escape(kernel)}: {_share(seconds)}"></span>'
-            for (kernel, seconds), width, colour in zip(bar.kernels, bar.widths(), colours)
-            if seconds
-        )
         rows = "".join(
-            f'<div><i style="background:{colour if seconds else "none"}"></i><code>{escape(kernel)}</code> <small>{_share(seconds)}</small></div>'
-            for (kernel, seconds), colour in zip(bar.kernels, colours)
+            f"<div>{mark(k if seconds else None)}<code>{escape(kernel)}</code> <small>{_share(seconds)}</small></div>"
+            for k, (kernel, seconds) in enumerate(bar.kernels)
         )
-        rows += "".join(f"<div><i></i>{escape(what)} <small>{cost}</small></div>" for cost, what in filter(None, [bar.rest()]))
-        head = f"<strong>{escape(bar.title)}</strong> {_time(bar.seconds, bar.measured)}"
-        return f'<div><p>{head}</p><div class="einalg-stack" role="img" aria-label="{escape(bar.title)}">{parts}</div>{rows}</div>'
+        rows += "".join(f"<div>{mark(None)}{escape(what)} <small>{cost}</small></div>" for cost, what in filter(None, [bar.rest()]))
+        return f"<div>{stack(bar, self.longest)}{rows}</div>"
+
+
+def stack(bar: Bar, longest: float) -> str:
+    """A bar under its title, as HTML: as wide as the page for the seconds of the `longest`, each part in the colour of its `mark`."""
+    parts = "".join(
+        f'<span style="width:{100 * width / longest:.2f}%;background:{_colour(k)}" title="{escape(kernel)}: {_share(seconds)}"></span>'
+        for k, ((kernel, seconds), width) in enumerate(zip(bar.kernels, bar.widths()))
+        if seconds
+    )
+    head = f"<strong>{escape(bar.title)}</strong> {_time(bar.seconds, bar.measured)}"
+    return f'<p>{head}</p><div class="einalg-stack" role="img" aria-label="{escape(bar.title)}">{parts}</div>'
+
+
+def mark(number: int | None) -> str:
+    """A square in the colour of a part of a `stack`, by its number; None for what has no part."""
+    return f'<i style="background:{"none" if number is None else _colour(number)}"></i>'
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
 
 
 def _time(seconds: float, measured: bool) -> str:

@@ -57,6 +57,8 @@ def test_the_report_of_what_is_loaded_tells_the_layers(tmp_path):
     (before,), (after,) = (next(iter(x.parts.values())).layers for x in (o, again))
     assert (after.names, after.text, after.original) == (before.names, before.text, before.original)
     assert (after.candidate is None) == (before.candidate is None) and "T (once, with W): " in str(again.report)
+    assert [line for line in str(again.report).splitlines() if "█" in line] == [line for line in str(o.report).splitlines() if "█" in line] != []
+    assert again.report._repr_html_().count('class="einalg-stack"') == 2
 
 
 def test_it_loads_without_the_front_ends(made, tmp_path):
