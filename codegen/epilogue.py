@@ -43,8 +43,8 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     >>> t = View("T", 0, {"b": (), "m": ((4, 8),), "n": ((8, 1),)})
     >>> c = contraction_of(Kernel("matmul", {}, ("A", "B"), "T", views=(a, b, t)), p["T"], "f32")
     >>> d = finished(c, "O", p["O"])
-    >>> d.columns[0].target, d.columns[0].beside, list(d.buffers)
-    (4, (1,), ['A', 'B', 'C', 'O'])
+    >>> d.columns[0].target, d.columns[0].beside, [operand.buf.name for operand in d.beside], d.target.buf.name
+    (4, (1,), ['C'], 'O')
     """
     product, same = contraction.target.buf, contraction.dtype == contraction.target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))

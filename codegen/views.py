@@ -15,7 +15,7 @@ def joined(letter: str, **views: View) -> Axis | None:
     """A group of axes as one that each operand walks in one stride; None where one does not.
 
     >>> joined("i", left=View("A", 0, {"i": ((4, 6), (3, 2))}), target=View("O", 0, {"i": ((12, 1),)}))
-    Axis(index=i, extent=12, left=2, right=0, target=1)
+    Axis(index=i, extent=12, left=2, right=0, target=1, beside=())
     """
     strides, size = dict[str, Any](), 1
     for operand, view in views.items():

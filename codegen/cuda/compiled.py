@@ -15,7 +15,7 @@ from codegen.arguments import loaded, sample
 from codegen.choosing import LEAST_POINTS, inputs_for, points
 from codegen.compiled import GENERATED, NOTHING, Compiled, Step
 from codegen.cuda.compiler import require_nvcc
-from codegen.cuda.driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device
+from codegen.cuda.driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device, is_under_way
 from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.memory import device_dtype, to_device
 from codegen.cuda.printer import cuda_source, launch
@@ -140,6 +140,8 @@ class CudaCompiled(Compiled):
         """Where everything lies that the kernels of a call read and write; and whether some of it was on the device before."""
         memory: dict[str, Any] = dict(device.kept)
         there = {name: value for name, value in arrays.items() if name in self._missing and is_on_device(value)}
+        if any(map(is_under_way, there.values())):
+            device.driver.wait()
         for name, value in there.items():
             memory[name] = _Borrowed(value, device_address(self._missing[name], value))
         here = {name: tensor for name, tensor in self._missing.items() if name not in there}

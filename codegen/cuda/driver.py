@@ -15,6 +15,7 @@ from einalg.access import Tensor
 from einalg.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
+DEFAULT_STREAM = 1  # in version 3 of the CUDA array interface: the stream on which kernels run
 
 
 class Memory(Protocol):
@@ -43,6 +44,10 @@ class Driver(Protocol):
 
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
 
+    def wait(self) -> None:
+        """Until all that was started on the device, on whatever stream, is done."""
+        ...
+
     def elapsed(self, run: Callable[[], None]) -> float:
         """Seconds that the device takes for what a function starts."""
         ...
@@ -57,7 +62,7 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         kind = device_dtype(self.dtype).str
-        return {"shape": self.shape, "typestr": kind, "data": (self.memory.address, False), "strides": None, "version": 3, "stream": 1}
+        return {"shape": self.shape, "typestr": kind, "data": (self.memory.address, False), "strides": None, "version": 3, "stream": DEFAULT_STREAM}
 
     def get(self) -> Array:
         """A copy in the memory of the host."""
@@ -92,6 +97,11 @@ def device_address(tensor: Tensor, value: Any) -> int:
     if address % 16:
         raise ShapeError(f"{tensor.name} begins at an address on its device that is no multiple of 16 bytes\n  copy it first")
     return address
+
+
+def is_under_way(value: Any) -> bool:
+    """Whether an array of a device may still be written by a stream that kernels do not wait for by themselves: any but the default one."""
+    return value.__cuda_array_interface__.get("stream") not in (None, DEFAULT_STREAM)
 
 
 @lru_cache(maxsize=1)

@@ -75,6 +75,10 @@ class PyCuda:
         with self.current():
             kernel[1](*(np.uintp(a) for a in addresses), grid=how.grid, block=how.block)
 
+    def wait(self) -> None:
+        with self.current() as cuda:
+            cuda.Context.synchronize()
+
     def elapsed(self, run: Callable[[], None]) -> float:
         with self.current() as cuda:
             begin, end = cuda.Event(), cuda.Event()

@@ -56,6 +56,9 @@ class FakeDevice:
         self.calls.append(("launch", how.name))
         kernel.launch(how, addresses)
 
+    def wait(self) -> None:
+        self.calls.append(("wait",))
+
     def elapsed(self, run: Callable[[], None]) -> float:
         run()
         return 1e-6

@@ -110,6 +110,22 @@ def test_strided_and_unaligned_device_arrays_are_refused() -> None:
         run(**{**arrays, "A": Other(data=(4, False))})
 
 
+@pytest.mark.parametrize(("stream", "waits"), [({}, 0), ({"stream": None}, 0), ({"stream": 1}, 0), ({"stream": 2}, 1), ({"stream": 0x7F00}, 1)])
+def test_arrays_that_another_stream_may_still_write(stream: dict[str, Any], waits: int) -> None:
+    """Kernels run on the default stream, which waits for itself; a stream of somebody else is waited for before the first kernel."""
+    device, arrays = FakeDevice(), given()
+    there = device.array(arrays["A"])
+
+    class Other:
+        def __init__(self) -> None:
+            facts = {key: value for key, value in there.__cuda_array_interface__.items() if key != "stream"}
+            self.__cuda_array_interface__ = {**facts, **stream}
+
+    compiled(device)(**{**arrays, "A": Other()})
+    kinds = [call[0] for call in device.calls]
+    assert device.count("wait") == waits and (not waits or kinds.index("wait") < kinds.index("launch"))
+
+
 def test_out_of_memory() -> None:
     with pytest.raises(DeviceError, match="no memory for 140 bytes"):
         compiled(FakeDevice(room=100))(**given())
