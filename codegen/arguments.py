@@ -9,6 +9,7 @@ import numpy as np
 
 from einalg.access import Constant, Tensor
 from einalg.constants import array_of
+from einalg.direct import fits
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import ShapeError
 
@@ -44,13 +45,8 @@ class Loader:
         found = {}
         for name, tensor, shape, dtype in self._kinds:
             value = arrays[name]
-            found[name] = value if _fits(value, shape, dtype) else load(tensor, value)
+            found[name] = value if fits(value, shape, dtype) else load(tensor, value)
         return found
-
-
-def _fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether kernels can read an array where it is."""
-    return type(value) is np.ndarray and value.shape == shape and value.dtype == dtype and value.flags.carray
 
 
 def load(tensor: Tensor, value: Any) -> Array:
@@ -60,7 +56,7 @@ def load(tensor: Tensor, value: Any) -> Array:
     array([1., 2.], dtype=float32)
     """
     dtype = numpy_dtype(tensor.dtype)
-    if _fits(value, tensor.shape, dtype):
+    if fits(value, tensor.shape, dtype):
         return value
     try:
         array = np.asarray(value)

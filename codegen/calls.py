@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,8 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+
+from einalg.direct import address
 
 Array = np.ndarray[Any, Any]
 _forked = threading.local()
@@ -51,20 +52,6 @@ class Call:
         """Where its buffers lie, as it takes it; nowhere yet for those that come `later`."""
         places = zip(self.names, self.offsets or repeat(0))
         return (ctypes.c_void_p * len(self.names))(*(None if name in later else address(buffers[name]) + offset for name, offset in places))
-
-
-def _address(array: Array) -> int:
-    """Where the elements of an array lie."""
-    return array.__array_interface__["data"][0]
-
-
-def _address_of_layout(array: Array) -> int:
-    """The same, read where CPython keeps it: after the head of the object. It takes a quarter of the time."""
-    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
-
-
-_PROBE = np.empty(1)
-address = _address_of_layout if sys.implementation.name == "cpython" and _address_of_layout(_PROBE) == _address(_PROBE) else _address
 
 
 def called(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,10 +17,12 @@ import numpy as np
 from codegen.arguments import Loader, load, loaded, sample
 from codegen.choosing import GENERATED
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
+from codegen.entries import Entry
 from codegen.frames import Frame, Plan, Stage, plan
 from codegen.libraries import Buffers, Packed, prepared
 from codegen.making import EINALG, Making, Step
 from codegen.schedule import DEFAULT, Schedule
+from einalg.direct import AtAddresses
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
@@ -95,6 +97,23 @@ class Compiled:
     def _with(self, bound: Buffers) -> Compiled:
         """The same program with more known ahead."""
         return Compiled(self.program, self.kernels, self.target, self._steps, self._text, bound)
+
+    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+        """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
+
+        None where a library takes part, which reads arrays.
+        """
+        if not all(isinstance(step.run, Entry) for step in self._running) or {*names} != {*self._missing, *self.program.outputs}:
+            return None
+        memory = threading.local()
+
+        def run(addresses: Sequence[int]) -> None:
+            frame = memory.__dict__.get("frame")
+            if frame is None:
+                frame = memory.frame = Frame(self._stages, self._plan, self._ready, names)
+            frame.run_at(addresses)
+
+        return run
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""

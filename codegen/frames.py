@@ -9,10 +9,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from codegen.calls import Array, address, called
+from codegen.calls import Array, called
 from codegen.entries import Entry
 from codegen.libraries import Run
 from codegen.memory import Life, planned, reserved, size_of, view
+from einalg.direct import address
 
 Kind = tuple[Sequence[int], str]  # a shape and a dtype
 
@@ -85,15 +86,23 @@ class Frame:
         finally:
             self.forget()
 
+    def run_at(self, addresses: Sequence[int]) -> None:
+        """Run all stages on memory that the caller keeps: of `self.given`, in order. For frames of generated kernels only."""
+        self._point(addresses)
+        for call in self.calls:
+            call()
+
     def place(self, given: Mapping[str, Array]) -> None:
         """Let the calls read and write these arrays, and keep them until `forget`."""
         self._given = given
-        for name, places in self._places.items():
-            where = address(given[name])
-            for block, position, offset in places:
-                block[position] = where + offset
+        self._point([address(given[name]) for name in self._places])
         if self._shared:
             self._buffers.update(given)
+
+    def _point(self, addresses: Sequence[int]) -> None:
+        for where, places in zip(addresses, self._places.values()):
+            for block, position, offset in places:
+                block[position] = where + offset
 
     def forget(self) -> None:
         """Keep no array of a run alive."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from einalg.direct import AtAddresses
 from einalg.kernel import Kernel
 from einalg.program import Program
 
@@ -21,6 +22,10 @@ class Runnable(Protocol):
 
     def bind(self, **arrays: Any) -> Runnable:
         """The same with some inputs given ahead; what depends on these alone is computed once."""
+        ...
+
+    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+        """The same on memory of the caller: of what a call gives and of the outputs, in this order; None where it cannot."""
         ...
 
     def source(self, language: str = "c") -> str: ...

@@ -160,7 +160,7 @@ class Optimized(_optimizer.Optimized):
 
     def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
         super().__init__(made.graph, made.parts, made.seconds)
-        self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__)
+        self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__, self.direct())
         self._bound: Callable[..., Any] = model.bound if model else partial(bound, signature_of(made.graph))
         self.is_original, self.target = False, target
         if model and model.itself:

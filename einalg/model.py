@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from einalg.direct import Direct, on_arrays
 from einalg.dtypes import numpy_dtype
 from einalg.errors import NotationError, ShapeError
 from einalg.examples import drawn_arrays
@@ -28,7 +29,7 @@ LOG = logging.getLogger("einalg")
 
 @dataclass(frozen=True)
 class Network:
-    """A graph, the arrays of its example inputs, and how it is called: `around(run)` is a function like the model was.
+    """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a function like the model was.
 
     `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call. `signature` gives
     arguments that are given by name their places.
@@ -36,7 +37,7 @@ class Network:
 
     graph: Graph
     arrays: list[Array] = field(repr=False)
-    around: Callable[[Callable[..., Sequence[Array]]], Callable[..., Any]] = field(repr=False)
+    around: Callable[[Callable[..., Sequence[Array]], Direct | None], Callable[..., Any]] = field(repr=False)
     itself: Callable[..., Any] | None = field(default=None, repr=False)
     examples: Arguments = field(default=((), {}), repr=False)
     signature: Signature | None = field(default=None, repr=False)
@@ -82,8 +83,9 @@ def network(model: Any, example_inputs: Any = None) -> Network:
     raise NotationError(f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program")
 
 
-def plain(run: Callable[..., Sequence[Array]]) -> Callable[..., Any]:
-    """Arrays in order, or by name; a single array for a single output."""
+def plain(run: Callable[..., Sequence[Array]], direct: Direct | None = None) -> Callable[..., Any]:
+    """Arrays in order; a single array for a single output. What `direct` can read goes there."""
+    run = run if direct is None else on_arrays(direct, run)
 
     def call(*arrays: Any) -> Any:
         results = run(*arrays)

@@ -83,6 +83,9 @@ class CudaCompiled(Compiled):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
         super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], lambda: parts.text, bound)
 
+    def direct(self, names: Sequence[str]) -> None:
+        """None: what lies in the memory of the host is copied first."""
+
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
         memory, on_device = self._placed(device, arrays)

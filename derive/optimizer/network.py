@@ -27,11 +27,12 @@ from derive.optimizer.shaping import shaped, with_epilogues
 from derive.optimizer.siblings import joined
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
+from einalg.direct import Direct
 from einalg.errors import CodegenError, EinalgError
 from einalg.execute import execute
 from einalg.graph import Expressed, Graph, Opaque
 from einalg.kernel import Kernel
-from einalg.program import Program, in_double
+from einalg.program import Program, in_double, statement_tensor
 
 log = logging.getLogger("einalg")
 
@@ -118,6 +119,16 @@ class Optimized:
     def load(cls, path: Any, backend: Backend) -> Optimized:
         """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
         return cls(*load(path, backend))
+
+    def direct(self) -> Direct | None:
+        """The network as a function of addresses; None where it is not one program that reads every input and makes every output."""
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        if len(self.graph.nodes) != 1 or not isinstance(node := self.graph.nodes[0], Expressed) or sorted(node.outputs) != sorted(outputs):
+            return None
+        run, read = self._runs[id(node.program)]
+        names = [tensor.name for tensor in inputs]
+        call = run.direct([*names, *outputs]) if run is not None and sorted(read) == sorted(names) else None
+        return None if call is None else Direct(inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call)
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""

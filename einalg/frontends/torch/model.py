@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from einalg.direct import Direct
 from einalg.errors import NotationError, ShapeError
+from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
 from einalg.frontends.torch.reading import Reader
 from einalg.frontends.torch.tensors import Array, array_of, tensor_of
@@ -26,15 +28,16 @@ class Model:
     graph: Graph
     arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
     results: Callable[[Arrays], Any] = field(repr=False)
+    row: Row | None = None
 
-    def function(self, run: Callable[..., Arrays] | None = None) -> Callable[..., Any]:
-        """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself."""
+    def function(self, run: Callable[..., Arrays] | None = None, direct: Direct | None = None) -> Callable[..., Any]:
+        """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself; by `direct` where it can read them."""
         compute = run or self.graph
 
         def call(*arguments: Any, **keywords: Any) -> Any:
             return self.results(compute(*self.arrays(arguments, keywords)))
 
-        return call
+        return call if direct is None or self.row is None else on_tensors(direct, self.row, call)
 
 
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
@@ -54,7 +57,13 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
             reader.input(node)
 
     graph, names = _read(program.graph, program.graph_module, reader, placeholder)
-    return Model(graph, _flattened(program.call_spec.in_spec, _call(arguments, keywords), places), _structured(program, graph, names))
+    leaves, spec = _output_leaves(program.graph), program.call_spec.out_spec  # torch makes it anew each time
+    outputs, nest = _outputs(leaves, names, graph), _nested(spec)
+    rebuild = _rebuilder(outputs)
+    in_row = _is_row(program.call_spec.in_spec) and [position for position, _, _ in places] == list(range(program.call_spec.in_spec.num_leaves))
+    row = Row([dtype for _, _, dtype in places], [output.dtype for output in outputs], nest) if in_row and all(o.is_own for o in outputs) else None
+    arrays = _flattened(program.call_spec.in_spec, _call(arguments, keywords), places)
+    return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
 
 
 def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> Model:
@@ -78,8 +87,7 @@ def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[i
 
     graph, names = _read(module.graph, module, reader, placeholder)
     leaves = _output_leaves(module.graph)
-    rebuild = _rebuilder(leaves, names, graph)
-    return Model(graph, lambda given, _: [array_of(given[p]) for p in places], rebuild)
+    return Model(graph, lambda given, _: [array_of(given[p]) for p in places], _rebuilder(_outputs(leaves, names, graph)))
 
 
 def _is_item(node: fx.Node) -> bool:
@@ -156,7 +164,7 @@ def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Se
     from torch import Tensor
     from torch.utils._pytree import tree_flatten
 
-    plain = spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]  # tensors in a row, which need no search for what is nested
+    plain = _is_row(spec)  # which needs no search for what is nested
 
     def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
         given = arguments
@@ -167,6 +175,13 @@ def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Se
         return [_array(given[position], name, dtype) for position, name, dtype in places]
 
     return arrays
+
+
+def _is_row(spec: Any) -> bool:
+    """Whether arguments are leaves in a row."""
+    from torch.utils._pytree import tree_flatten
+
+    return spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]
 
 
 def _array(value: Any, name: str, dtype: Any) -> Array:
@@ -191,15 +206,6 @@ def _call(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
     return f"({', '.join([*map(repr, kinds), *(f'{name}={kind!r}' for name, kind in named.items())])})"
 
 
-def _structured(program: Any, graph: Graph, names: Sequence[str | None]) -> Callable[[Arrays], Any]:
-    """Outputs to tensors, nested as the module's result is."""
-    leaves = _output_leaves(program.graph)
-    rebuild = _rebuilder(leaves, names, graph)
-    spec = program.call_spec.out_spec  # torch makes it anew each time
-    nest = _nested(spec)
-    return lambda arrays: nest(iter(rebuild(arrays)))
-
-
 def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
     """What puts leaves in a row into the structure of a spec: torch's own function, but for tuples and lists, where it takes long."""
     from torch.utils._pytree import tree_unflatten
@@ -213,19 +219,35 @@ def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
     return lambda leaves: tree_unflatten([next(leaves) for _ in range(spec.num_leaves)], spec)
 
 
-def _rebuilder(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> Callable[[Arrays], list[Any]]:
-    """Arrays of the outputs to tensors, with what is no tensor between them; no two share memory, nor do they with an input or a weight."""
+@dataclass(frozen=True)
+class _Output:
+    """A result of a module: its value in the graph, None where it is no tensor but what the `example` is; its dtype, None for a number.
+
+    It is its `own` where it shares memory with no other output, nor with an input or a weight.
+    """
+
+    name: str | None
+    example: Any
+    dtype: Any
+    is_own: bool
+
+
+def _outputs(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> list[_Output]:
     examples = [getattr(leaf, "meta", {}).get("val", leaf) for leaf in leaves]
-    kinds = [getattr(example, "dtype", None) for example in examples]  # none of a number
-    own = {name for node in graph.nodes for name in node.outputs}
-    apart = [name in own and names.index(name) == k for k, name in enumerate(names)]
+    made = {name for node in graph.nodes for name in node.outputs}
+    own = [name in made and names.index(name) == k for k, name in enumerate(names)]
+    return [_Output(name, example, getattr(example, "dtype", None), alone) for name, example, alone in zip(names, examples, own)]
+
+
+def _rebuilder(outputs: Sequence[_Output]) -> Callable[[Arrays], list[Any]]:
+    """Arrays of the outputs to tensors, with what is no tensor between them; no two share memory, nor do they with an input or a weight."""
 
     def rebuild(arrays: Arrays) -> list[Any]:
         given = iter(arrays)
-        return [example if name is None else _result(next(given), kind, alone) for name, example, kind, alone in zip(names, examples, kinds, apart)]
+        return [output.example if output.name is None else _result(next(given), output) for output in outputs]
 
     return rebuild
 
 
-def _result(array: Array, dtype: Any, alone: bool) -> Any:
-    return array.item() if dtype is None else tensor_of(array if alone else array.copy(), dtype)
+def _result(array: Array, output: _Output) -> Any:
+    return array.item() if output.dtype is None else tensor_of(array if output.is_own else array.copy(), output.dtype)

@@ -1,0 +1,59 @@
+"""Calls of a network with tensors whose memory its kernels read as it is, and whose results they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from einalg.direct import Direct
+from einalg.dtypes import numpy_dtype
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of a module that takes tensors in a row: their dtypes, those of the tensors that it gives, and how these are nested."""
+
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    nest: Callable[[Iterator[Any]], Any]
+
+
+def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors in order, which gives new ones.
+
+    Arguments that are no plain tensors of the right shape and dtype, contiguous in the memory of the CPU, are given to `otherwise`; so are
+    all where torch and the kernels hold an element in different ways.
+    """
+    import torch
+
+    if [*row.inputs, *row.outputs] != [as_torch(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)]:
+        return otherwise
+    plain, strided, nest, run = (torch.Tensor, torch.nn.Parameter), torch.strided, row.nest, direct.run
+    expected = [(tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)]
+    made = [(torch.empty(0, dtype=dtype, device="cpu").new_empty, tensor.shape) for tensor, dtype in zip(direct.outputs, row.outputs)]
+    count = len(expected)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if keywords or len(arguments) != count:
+            return otherwise(*arguments, **keywords)
+        addresses = []
+        for value, (shape, dtype, size) in zip(arguments, expected):
+            if type(value) not in plain or value.dtype is not dtype or value.shape != shape or value.layout is not strided:
+                return otherwise(*arguments)
+            if not value.is_cpu or not value.is_contiguous() or value.is_neg() or (where := value.data_ptr()) % size:
+                return otherwise(*arguments)
+            addresses.append(where)
+        results = [new(shape) for new, shape in made]
+        addresses += [result.data_ptr() for result in results]
+        run(addresses)
+        return nest(iter(results))
+
+    return call
+
+
+def as_torch(dtype: str) -> Any:
+    """The dtype of torch whose memory is that of arrays of a dtype here."""
+    import torch
+
+    return getattr(torch, numpy_dtype(dtype).name)
