@@ -185,7 +185,10 @@ def assert_found_from_rewritten(name, seed):
     assert_found_from(rewritten(example.program, seed), name, example.forms, CASES[name].states + PRE_REWRITTEN_STATES)
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = {"ConvTranspose 3d"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in CASES])
 def test_a_few_moves_before_are_undone(name):
     assert_found_from_rewritten(name, seed=len(name))
 

@@ -194,7 +194,7 @@ def given_for(program):
 
 
 def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
-    program = network(channels=16, space=9)
+    program = network(channels=8, space=6)
     given = given_for(program)
     o = ea.optimize(program, given, seconds=120)
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
