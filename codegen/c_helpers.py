@@ -12,6 +12,7 @@ VECTOR_MATH = {
     **dict.fromkeys(("exp", "log", "pow", "sin", "cos"), 1),
     **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "sinh", "tan", "tanh"), 2),
 }  # the functions that glibc has for whole vectors, and since which generation of it
+LATER = {"pow": "defined(__aarch64__)"}  # where a function came with the next generation only
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
 KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
@@ -70,7 +71,8 @@ def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
             c = C_TYPES[dtype]
             arguments = ", ".join([c] * (2 if name in ("pow", "atan2") else 1))
             declaration = f'__attribute__((simd("notinbranch"))) {c} {name}{"f" if dtype == "f32" else ""}({arguments});'
-            lines += [f"#if EINALG_VECTOR_MATH >= {VECTOR_MATH[name]}", declaration, "#endif"]
+            generation = f"{VECTOR_MATH[name]} + {LATER[name]}" if name in LATER else f"{VECTOR_MATH[name]}"
+            lines += [f"#if EINALG_VECTOR_MATH >= {generation}", declaration, "#endif"]
     return lines
 
 

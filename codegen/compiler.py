@@ -29,10 +29,11 @@ NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
 # Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math. Sums stay in the order in
 # which they are written all the same, for gcc would take products and sums apart to shorten chains; only its vectors may reorder them.
 WANTED = (
-    "-march=native", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
-    "-fno-tree-reassoc", "-mprefer-vector-width=512",
+    "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-fno-tree-reassoc",
 )  # fmt: skip
-INSTEAD = {"-march=native": "-mcpu=native", "-fopenmp": "-fopenmp-simd"}
+# What is before and after them on an x86 and elsewhere, where gcc moves reads ahead before it gives out registers: sums were in memory then.
+FOR_X86, ELSEWHERE = ("-march=native", "-mprefer-vector-width=512"), ("-mcpu=native", "-fno-schedule-insns")
+INSTEAD = {"-march=native": "-mcpu=native", "-mcpu=native": "-march=native", "-fopenmp": "-fopenmp-simd"}
 VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))
 PROBE = """\
 #include <math.h>
@@ -42,13 +43,15 @@ __attribute__((simd("notinbranch"))) float expf(float);
 #endif
 #if EINALG_VECTOR_MATH >= 2
 __attribute__((simd("notinbranch"))) float tanhf(float);
+__attribute__((simd("notinbranch"))) float powf(float, float);
 #else
 #define tanhf sqrtf
+#define powf fmaxf
 #endif
 float probe(const float *restrict a, float *restrict b, int n) {
   float total = 0;
   #pragma omp simd
-  for (int i = 0; i < n; ++i) b[i] = expf(a[i]) + tanhf(a[i]);
+  for (int i = 0; i < n; ++i) b[i] = expf(a[i]) + tanhf(a[i]) + powf(a[i], a[i]);
   #pragma omp parallel for reduction(+:total)
   for (int i = 0; i < n; ++i) total += a[i];
   return total;
@@ -144,7 +147,8 @@ def _words(command: str) -> tuple[str, ...]:
 def _tried(command: tuple[str, ...]) -> Compiler:
     """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
     version = subprocess.run((*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False).stdout
-    wanted = tuple(flag for flag in WANTED if platform.machine().lower() in ("x86_64", "amd64") or not flag.startswith("-mprefer"))
+    first, last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
+    wanted = (first, *WANTED, last)
     best = (*wanted, *VECTOR_MATH[0])
     if not _accepts(command, (*NEEDED, *best)):
         built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
