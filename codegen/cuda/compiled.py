@@ -15,7 +15,9 @@ from codegen.arguments import loaded, sample
 from codegen.choosing import LEAST_POINTS, inputs_for, points
 from codegen.compiled import GENERATED, NOTHING, Compiled, Step
 from codegen.cuda.compiler import require_nvcc
-from codegen.cuda.driver import DeviceArray, Driver, Memory, device_address, find_driver, is_on_device, is_under_way
+from codegen.cuda.driver import DeviceArray, Driver, Memory, Start, device_address, find_driver, is_on_device, is_under_way
+from codegen.cuda.graphs import Graphs
+from codegen.cuda.lending import allocate, lend
 from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.memory import device_dtype, to_device
 from codegen.cuda.printer import cuda_source, launch
@@ -30,6 +32,7 @@ from einalg.program import Program, statement_tensor
 from einalg.scope import Scope
 
 LOG = logging.getLogger("einalg")
+Take = Callable[[Driver, int], Memory]  # where the memory of some bytes comes from
 Assemble = Callable[[str, int], bytes]  # CUDA text and compute capability -> machine code
 
 
@@ -76,11 +79,13 @@ class CudaCompiled(Compiled):
     """A program that runs on a CUDA device: call it with its inputs by name, as `Compiled`.
 
     Arrays that lie on the device already (torch, CuPy) are read where they are, and then the results stay there too, as
-    `DeviceArray`; else they are NumPy arrays. Raises `DeviceError` where there is no device, no PyCUDA, or no memory.
+    `DeviceArray`; else they are NumPy arrays. Kernels that meet the same memory again start as one graph. Raises `DeviceError` where
+    there is no device, no PyCUDA, or no memory.
     """
 
     def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
+        self._own = threading.local()
         super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], lambda: parts.text, bound)
 
     def direct(self, names: Sequence[str]) -> None:
@@ -89,8 +94,7 @@ class CudaCompiled(Compiled):
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
         memory, on_device = self._placed(device, arrays)
-        for step in self._running:
-            device.run(step.kernel.output, memory)
+        device.run_together([step.kernel.output for step in self._running], memory, self._graphs(device))
         found = {name: device.array(self.program, name, memory[name]) for name in self.program.outputs}
         results = {name: array if on_device else array.get() for name, array in found.items()}
         return results if len(results) > 1 else results[self.program.outputs[0]]
@@ -124,6 +128,13 @@ class CudaCompiled(Compiled):
         """Constants and the inputs given ahead; what depends on these alone is computed on the device, at the first call."""
         return {**loaded(self.program.constants, {}), **bound}
 
+    def _graphs(self, device: _Device) -> Graphs:
+        """Those of this thread, whose memory between kernels is its own."""
+        own = self._own.__dict__
+        if "graphs" not in own:
+            own["graphs"] = Graphs(device.driver)
+        return own["graphs"]
+
     def _started(self) -> _Device:
         with self._lock:
             if self._device is None:
@@ -149,11 +160,11 @@ class CudaCompiled(Compiled):
             memory[name] = _Borrowed(value, device_address(self._missing[name], value))
         here = {name: tensor for name, tensor in self._missing.items() if name not in there}
         for name, array in loaded(here, {name: value for name, value in arrays.items() if name not in there}).items():
-            memory[name] = device.upload(array, here[name].dtype)
+            memory[name] = device.upload(array, here[name].dtype, lend)
         kept = self._memory.__dict__
         for name in self._shapes:
             if name in self.program.outputs:
-                device.allocate_result(name, memory)
+                device.allocate_result(name, memory, lend)
             else:
                 if name not in kept:
                     device.allocate_result(name, kept)
@@ -185,11 +196,27 @@ class _Device:
                 self.ways.pop(name, None)
         self.launch(name, memory)
 
+    def run_together(self, names: Sequence[str], memory: Mapping[str, Memory], graphs: Graphs) -> None:
+        """Run statements in order; the kernels that no library comes between are started together."""
+        waiting: list[Start] = []
+        for name in names:
+            if name in self.ways:
+                graphs.start(waiting)
+                waiting = []
+                self.run(name, memory)
+            else:
+                waiting += self.starts(name, memory)
+        graphs.start(waiting)
+
     def launch(self, name: str, memory: Mapping[str, Memory]) -> None:
-        """Start the kernels of a statement."""
-        for function, how, handle in self.kernels[name]:
-            if function.body:
-                self.driver.launch(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)])
+        """Start the kernels of a statement one by one."""
+        for start in self.starts(name, memory):
+            self.driver.launch(*start)
+
+    def starts(self, name: str, memory: Mapping[str, Memory]) -> list[Start]:
+        """The kernels of a statement, with the addresses of what they read and write."""
+        kernels = [(function, how, handle) for function, how, handle in self.kernels[name] if function.body]
+        return [(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)]) for function, how, handle in kernels]
 
     def tensors(self, memory: Mapping[str, Memory]) -> Callable[[str], Any]:
         """The memory of a tensor of the program, for a library."""
@@ -223,18 +250,18 @@ class _Device:
         """Memory for what the kernels of a statement hand each other."""
         for function, _, _ in self.kernels[name][:-1]:
             if function.output.name not in memory:
-                memory[function.output.name] = self.driver.allocate(prod(function.output.shape) * device_dtype(function.output.dtype).itemsize)
+                memory[function.output.name] = allocate(self.driver, prod(function.output.shape) * device_dtype(function.output.dtype).itemsize)
 
-    def upload(self, array: Any, dtype: str) -> Memory:
+    def upload(self, array: Any, dtype: str, take: Take = allocate) -> Memory:
         array = to_device(array, dtype)
-        memory = self.driver.allocate(array.nbytes)
+        memory = take(self.driver, array.nbytes)
         if array.size:
             self.driver.upload(memory.address, array)
         return memory
 
-    def allocate_result(self, name: str, memory: dict[str, Any]) -> None:
+    def allocate_result(self, name: str, memory: dict[str, Any], take: Take = allocate) -> None:
         scope = self.program[name]
-        memory[name] = self.driver.allocate(prod(scope.shape) * device_dtype(scope.dtype).itemsize)
+        memory[name] = take(self.driver, prod(scope.shape) * device_dtype(scope.dtype).itemsize)
 
     def array(self, program: Program, name: str, memory: Memory) -> DeviceArray:
         return DeviceArray(self.driver, memory, program[name].shape, program[name].dtype)

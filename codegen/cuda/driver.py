@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from codegen.cuda.lending import FreeMemory, Lent
 from codegen.cuda.memory import device_dtype, from_device
 from codegen.cuda.printer import Launch
 from einalg.access import Tensor
@@ -24,11 +25,23 @@ class Memory(Protocol):
     address: int
 
 
+Start = tuple[Any, Launch, Sequence[int]]  # a kernel, how it is launched, and the addresses that it is given
+
+
+class Graph(Protocol):
+    """Several kernels at fixed addresses, each after the one before."""
+
+    def launch(self) -> bool:
+        """Start them all; False where the driver refuses, and then none was started."""
+        ...
+
+
 class Driver(Protocol):
     """A device with its memory."""
 
     name: str
     sm: int  # the compute capability: 90 is 9.0
+    free: FreeMemory  # what calls have given back
 
     def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
         """The kernels of machine code, by their names."""
@@ -43,6 +56,10 @@ class Driver(Protocol):
     def download(self, array: Array, address: int) -> None: ...
 
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
+
+    def graph(self, kernels: Sequence[Start]) -> Graph | None:
+        """Kernels that are started by one call from now on, in the thread that asks; None where the driver cannot do so."""
+        ...
 
     def wait(self) -> None:
         """Until all that was started on the device, on whatever stream, is done."""
@@ -61,6 +78,13 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        if isinstance(self.memory, Lent):
+            self.memory.shown = True
+        return self.facts
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What `__cuda_array_interface__` says, for readers that use nothing but the default stream."""
         kind = device_dtype(self.dtype).str
         return {"shape": self.shape, "typestr": kind, "data": (self.memory.address, False), "strides": None, "version": 3, "stream": DEFAULT_STREAM}
 
@@ -77,6 +101,8 @@ class DeviceArray:
 
 def is_on_device(value: Any) -> bool:
     """Whether an array lies in the memory of a CUDA device."""
+    if isinstance(value, DeviceArray):
+        return True
     try:
         return hasattr(value, "__cuda_array_interface__")
     except (TypeError, RuntimeError):  # torch refuses for tensors that require gradients
@@ -85,7 +111,7 @@ def is_on_device(value: Any) -> bool:
 
 def device_address(tensor: Tensor, value: Any) -> int:
     """Where an array of a device lies; `ShapeError` where a kernel cannot read it as it is."""
-    facts = value.__cuda_array_interface__
+    facts = _facts(value)
     dtype, shape, address = device_dtype(tensor.dtype), tuple(facts["shape"]), int(facts["data"][0])
     if shape != tensor.shape:
         raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given")
@@ -101,7 +127,11 @@ def device_address(tensor: Tensor, value: Any) -> int:
 
 def is_under_way(value: Any) -> bool:
     """Whether an array of a device may still be written by a stream that kernels do not wait for by themselves: any but the default one."""
-    return value.__cuda_array_interface__.get("stream") not in (None, DEFAULT_STREAM)
+    return _facts(value).get("stream") not in (None, DEFAULT_STREAM)
+
+
+def _facts(value: Any) -> dict[str, Any]:
+    return value.facts if isinstance(value, DeviceArray) else value.__cuda_array_interface__
 
 
 @lru_cache(maxsize=1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from codegen.cuda.driver import DeviceArray
+from codegen.cuda.driver import DeviceArray, Start
+from codegen.cuda.lending import FreeMemory
 from codegen.cuda.printer import Launch
 from codegen.shim import ShimLibrary
 from einalg.errors import DeviceError
@@ -23,12 +26,18 @@ class HostMemory:
 
 
 class FakeDevice:
-    """`codegen.cuda.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take."""
+    """`codegen.cuda.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take.
+
+    Kernels are given addresses of memory that is alive only. `graphs` says whether graphs can be made, and `launches` whether they start.
+    """
 
     name, sm = "a fake device", 80
 
     def __init__(self, room: int = 1 << 30):
         self.room, self.calls = room, list[tuple[Any, ...]]()
+        self.free, self.graphs, self.launches = FreeMemory(), True, True
+        self.stream = Lock()  # kernels run one after the other, whatever thread starts them
+        self.alive: weakref.WeakValueDictionary[int, HostMemory] = weakref.WeakValueDictionary()
 
     def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
         self.calls.append(("load", *names))
@@ -42,7 +51,12 @@ class FakeDevice:
         if size > self.room:
             raise DeviceError(f"{self.name} has no memory for {size} bytes more")
         self.calls.append(("allocate", size))
-        return HostMemory(size)
+        return self.memory(size)
+
+    def memory(self, size: int) -> HostMemory:
+        made = HostMemory(size)
+        self.alive[made.address] = made
+        return made
 
     def upload(self, address: int, array: Any) -> None:
         self.calls.append(("upload", array.nbytes))
@@ -54,7 +68,18 @@ class FakeDevice:
 
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None:
         self.calls.append(("launch", how.name))
-        kernel.launch(how, addresses)
+        self.run(kernel, how, addresses)
+
+    def run(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None:
+        assert all(address in self.alive for address in addresses), f"{how.name} is given memory that was freed"
+        with self.stream:
+            kernel.launch(how, addresses)
+
+    def graph(self, kernels: Sequence[Start]) -> FakeGraph | None:
+        if not self.graphs:
+            return None
+        self.calls.append(("graph", *(how.name for _, how, _ in kernels)))
+        return FakeGraph(self, list(kernels))
 
     def wait(self) -> None:
         self.calls.append(("wait",))
@@ -65,12 +90,24 @@ class FakeDevice:
 
     def array(self, values: Any, dtype: str = "f32") -> DeviceArray:
         """An array that lies on this device."""
-        memory = HostMemory(values.nbytes)
+        memory = self.memory(values.nbytes)
         ctypes.memmove(memory.address, np.ascontiguousarray(values).ctypes.data, values.nbytes)
         return DeviceArray(self, memory, values.shape, dtype)
 
     def count(self, kind: str) -> int:
         return sum(call[0] == kind for call in self.calls)
+
+
+class FakeGraph:
+    def __init__(self, device: FakeDevice, kernels: Sequence[Start]):
+        self.device, self.kernels = device, kernels
+
+    def launch(self) -> bool:
+        if self.device.launches:
+            self.device.calls.append(("graph launch", *(how.name for _, how, _ in self.kernels)))
+            for kernel in self.kernels:
+                self.device.run(*kernel)
+        return self.device.launches
 
 
 def assemble(text: str, sm: int) -> bytes:

@@ -71,6 +71,32 @@ def test_every_order_of_threads_is_one_result() -> None:
     assert all(np.array_equal(first, compiled(**arrays)) for _ in range(20))
 
 
+def test_kernels_that_are_started_together() -> None:
+    """One by one at first, and as a graph where a call meets the same addresses again; each has values of its own."""
+    driver = find_driver()
+    program = as_program(ea.parse("T[i,j] += A[i,k]*B[k,j]\nU[i,j] = T[i,j] + C[j]\nO[i] += U[i,j]*T[i,j]", A=(65, 33), B=(33, 17), C=(17,)))
+    compiled, copy = (compile_cuda(program, checked(program, None)) for _ in range(2))
+    rng = np.random.default_rng(1)
+    several = [{name: rng.integers(-3, 4, t.shape).astype(np.float32) for name, t in program.inputs.items()} for _ in range(2)]
+    there = [{name: DeviceArray(driver, copied(driver, array), array.shape, "f32") for name, array in arrays.items()} for arrays in several]
+    for _ in range(4):
+        for arrays, on_device in zip(several, there):
+            product = arrays["A"] @ arrays["B"]
+            expected = ((product + arrays["C"]) * product).sum(1)
+            assert np.array_equal(compiled(**arrays), expected)
+            assert np.array_equal(compiled(**on_device).get(), expected)
+            results = [copy(**on_device) for _ in range(3)]
+            assert all(np.array_equal(result.get(), expected) for result in results)
+    assert getattr(driver, "has_graphs"), "graphs were made and launched"  # noqa: B009
+    assert compiled.time(2).keys() == {"T", "U", "O"}
+
+
+def copied(driver: Any, array: Any) -> Any:
+    memory = driver.allocate(array.nbytes)
+    driver.upload(memory.address, array)
+    return memory
+
+
 def test_arrays_of_torch_pass_by_address() -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
