@@ -7,7 +7,7 @@ computed in full, whatever the process allows torch, unless `reduced` says other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,14 @@ class DeviceCall:
         call = self.call
         with torch().inference_mode(), precision("tf32" if self.reduced else "ieee"):
             out = _whole(call.target, memory)
-            out.copy_(call.compute(*(_whole(o, memory).reshape(o.sizes) for o in call.operands)).reshape(out.shape))
+            with in_order(out):
+                out.copy_(call.compute(*(_whole(o, memory).reshape(o.sizes) for o in call.operands)).reshape(out.shape))
+
+
+def in_order(tensor: Any) -> AbstractContextManager[Any]:
+    """On a device, the default stream, where generated kernels run, whatever stream torch uses meanwhile."""
+    cuda = torch().cuda
+    return cuda.stream(cuda.default_stream(tensor.device)) if tensor.is_cuda else nullcontext()
 
 
 def ways(kernel: Kernel, scope: Scope, reduced: bool = False) -> dict[str, DeviceCall]:

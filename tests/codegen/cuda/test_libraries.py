@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,16 @@ def compiled(expression: Any, device: FakeDevice, **places: Any) -> CudaCompiled
     libraries = lambda kernel, scope, schedule: torch_cuda.ways(kernel, scope, schedule.tf32)  # noqa: E731
     parts = {"libraries": libraries, "tensor": host_tensor, **places}
     return compile_cuda(program, checked(program, kernels), driver=lambda: device, assemble=assemble, **parts)
+
+
+def test_torch_takes_its_place_among_generated_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These run on the default stream; torch's current one may be another."""
+    monkeypatch.setattr(torch.cuda, "default_stream", lambda device: f"default of {device}")
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext(stream))
+    with torch_cuda.in_order(SimpleNamespace(is_cuda=True, device="cuda:0")) as stream:
+        assert stream == "default of cuda:0"
+    with torch_cuda.in_order(torch.zeros(1)) as stream:
+        assert stream is None
 
 
 def product(dtype: str = "f32", size: int = 20) -> Any:
