@@ -90,6 +90,11 @@ def copy() -> Call:
     return lambda: np.copyto(target, source)
 
 
+def rates(times: Mapping[str, float], threads: int) -> tuple[float, float]:
+    """Operations and bytes in a second, from the seconds of `peak` and `copy`."""
+    return 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads, 2 * COPIED / times["copy"]
+
+
 def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, bench.Row]:
     """The program as it is, compiled for this machine, and the milliseconds that its first kernel takes to make."""
     kernels = kernels_of(program)
@@ -192,9 +197,9 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     others = {name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG}  # not of NaN either
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
     work, moved = operations(program), bytes_moved(program)
-    highest = 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads
+    highest, copied = rates(times, threads)
     shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}
-    shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / (2 * COPIED / times["copy"])}
+    shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / copied}
     shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
     shown |= {"derived ratio": others[best] / times["derived"] if best and "derived" in times else "", "error": errors[ours]}
     shown |= {"search s": told.get("search s", ""), "target": "", "missed because": ""}

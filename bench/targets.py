@@ -219,12 +219,21 @@ def _missed(row: bench.Row, target: float) -> str:
     known = row["searched"] + row["cached"]
     written = f"{row['layers'] - known} of {row['layers']} layers stay as they are written"
     told = [f"{written}: the search came too late, or found nothing faster" if known < row["layers"] else f"every layer was searched ({known})"]
-    share = sum(after for _, after in row["more"]["programs ms"]) / row["ms"]["einalg"]
-    if share < 0.9:
-        told.append(f"its kernels took {100 * share:.0f} % of the call's time: with nothing else the ratio were {row['ratio'] / share:.2g}")
-    else:
-        told.append("its kernels take the call's whole time")
-    return "; ".join(told)
+    return "; ".join([*told, *_limits(row)])
+
+
+def _limits(row: bench.Row) -> Iterator[str]:
+    """What the machine needs for a network's work at least, and the ratio that the nearer limit would allow."""
+    ours, work = row["ms"]["einalg"], row["more"].get("work", {})
+    if len(work) == 4 and min(work["GFLOP/s"], work["GB/s"]) > 0:
+        products, memory = 1e3 * work["GFLOP"] / work["GFLOP/s"], work["MB"] / work["GB/s"]
+        yield f"its products as they are written take {products:.2g} ms at the peak, its {work['MB']:.3g} MB {memory:.2g} ms at the rate of a copy"
+        if (nearest := max(products, memory)) < ours:
+            yield f"at the {'peak' if products > memory else 'bandwidth'} the ratio were {row['ratio'] * ours / nearest:.2g}"
+        elif products > ours:
+            yield f"fewer products are done than written ({100 * products / ours:.0f} % of the peak)"
+        else:
+            yield "its data stay in caches"
 
 
 # Results that are kept.

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from math import prod
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
@@ -18,11 +19,14 @@ import torch
 
 import bench
 import einalg as ea
+from bench.case_rows import operations
 from bench.kernel_cases import Array
-from bench.kernels import SECONDS, WRONG, alternately
+from bench.kernels import SECONDS, WRONG, alternately, copy, peak, rates
 from bench.models import MODELS, SMALL, TILED
 from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
+from codegen.compiler import find_compiler
 from einalg import api
+from einalg.dtypes import numpy_dtype
 from einalg.machine import Machine
 
 OURS = "einalg"
@@ -52,6 +56,9 @@ def measured(name: str, batch: int, threads: int, seconds: float, without: Seque
         calls[way], results[way] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
     times = alternately({way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS)
+    if told.get("work") and (compiler := find_compiler()):
+        highest, copied = rates(alternately({"peak": peak(compiler), "copy": copy()}, threads, 0.0), threads)
+        told["work"] |= {"GFLOP/s": highest / 1e9, "GB/s": copied / 1e9}
     return row((name, batch, threads), times, errors, told, left_out)
 
 
@@ -69,10 +76,20 @@ def optimized(module: Any, inputs: tuple[Any, ...], seconds: float) -> tuple[Cal
         "searched": sum(layer.candidate is not None and not layer.stored for layer in layers),
         "cached": sum(layer.stored for layer in layers),
         "peak MB": peak_megabytes(),
+        "work": work(network),
         "programs ms": [[s * 1e3 for s in part.seconds] for part in network.parts.values()],
         "opaque": [f"{node.operator}: {node.why}" for node in network.opaque],
     }
     return lambda: network(*inputs), told
+
+
+def work(network: ea.Optimized) -> dict[str, float]:
+    """Operations of the sums as the network is written, and the megabytes of its weights, inputs and outputs."""
+    programs = [part.before for part in network.parts.values()]
+    tensors = {name: tensor for program in programs for name, tensor in program.inputs.items()}
+    outputs = [program[name] for program in programs for name in program.outputs]
+    held = sum(prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in (*tensors.values(), *outputs))
+    return {"GFLOP": sum(map(operations, programs)) / 1e9, "MB": held / 1e6}
 
 
 def again(name: str, batch: int, seconds: float) -> dict[str, float]:
@@ -158,5 +175,5 @@ def row(
     shown = dict(zip(("model", "batch", "threads"), key)) | {"ms": milliseconds, "best": best}
     shown |= {"ratio": others[best] / milliseconds[OURS] if counts else "", "error": errors.get(OURS, "")}
     shown |= {name: told.get(name, "") for name in ("search s", "again s", "read s", "timed s", "layers", "searched", "cached", "peak MB", "failed")}
-    rest = {name: told.get(name, []) for name in ("programs ms", "opaque")}
+    rest = {"programs ms": told.get("programs ms", []), "opaque": told.get("opaque", []), "work": told.get("work", {})}
     return {**shown, "more": {**rest, "errors": errors, "left out": left_out}}
