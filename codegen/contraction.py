@@ -88,6 +88,10 @@ class Epilogue:
     product: str
     reads: Mapping[Access, Operand]
 
+    @property
+    def beside(self) -> tuple[Operand, ...]:
+        return tuple(self.reads.values())
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -106,7 +110,7 @@ class Contraction:
     @property
     def beside(self) -> tuple[Operand, ...]:
         """What an epilogue reads."""
-        return tuple(self.epilogue.reads.values()) if self.epilogue else ()
+        return self.epilogue.beside if self.epilogue else ()
 
     @property
     def stored(self) -> tuple[Side, ...]:

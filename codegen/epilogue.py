@@ -46,7 +46,34 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     >>> d.columns[0].target, d.columns[0].beside, [operand.buf.name for operand in d.beside], d.target.buf.name
     (4, (1,), ['C'], 'O')
     """
-    product, same = contraction.target.buf, contraction.dtype == contraction.target.buf.dtype == scope.dtype
+    groups = (contraction.batch, contraction.rows, contraction.columns)
+    found = read_once([axis for group in groups for axis in group], contraction.target, contraction.dtype, name, scope)
+    if found is None:
+        return None
+    pieces = iter(found.pieces)
+    batch, rows, columns = (tuple(piece for _ in group for piece in next(pieces)) for group in groups)
+    return replace(contraction, target=found.target, batch=batch, rows=rows, columns=columns, epilogue=found.epilogue)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a statement reads results: the pieces of each axis along which these lie, what is stored, and what is made of each."""
+
+    pieces: Sequence[Sequence[Axis]]
+    target: Operand
+    epilogue: Epilogue
+
+    def whole(self, position: int, axis: Axis) -> Axis | None:
+        """An axis in one piece; None where it is cut."""
+        pieces = self.pieces[position]
+        if not pieces:  # of one step
+            return replace(axis, target=0, beside=(0,) * len(self.epilogue.reads))
+        return replace(pieces[0], index=axis.index) if len(pieces) == 1 else None
+
+
+def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scope: Scope) -> Reading | None:
+    """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
+    product, same = target.buf, dtype == target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))
     if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(_is_plain, reads)) or has_numbers(scope):
         return None
@@ -55,29 +82,24 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     if len(results) != 1 or not all(form.is_affine() for form in flat.values()):
         return None
     digits = _digits(scope, results.pop(), prod(product.shape))
-    steps = sorted(axis.target for axis in (*contraction.batch, *contraction.rows, *contraction.columns))
-    if digits is None or contraction.target.offset or (steps and steps[0] < 1) or extent(_walked(contraction)) != prod(product.shape):
+    least = min((axis.target for axis in axes if axis.extent != 1), default=1)
+    if digits is None or target.offset or least < 1 or extent(axes) != prod(product.shape):
         return None
     own = _own(scope)
     others = {access: form for access, form in flat.items() if access.tensor.name != product.name}
     forms = [own, *others.values()]
-    groups = [[_pieces(axis, digits, forms) for axis in group] for group in (contraction.batch, contraction.rows, contraction.columns)]
-    if any(pieces is None for group in groups for pieces in group):
+    pieces = [_pieces(axis, digits, forms) for axis in axes]
+    if any(piece is None for piece in pieces):
         return None
-    batch, rows, columns = (tuple(piece for pieces in group for piece in pieces or ()) for group in groups)
     lows = {it.index: affine(it.low) for it in scope.iterators}
     operands = {access: Operand(_buffer(access.tensor), form.substitute(lows).const) for access, form in others.items()}
-    target = Operand(Buf(name, scope.shape, scope.dtype), 0)
-    return replace(contraction, target=target, batch=batch, rows=rows, columns=columns, epilogue=Epilogue(scope.body, product.name, operands))
+    stored = Operand(Buf(name, scope.shape, scope.dtype), 0)
+    return Reading([piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands))
 
 
 def _is_plain(access: Access) -> bool:
     """Whether an access reads a tensor in memory as it is."""
     return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
-
-
-def _walked(contraction: Contraction) -> tuple[Axis, ...]:
-    return (*contraction.batch, *contraction.rows, *contraction.columns)
 
 
 def _flat(access: Access) -> Affine:

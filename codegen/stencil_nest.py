@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from codegen.band import WAITING
-from codegen.contraction import Axis, extent, offset
+from codegen.contraction import Axis, Operand, Side, extent, offset
+from codegen.epilogue import Finish
 from codegen.ir import Apply, Bound, Buf, Number, Put, Ref, Turn
 from codegen.machine import Machine
 from codegen.stencil import Phase, Run, Stencil, runs
@@ -113,7 +114,8 @@ def stencil_nest(w: Writer, stencil: Stencil, numbers: Form, parallel: bool) -> 
 class _Nest:
     def __init__(self, w: Writer, stencil: Stencil, numbers: Form, parallel: bool):
         self.w, self.s, self.f, self.kind = w, stencil, numbers, "par" if parallel else "seq"
-        self.begin = {side: offset(stencil.batch, side) + getattr(stencil, side).offset for side in ("left", "right", "target")}
+        operands: dict[Side, Operand] = {"left": stencil.left, "right": stencil.right, "target": stencil.target, **dict(enumerate(stencil.beside))}
+        self.begin = {side: offset(stencil.batch, side) + operand.offset for side, operand in operands.items()}
         found = [run for phase in stencil.phases for run in runs(stencil.positions, phase.positions)]
         self.phases = sorted({run.phase for run in found})
         ends = [run.first + max(0, run.step * (run.count - 1)) for run in found]
@@ -284,6 +286,8 @@ class _Nest:
     def store(self, sums: Buf, part: Part) -> None:
         """The sums as they lie in the result; of the last panel, what counts."""
         width, positions = self.f.vectors * self.f.lanes, self.s.positions
+        if self.s.epilogue:
+            return self.spread(sums, part)
         if positions.target == 1 and positions.extent % width == 0:
             return self.stored(sums, part)
         if positions.target != 1 or self.panels == 1:
@@ -298,11 +302,11 @@ class _Nest:
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
         for number in range(part.filters):
             low = number * part.lines
-            to = self.target(part, affine(number), affine(I) - low, affine(VECTOR) * self.f.lanes + affine(LANE))
+            to = self.stored_at(part, affine(number), affine(I) - low, affine(VECTOR) * self.f.lanes + affine(LANE))
             self.w.lanes(Put(to, "=", here), self.f.lanes, (VECTOR, 0, self.f.vectors), (I, low, low + part.lines))
 
     def spread(self, sums: Buf, part: Part) -> None:
-        """Elements of the result, by way of memory."""
+        """Elements of the result, or what an epilogue makes of them, by way of memory."""
         w, f, width = self.w, self.f, self.f.vectors * self.f.lanes
         spilled = w.local("edge", (part.filters * part.lines * width,), self.s.dtype)
         at = affine(I) * width + affine(VECTOR) * f.lanes + affine(LANE)
@@ -311,11 +315,13 @@ class _Nest:
         count = least(width, -part.panel * width + self.s.positions.extent) if self.s.positions.extent % width else affine(width)
         with w.loop(NUMBER, part.filters) as number, w.loop(LINE, part.lines) as line, w.loop(PLACE, count, kind="vec", known=(0, width)) as place:
             read = Ref(spilled, ((number * part.lines + line) * width + place,))
-            w.put(self.target(part, number, line, place), "=", read)
+            target, *beside = (self.stored_at(part, number, line, place, side) for side in self.s.sides)
+            w.put(target, "=", Finish(self.s.epilogue, read, beside).value if self.s.epilogue else read)
 
-    def target(self, part: Part, number: Affine, line: Affine, place: Affine) -> Ref:
-        """A filter, line and position of a part, in the result."""
+    def stored_at(self, part: Part, number: Affine, line: Affine, place: Affine, side: Side = "target") -> Ref:
+        """A filter, line and position of a part, in the result, or in what an epilogue reads there."""
         s, width = self.s, self.f.vectors * self.f.lanes
-        at = self.begin["target"] + part.phase.begin + offset(part.phase.axes, "target") + (part.filter + number) * s.filters.target
-        at = at + (part.start + part.tile * part.lines + line) * s.lines.target + (part.panel * width + place) * s.positions.target
-        return Ref(s.target.flat, (at,))
+        operand, k = (s.beside[side], side + 1) if isinstance(side, int) else (s.target, 0)
+        at = self.begin[side] + part.phase.begin[k] + offset(part.phase.axes, side) + (part.filter + number) * s.filters.step(side)
+        at = at + (part.start + part.tile * part.lines + line) * s.lines.stored[k] + (part.panel * width + place) * s.positions.stored[k]
+        return Ref(operand.flat, (at,))

@@ -42,7 +42,7 @@ def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = (), epilogue
     best = measured or (plan(found) if found else None)
     rate = products_per_cycle(*best) if best else 0.0
     if few := stencil_function(kernel, scope, dtype, max(rate, SLOW)):
-        return None if epilogue else few
+        return stencil_function(kernel, scope, dtype, epilogue=epilogue) if epilogue else few
     if best is None or (measured is None and rate < SLOW):
         return None
     return _with_epilogue(*best, *epilogue) if epilogue else written(*best, scope)

@@ -14,15 +14,23 @@ PARALLEL = 1 << 21  # products from which on threads pay
 
 
 def stencil_function(
-    kernel: Kernel, scope: Scope, dtype: str, rate: float = 0.0, target: Machine | None = None, parallel: bool | None = None
+    kernel: Kernel,
+    scope: Scope,
+    dtype: str,
+    rate: float = 0.0,
+    target: Machine | None = None,
+    parallel: bool | None = None,
+    epilogue: tuple[str, Scope] | None = None,
 ) -> Function | None:
     """The generated function of a convolution computed in `dtype`; None where it is none, or no faster than `rate` products in a cycle.
+
+    With an `epilogue`, a statement that reads its results, the function stores this one; None where it cannot.
 
     >>> import einalg as ea
     >>> stencil_function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
     True
     """
-    stencils, target = stencils_of(kernel, scope, dtype), target or machine()
+    stencils, target = stencils_of(kernel, scope, dtype, epilogue), target or machine()
     if not stencils:
         return None
     forms = [form(stencil, target) for stencil in stencils]
@@ -31,8 +39,8 @@ def stencil_function(
         return None
     threads = work >= PARALLEL if parallel is None else parallel
     first = stencils[0]
-    w = Writer((first.left.buf.name, first.right.buf.name, first.target.buf.name))
+    inputs = {operand.buf.name: operand.buf for operand in (first.left, first.right, *first.beside)}
+    w = Writer((*inputs, first.target.buf.name))
     for stencil, (numbers, _) in zip(stencils, forms):
         stencil_nest(w, stencil, numbers, threads)
-    inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
-    return Function(kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope))
+    return Function(first.target.buf.name, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope))

@@ -65,10 +65,16 @@ class Finished:
 
 @st.composite
 def readers(draw: Any, cases: Any) -> Finished:
-    """Statements that read every result once: in another order of axes, axes split into two, beside tensors of other forms."""
+    """Contractions with statements that read every result once."""
     case = draw(cases.filter(is_contraction))
-    shape, dtype = case.scope.shape, case.dtype
-    T = ea.tensor("T", case.scope.box, dtype, role="intermediate")
+    return Finished(case, draw(statements(case.scope, case.dtype)))
+
+
+@st.composite
+def statements(draw: Any, results: Scope, dtype: str) -> Scope:
+    """Statements that read every result `T` once: in another order of axes, axes split into two, beside tensors of other forms."""
+    shape = results.shape
+    T = ea.tensor("T", results.box, dtype, role="intermediate")
     names = iter(ea.indices(" ".join(f"i{k}" for k in range(2 * len(shape)))))
     ranges, subscripts = [], []
     for size in shape:
@@ -92,7 +98,7 @@ def readers(draw: Any, cases: Any) -> Finished:
         body = body * 2 - T[tuple(subscripts)]
     elif kind == "piecewise":
         body = sympy.Piecewise((body, body > 1), (3 - body, True))
-    return Finished(case, ea.L[tuple(order)](body))
+    return ea.L[tuple(order)](body)
 
 
 def is_contraction(case: Case) -> bool:

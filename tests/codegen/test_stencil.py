@@ -20,13 +20,15 @@ from codegen.libraries.generated_stencils import stencil_function
 from codegen.machine import Machine
 from codegen.stencil import Span, runs
 from derive.matching import match, templates
+from derive.search import kernels_of
 from einalg import ops
 from einalg.dtypes import numpy_dtype
 from einalg.execute import execute
-from einalg.program import as_program
+from einalg.program import Program, as_program, in_double
 from einalg.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK, mutants
+from tests.codegen.test_epilogue import statements
 
 CONVOLUTIONS = tuple(t for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d") for t in templates(name))
 SMALL = Machine(vector=16, registers=12, level1=512, level2=4096, cores=2)
@@ -87,6 +89,63 @@ def convolutions(draw: Any) -> Case:
 @given(st.lists(convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6))
 def test_convolutions(cases: list[Case]) -> None:
     check(cases)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A convolution, and the statement `O` that reads its results `T`."""
+
+    case: Case
+    reader: Scope
+
+    @property
+    def program(self) -> Program:
+        return Program([("T", self.case.scope), ("O", self.reader)], ("O",))
+
+    def function(self) -> Function | None:
+        kernel, case = match(self.case.scope, "T", CONVOLUTIONS), self.case
+        assert kernel is not None
+        return stencil_function(kernel, case.scope, case.dtype, target=case.machine, parallel=case.parallel, epilogue=("O", self.reader))
+
+
+@st.composite
+def finished(draw: Any) -> Finished:
+    case = draw(convolutions().filter(lambda case: case.function() is not None))
+    return Finished(case, draw(statements(case.scope, case.dtype)))
+
+
+def check_finished(found: Sequence[Finished]) -> None:
+    functions = [case.function() for case in found]
+    assert all(functions)
+    rng = np.random.default_rng(7)
+    arrays = [{name: rng.integers(-3, 4, t.shape).astype(np.float32) for name, t in case.program.inputs.items()} for case in found]
+    for case, given_arrays, values in zip(found, arrays, run_functions(functions, arrays)):
+        expected = execute(in_double(case.program), given_arrays)["O"]
+        assert np.array_equal(values.astype(np.float64), expected), f"{case.program}\n{c_source([case.function()])}"
+
+
+@settings(max_examples=5, phases=UNSHRUNK)
+@given(st.lists(finished().filter(lambda case: case.function() is not None), min_size=4, max_size=6))
+def test_what_reads_every_result_once(found: list[Finished]) -> None:
+    check_finished(found)
+
+
+@pytest.mark.parametrize("stride, taps", [(1, 3), (2, 4), (3, 5)])
+def test_biases_activations_and_residuals_of_phases(stride: int, taps: int) -> None:
+    results = transposed(taps, stride, 1)
+    n, f, h, w = ea.indices("n f h w")
+    T, B, R = ea.tensor("T", results.box, role="intermediate"), ea.tensor("B", (2,)), ea.tensor("R", results.shape)
+    ranges = [slice(index, size) for index, size in zip((n, f, h, w), results.shape)]
+    plain, last = ea.L[tuple(ranges)], ea.L[ranges[0], ranges[2], ranges[3], ranges[1]]
+    bodies = [L(ea.Max(T[n, f, h, w] + B[f], 0) - R[n, f, h, w]) for L in (plain, last)]
+    check_finished([Finished(Case(results, machine=machine), body) for body in bodies for machine in (SMALL, WIDE)])
+
+
+def test_results_that_are_read_in_parts_are_stored() -> None:
+    results = transposed(4, 2, 1)
+    h, w, T = *ea.indices("h w"), ea.tensor("T", results.box, role="intermediate")
+    part = ea.L[h : results.shape[2] - 1, w : results.shape[3]](T[0, 1, h, w] * 2)
+    assert Finished(Case(results), part).function() is None
 
 
 def transposed(taps: int, stride: int, padding: int, more: int = 0, size: int = 7) -> Scope:
@@ -179,3 +238,12 @@ def test_what_is_slower_is_refused() -> None:
     case = Case(transposed(4, 2, 1))
     kernel = match(case.scope, "O", CONVOLUTIONS)
     assert kernel is not None and stencil_function(kernel, case.scope, "f32", rate=1e3) is None
+
+
+def test_compiled_programs_finish_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    results = ops.conv2d(ea.tensor("A", (2, 3, 40, 40)), ea.tensor("K", (1, 3, 5, 5)), padding=2)
+    program = Program([("T", results), ("O", ops.relu(ea.tensor("T", results.box, role="intermediate")))], ("O",))
+    run, arrays = compile_program(program, kernels_of(program)), Case(results).arrays()
+    assert [kernel.epilogue is not None for kernel in run.kernels] == [True]
+    assert np.array_equal(run(**arrays), execute(program, arrays)["O"])
