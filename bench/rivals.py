@@ -54,17 +54,25 @@ def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
         logging.getLogger("einalg").info("bench: %s does not run %s: %s", name, case.name, reason)
 
 
-def running(makers: Mapping[str, Maker], without: Sequence[str], left_out: dict[str, str]) -> Iterator[tuple[str, Call, Callable[[], list[Array]]]]:
-    """What can be made and runs once: its name, its call and the results; why the others do not is told in `left_out`."""
+def running(
+    makers: Mapping[str, Maker], without: Sequence[str], left_out: dict[str, str], trying: Callable[[str], Any] = lambda name: None
+) -> Iterator[tuple[str, Call, Callable[[], list[Array]]]]:
+    """What can be made and runs once: its name, its call and the results; why the others do not is told in `left_out`.
+
+    `trying` is told the name before, and none after: some library may never come back.
+    """
     for name, make in makers.items():
         if name in without or name.split(",")[0] in without:
             continue
+        trying(name)
         try:
             call, read = make()
             call()
         except Exception as error:  # whatever a library raises
             left_out[name] = reason(error) or type(error).__name__
             continue
+        finally:
+            trying("")
         yield name, call, lambda call=call, read=read: read(call())
 
 

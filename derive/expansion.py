@@ -11,7 +11,7 @@ from derive import repairs, variations
 from derive.cost import Roofline, operations, traffic
 from derive.matching import Reason, distance, plausible, profile_of, reasons
 from derive.moves import Move, Rule, apply, moves
-from derive.places import places, scope_at
+from derive.places import Path, places, scope_at
 from derive.rules import ALL
 from derive.tidy import tidied
 from einalg.access import Constant, unpadded
@@ -51,12 +51,13 @@ class Expansion:
         known = {**ALL, **self.rules}
         for move in self.proposals(program):
             try:
-                following, tidying = tidied(apply(program, move, known), known)
+                moved, steps = _at_all_alike(program, move, known)
+                following, tidying = tidied(moved, known)
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
             gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
-            found.append((following, (move, *tidying), gap))
+            found.append((following, (*steps, *tidying), gap))
         return found
 
     def proposals(self, program: Program) -> Iterator[Move]:
@@ -92,6 +93,48 @@ class Expansion:
     def _near(self, scope: Scope) -> list[list[Reason]]:
         """What separates a scope from each operator that it may become, the nearest first."""
         return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
+
+
+def _at_all_alike(program: Program, move: Move, known: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+    """The program after a move, and after the same move at all scopes that are alike, as the phases of one sum are, if all have it.
+
+    What is best for one is best for all of them: that some are moved and some are not is no state of its own.
+    """
+    moved = apply(program, move, known)
+    others = [Move(move.rule, path, move.args) for path in fellows(program, move.path)] if known[move.rule].level == "scope" else []
+    try:
+        together = moved
+        for other in others:
+            together = apply(together, other, known)
+    except EinalgError as error:
+        log.debug("%s does not apply at all that is alike: %s", move, error)
+        return moved, [move]
+    return together, [move, *others]
+
+
+def fellows(program: Program, path: Path) -> list[Path]:
+    """The other scopes that sum as much of the same tensors over as many points, none inside another.
+
+    >>> import einalg as ea
+    >>> lines = "T[i] += A[i,k]*B[k]", "U[i] += A[i,k]", "V[i] += A[k,i]*B[k]", "O[i] = T[i] + U[i] + V[i]"
+    >>> p = ea.parse("\\n".join(lines), A=(4, 4), B=(4,))
+    >>> fellows(p, ("T",))
+    [('V',)]
+    """
+    found: list[Path] = [path]
+    wanted = likeness(scope_at(program, path))
+    for other, scope in places(program) if wanted[1] else ():
+        apart = not any(other[: len(known)] == known or known[: len(other)] == other for known in found)
+        if apart and likeness(scope) == wanted:
+            found.append(other)
+    return found[1:]
+
+
+def likeness(scope: Scope) -> tuple[Any, ...]:
+    """What scopes have in common that a move may treat alike: how many points, how much is summed, and of what."""
+    sums = tuple(tuple(it.extent for it in node.iterators) for node in reductions(scope.body))
+    read = (unpadded(a.base) for a in accesses(scope.body))
+    return scope.shape, sums, tuple(sorted((base.shape, getattr(base, "name", "")) for base in read))
 
 
 def _arrived(rules: Iterable[Any], templates: Iterable[Any]) -> Expansion:

@@ -15,7 +15,7 @@ from typing import Any
 
 from derive.ahead import Ahead
 from derive.cost import CostModel, Roofline, total
-from derive.expansion import Expansion, arithmetic, is_heavy, transforms, work
+from derive.expansion import Expansion, arithmetic, is_heavy, likeness, transforms, work
 from derive.exploration import Explored
 from derive.matching import distance, match
 from derive.moves import Move, Rule
@@ -34,7 +34,7 @@ from einalg.wording import counted
 
 log = logging.getLogger("einalg")
 
-# The order of states: weights of a unit of distance, of a step, of a scope, of a factorisation (which also rounds), of twice the work.
+# The order of states: weights of a unit of distance, of a step, of a kind of scope, of a factorisation (which also rounds), of twice the work.
 NEAR, LEVEL, SCOPE, FACTORED, TWICE = 0.05, 0.5, 0.2, 0.7, 0.5
 RECOMPUTED = 2  # times the arithmetic of the expression as it is, that merging all of it may make
 MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
@@ -239,9 +239,9 @@ class _Search:
             return None
         number = len(self.explored)
         self.keep(program, derivation, gap, state.order)
-        factored = sum(move.rule == bilinear_factorisation.RULE.name for move in derivation)
-        scopes = sum(1 for _ in places(program))
-        priority = NEAR * gap + LEVEL * state.level + SCOPE * scopes + FACTORED * factored + TWICE * log2(max(1.0, more))
+        factored = len({move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name})
+        kinds = len({likeness(scope) for _, scope in places(program)})  # phases of a sum count once
+        priority = NEAR * gap + LEVEL * state.level + SCOPE * kinds + FACTORED * factored + TWICE * log2(max(1.0, more))
         return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:

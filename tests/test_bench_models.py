@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -78,6 +79,28 @@ def test_a_process_that_ends_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = __main__.in_own_process(("mmoe", 1, 1), 0.0, (), True)
     assert found["failed"] == "ended with 1: nothing is told" and "mmoe" in __main__.shown([found])
+
+
+def test_a_library_that_does_not_come_back_is_left_out(tmp_path: Path) -> None:
+    trial = tmp_path / "row.trying"
+    script = f"import pathlib, time; print('begun', flush=True); pathlib.Path({str(trial)!r}).write_text('openvino'); time.sleep(60)"
+    status, lines, hung = __main__.watched([sys.executable, "-c", script], dict(os.environ), trial, patience=0.5)
+    assert (hung, lines) == ("openvino", ["begun"]) and status != 0
+    done = f"import pathlib; pathlib.Path({str(trial)!r}).write_text(''); print('done')"
+    assert __main__.watched([sys.executable, "-c", done], dict(os.environ), trial, patience=0.0) == (0, ["done"], "")
+
+
+def test_the_row_is_measured_again_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Any] = []
+
+    def watched(command: Any, *_: Any) -> Any:
+        commands.append(command)
+        return (-9, [], "openvino") if len(commands) == 1 else (1, ["no memory"], "")
+
+    monkeypatch.setattr(__main__, "watched", watched)
+    found = __main__.in_own_process(("gcn", 1, 1), 0.0, (), False)
+    assert commands[1][-2:] == ["--skip", "openvino"] and found["failed"] == "ended with 1: no memory"
+    assert found["more"]["left out"] == {"openvino": "no result after 240 seconds"}
 
 
 def test_libraries_compute_a_longformer_layer_by_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

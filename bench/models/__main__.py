@@ -21,7 +21,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from bench.models.measuring import OURS, measured, row
 from bench.rivals import LONGEST, missing, versions
 from bench.targets import judged_network
 
+PATIENCE, POLL = 240.0, 0.2  # seconds in which a library must run for the first time, and how often that is looked after
 RESULTS = Path(__file__).parents[1] / "results" / "models.json"
 Rows = list[dict[str, Any]]
 Key = tuple[str, int, int]
@@ -58,32 +61,64 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--small", action="store_true", help="sizes for a quick test")
     made.add_argument("--without", default="", metavar="LIBRARY", help="leave these out: names of libraries, separated by commas")
     made.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    made.add_argument("--skip", action="append", default=[], help=argparse.SUPPRESS)
     return made
 
 
 def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool) -> dict[str, Any]:
-    """A row; where the process ends before it is there, the row tells that."""
+    """A row; where the process ends before it is there, the row tells that, and which libraries did not come back."""
     name, batch, threads = key
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "row.json"
-        options = ["--only", name, "--batch", str(batch), "--threads", str(threads), "--seconds", str(seconds), "--worker", str(path)]
-        options += ["--without", ",".join(without), *(["--small"] if small else [])]
-        environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
-        command = [sys.executable, "-m", "bench.models", *options]
-        ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        lines = ended.stdout.strip().splitlines()
-        if path.is_file():
-            found = json.loads(path.read_text())
-        else:
-            found = row(key, {}, {}, {"failed": f"ended with {ended.returncode}: {lines[-1] if lines else 'nothing is told'}"}, {})
-    found["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
-    return found
+    options = ["--only", name, "--batch", str(batch), "--threads", str(threads), "--seconds", str(seconds)]
+    options += ["--without", ",".join(without), *(["--small"] if small else [])]
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
+    lost: list[str] = []
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "row.json"
+            command = [sys.executable, "-m", "bench.models", *options, "--worker", str(path), *(word for way in lost for word in ("--skip", way))]
+            status, lines, hung = watched(command, environment, trial(path))
+            if hung:
+                lost.append(hung)
+                continue
+            if path.is_file():
+                found = json.loads(path.read_text())
+            else:
+                found = row(key, {}, {}, {"failed": f"ended with {status}: {lines[-1] if lines else 'nothing is told'}"}, {})
+        found["more"]["left out"] |= dict.fromkeys(lost, f"no result after {PATIENCE:g} seconds")
+        found["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
+        return found
+
+
+def watched(command: Sequence[str], environment: dict[str, str], trial: Path, patience: float | None = None) -> tuple[int, list[str], str]:
+    """Exit status and lines of a process; and of one that was ended, for it spent `patience` seconds there, what it was trying."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
+        hung = ""
+        try:
+            while process.poll() is None:
+                time.sleep(POLL)
+                with suppress(OSError):
+                    way, spent = trial.read_text(), time.time() - trial.stat().st_mtime
+                    if way and spent > (PATIENCE if patience is None else patience):
+                        hung = way
+                        break
+        finally:
+            process.kill()
+            process.wait()
+        said.seek(0)
+        return process.returncode, said.read().strip().splitlines(), hung
+
+
+def trial(row: Path) -> Path:
+    """The file in which a worker says what it is trying."""
+    return row.with_suffix(".trying")
 
 
 def work(chosen: argparse.Namespace) -> None:
     """The row of one network in this process, written to a file."""
-    without = [name for name in chosen.without.split(",") if name]
-    found = measured(chosen.only[0], chosen.batch[0], chosen.threads[0], chosen.seconds, without, chosen.small)
+    without = [*(name for name in chosen.without.split(",") if name), *chosen.skip]
+    trying = trial(chosen.worker).write_text
+    found = measured(chosen.only[0], chosen.batch[0], chosen.threads[0], chosen.seconds, without, chosen.small, trying)
     chosen.worker.write_text(json.dumps(found))
 
 

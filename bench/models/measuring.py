@@ -33,8 +33,19 @@ OURS = "einalg"
 SMALL_SECONDS = 0.2  # of runs in turns, of a small network
 
 
-def measured(name: str, batch: int, threads: int, seconds: float, without: Sequence[str] = (), small: bool = False) -> bench.Row:
-    """A row of the table: what failed is told in it; times are milliseconds, the ratio that of the best library to ours."""
+def measured(
+    name: str,
+    batch: int,
+    threads: int,
+    seconds: float,
+    without: Sequence[str] = (),
+    small: bool = False,
+    trying: Callable[[str], Any] = lambda way: None,
+) -> bench.Row:
+    """A row of the table: what failed is told in it; times are milliseconds, the ratio that of the best library to ours.
+
+    `trying` is told the name of a library that runs for the first time, and none after.
+    """
     warnings.simplefilter("ignore")
     module, inputs = (SMALL if small else MODELS)[name](batch)
     rival = TILED[name](batch)[0] if name in TILED and not small else module
@@ -52,7 +63,7 @@ def measured(name: str, batch: int, threads: int, seconds: float, without: Seque
             told |= again(name, batch, seconds)
         except Exception as error:  # the row has its other figures
             left_out["again"] = f"{type(error).__name__}: {reason(error)}"
-    for way, call, result in running(ways(rival, inputs, threads), without, left_out):
+    for way, call, result in running(ways(rival, inputs, threads), without, left_out, trying):
         calls[way], results[way] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
     times = alternately({way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS)
