@@ -61,7 +61,7 @@ def test_the_errors_page_has_every_class_and_every_message():
 def test_the_performance_page_has_every_result(tmp_path, monkeypatch):
     text = performance.page()
     kept = [path.stem for path in (ROOT / "bench" / "results").glob("*.json")]
-    assert kept and all(f"## {stem.replace('_', ' ').capitalize()}" in text for stem in kept)
+    assert kept and all(f"## {stem.replace('_', ' ').replace('-', ', ').capitalize()}\n" in text for stem in kept)
     for title in ("kernels: kernels", "kernels: threads", "models: models"):
         header = text.split(f"### {title}\n\n")[1].splitlines()[0]
         assert "| target | missed because |" in header
