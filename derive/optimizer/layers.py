@@ -31,6 +31,7 @@ from einalg.traverse import reductions
 log = logging.getLogger("einalg")
 
 LAYERS = Shelf("layers", ".json", "derived layers")
+NEAR, OTHERS = 1.25, 2  # times the seconds of the best candidate of a layer, up to which others may be better in the whole, and how many
 LEAST = 1 << 14  # operations from which on a layer is searched
 VERSION = 3  # of what is kept
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # what a damaged record raises
@@ -40,8 +41,8 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # w
 class Layer:
     """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use, and what was found for it.
 
-    `weights` are the largest weights of the network that these statements depend on. Where time ended the search, `cut` says how many
-    seconds there were.
+    `weights` are the largest weights of the network that these statements depend on. `others` are as good as the best candidate, or nearly, and
+    may be better among the layers around. Where time ended the search, `cut` says how many seconds there were.
     """
 
     names: list[str]  # the statements that are it
@@ -52,6 +53,7 @@ class Layer:
     stored: bool = False
     cut: float | None = None
     weights: list[str] = field(default_factory=list)
+    others: list[Candidate] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -120,6 +122,8 @@ def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend,
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend, most=PROMISING)
     layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
+    near = [c for c in found.candidates if c is not found.best and c.measured and c.cost <= NEAR * found.best.cost]
+    layer.others = sorted(near, key=lambda candidate: candidate.cost)[:OTHERS]
     layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
     if cache is not None and found.best.measured:
         cache.replace(_key(layer, backend), json.dumps(layer_record(layer)).encode())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derive.accuracy import relative_error, tolerance
-from derive.backend import Backend
+from derive.backend import Backend, Runnable
 from derive.derivation import NOISE
 from derive.matching import named
 from derive.optimizer.folding import folded
@@ -221,6 +221,16 @@ class _Form:
         return with_epilogues(with_layers(self.program, self.layers, _is_better))
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A form compiled: its program with what was found for its layers, and the largest relative error."""
+
+    form: _Form
+    program: Program
+    run: Runnable
+    error: float
+
+
 def _forms(ready: Program) -> list[_Form]:
     """The program as it is, last, and what its products and its layouts can be changed into, before it."""
     found: list[tuple[Program, tuple[str, ...]]] = [(ready, ())]
@@ -239,27 +249,62 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     task.reserve(len(forms) * (time.perf_counter() - began))
     _search([layer for form in forms for layer in form.layers], task)
     unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
-    ways = [(unchanged, program, original, relative_error(expected, original(**given), program, read))]
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
-    for form in forms:
+
+    def checked(form: _Form) -> _Way | None:
+        """A form compiled; None where that fails, or its values are other ones."""
         after = form.derived
         try:
             run = compiled(after, task.backend, weights)
         except CodegenError as failure:
             log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
-            continue
+            return None
         error = relative_error(expected, run(**given), program, read)
-        if error <= allowed:
-            ways.append((form, after, run, error))
-        else:
+        if error > allowed:
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
-    times = task.backend.seconds([run for _, _, run, _ in ways], given)
+        return _Way(form, after, run, error) if error <= allowed else None
+
+    ways = [_Way(unchanged, program, original, relative_error(expected, original(**given), program, read))]
+    began = time.perf_counter()
+    ways += [way for way in map(checked, forms) if way]
+    took = (time.perf_counter() - began) / len(forms)
+    times = task.backend.seconds([way.run for way in ways], given)
     best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
-    form, after, run, error = ways[best]
-    kernels, seconds = named(kernels_of(lifted(after))), (times[0], times[best])
-    return Part(program, after, lambda: form.layers, kernels, seconds, error, verdict(form.layers), run, form.changes)
+    way, seconds = (ways[0], times[0]) if best == 0 else _refined(ways[best], times[best], checked, given, task, took)
+    layers, kernels = way.form.layers, named(kernels_of(lifted(way.program)))
+    return Part(program, way.program, lambda: layers, kernels, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes)
+
+
+def _refined(
+    best: _Way, seconds: float, checked: Callable[[_Form], _Way | None], given: Mapping[str, Array], task: Task, took: float
+) -> tuple[_Way, float]:
+    """The best way and its seconds, with other candidates of its layers where the whole is faster with these, while there is time.
+
+    What is best for a layer alone need not be best where its results are read: what follows may be computed where they are stored. A
+    trial takes as long as those before, the first one `took` seconds.
+    """
+    task.reserved = 0.0
+    numbered = sorted(enumerate(best.form.layers), key=lambda pair: -_seconds(pair[1]))
+    try:
+        for place, other in [(place, other) for place, layer in numbered for other in layer.others]:
+            if task.left <= took:
+                break
+            began = time.perf_counter()
+            layers = [replace(layer, candidate=other) if number == place else layer for number, layer in enumerate(best.form.layers)]
+            if way := checked(replace(best.form, layers=layers)):
+                before, after = task.backend.seconds([best.run, way.run], given)
+                best, seconds = (way, after) if after * (1 + NOISE) < before else (best, before)
+            took = max(took, time.perf_counter() - began)
+    except KeyboardInterrupt:
+        log.warning("einalg: interrupted; the best program until now is taken")
+    return best, seconds
+
+
+def _seconds(layer: Layer) -> float:
+    """Of all statements that are this layer."""
+    return len(layer.names) * (layer.candidate.cost if layer.candidate is not None else 0.0)
 
 
 def _search(layers: list[Layer], task: Task) -> None:
@@ -272,6 +317,7 @@ def _search(layers: list[Layer], task: Task) -> None:
         for number, layer in enumerate(unknown):
             if (same := found.get(layer.identity)) is not None:
                 layer.candidate, layer.original, layer.states, layer.cut = same.candidate, same.original, same.states, same.cut
+                layer.others = same.others
                 continue
             if task.left <= 0:
                 log.warning("einalg: the time is spent after %d of %d searches; other layers stay as they are", number, len(unknown))

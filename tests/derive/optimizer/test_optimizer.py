@@ -25,6 +25,8 @@ from einalg import ops
 from einalg.access import Constant
 from einalg.errors import NotationError, ShapeError
 from einalg.graph import Builder
+from einalg.machine import Machine
+from einalg.model import network as model_network
 from einalg.program import Program, as_program, statement_tensor
 from einalg.settled import settled
 
@@ -272,6 +274,40 @@ def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
     ea.optimize(product(), {**given, "W": 2 * given["W"]}, seconds=0.5)
     (much, spent), (little, _) = left
     assert much <= 60 - spent - 0.5 and little <= 0.25
+
+
+class Preferring:
+    """The backend of this machine, but that some programs are said to be fast."""
+
+    def __init__(self, preferred):
+        self.preferred, self.own = preferred, Machine()
+
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+
+    def seconds(self, runnables, arrays):
+        return [1.0 if self.preferred(run) else 2.0 for run in runnables]
+
+
+@pytest.mark.parametrize("seconds, tried", [(60.0, True), (0.0, False)])
+def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatch, seconds, tried):
+    """The one that is best alone is not where the whole is faster with the next one; without time, nothing is tried."""
+    program = as_program(ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("W", 5, 4, 3, 3), padding=1))
+    (layer,) = layers_of(program)
+    found = derivation(layer.program, Budget(states=8), None, None)
+    best, *_, other = sorted((c for c in found.candidates if c.moves), key=lambda c: len(c.program.statements))
+    assert len(other.program.statements) > len(best.program.statements)
+
+    def searched(layers, task):
+        for each in layers:
+            each.candidate, each.original, each.others = best, 1.0, [other]
+
+    monkeypatch.setattr(optimizer, "_search", searched)
+    given, backend = given_for(program), Preferring(lambda run: len(run.program.statements) > len(best.program.statements))
+    made = optimizer.optimized(model_network(program, given).graph, [given["A"]], backend, seconds)
+    (part,) = made.parts.values()
+    assert (part.layers[0].candidate is other) == tried
+    np.testing.assert_allclose(made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
