@@ -91,8 +91,12 @@ def _siblings(program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _depends(program: Program, reader: str, producer: str) -> bool:
-    reading = program[reader].tensors
-    return producer in reading or any(_depends(program, t, producer) for t in reading if t in program.names)
+    """Whether a statement reads another one, or what is computed from it; statements come after those that they read."""
+    needed = {reader}
+    for name, scope in reversed(program.statements):
+        if name in needed:
+            needed.update(scope.tensors)
+    return producer in needed
 
 
 def _axes(program: Program, name: str, other: str) -> Iterator[int | None]:

@@ -148,6 +148,13 @@ def test_siblings_that_share_an_input_become_one_product():
         assert len(sums) == 1 and len({"Wq", "Wk"} & set(sums[0].tensors)) == 0
 
 
+def test_siblings_among_many_statements_that_read_each_other():
+    """There are as many ways from the last statement to the first as the 80th number of Fibonacci."""
+    lines = ["T0[i] = A[i]", "T1[i] = A[i] + 1", *(f"T{k}[i] = T{k - 1}[i] + T{k - 2}[i]" for k in range(2, 80)), "O[i] = T79[i]"]
+    program = ea.parse("\n".join(lines), A=(4,))
+    assert all(move.args["sibling"] != "O" for move in moves(program, [ALL["expression merging"]]))
+
+
 def test_siblings_of_different_width_are_stacked_along_their_axis():
     two = program("P[i,j] += x[i,k]*U[k,j]\nQ[i,j] += x[i,k]*V[k,j]\nO[i,j,l] = P[i,j]*Q[i,l]", x=(5, 3), U=(3, 2), V=(3, 7))
     stacked = apply(two, only(two, "expression merging", axis=1), ALL)
