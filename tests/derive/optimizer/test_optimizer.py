@@ -388,6 +388,22 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
     assert torch.equal(o(-x), torch.zeros(3))
 
 
+def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
+    """After a first call, in which it may do what it never does again."""
+    torch = pytest.importorskip("torch")
+    calls = []
+
+    class Counted(torch.nn.Module):
+        def forward(self, x):
+            if type(x) is torch.Tensor and not torch.compiler.is_exporting():
+                calls.append(1)
+            return x * 2
+
+    monkeypatch.setattr("einalg.machine.SLOW", 0.0)
+    o = ea.optimize(Counted().eval(), (torch.ones(3),), seconds=0)
+    assert len(calls) == 2 and min(o.times) > 0
+
+
 def test_what_is_no_model():
     with pytest.raises(NotationError, match="is no model"):
         ea.optimize(3, [])
