@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.sharing import Unit, unit
@@ -33,8 +33,18 @@ def fused(
     """
     found: dict[str, Fused] = {}
     known, makers = dict(program.statements), {kernel.output: kernel for kernel in kernels}
+    order, readers = {name: k for k, name in enumerate(makers)}, _readers(program)
+
+    def products(kernel: Kernel) -> list[str]:
+        """The operators whose results an eOperator alone reads, the last first."""
+        if not kernel.is_eop or kernel.output in ahead:
+            return []
+        alone = [name for name in known[kernel.output].tensors if name in makers and readers[name] == [kernel.output]]
+        usable = [name for name in alone if not makers[name].is_eop and name not in program.outputs and name not in ahead]
+        return sorted(usable, key=lambda name: -order[name])
+
     for kernel in kernels:
-        pairs = (_pair(makers[name], kernel, program, ahead) for name in _products(kernel, program, makers, ahead))
+        pairs = (_pair(makers[name], kernel, known, ahead) for name in products(kernel))
         best = next((pair for pair in pairs if pair and is_better(pair)), None)
         if best:
             found[kernel.output] = best
@@ -46,19 +56,18 @@ def fused(
     return Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs), kept, found
 
 
-def _products(kernel: Kernel, program: Program, makers: dict[str, Kernel], ahead: Collection[str]) -> Iterator[str]:
-    """The operators whose results an eOperator alone reads, the last first."""
-    if not kernel.is_eop or kernel.output in ahead:
-        return
-    readers = {name: [output for output, scope in program.statements if name in scope.tensors] for name in program[kernel.output].tensors}
-    for name in reversed(program.names):
-        if readers.get(name) == [kernel.output] and not makers[name].is_eop and name not in {*program.outputs, *ahead}:
-            yield name
+def _readers(program: Program) -> Mapping[str, list[str]]:
+    """The statements that read each tensor."""
+    found: dict[str, list[str]] = {}
+    for output, scope in program.statements:
+        for name in scope.tensors:
+            found.setdefault(name, []).append(output)
+    return found
 
 
-def _pair(product: Kernel, reader: Kernel, program: Program, ahead: Collection[str]) -> Fused | None:
+def _pair(product: Kernel, reader: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> Fused | None:
     """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
-    known, name = dict(program.statements), product.output
+    name = product.output
     one, two = unit(product, known, ahead), unit(reader, known, ahead)
     if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
         return None

@@ -18,6 +18,7 @@ from codegen.compiled import Compiled, compile_program
 from codegen.contract import contract
 from codegen.contraction import Contraction, contraction_of
 from codegen.epilogue import finished
+from codegen.fusing import fused
 from codegen.ir import Function
 from codegen.libraries.einalg_library import LEAST
 from codegen.tiling import ordered, plan, tilings
@@ -267,3 +268,24 @@ def test_no_element_at_all() -> None:
     program, run = compiled(PRODUCT + "O[i,j] = T[i,j] + C[j]", A=(0, 5), B=(5, 8), C=(8,))
     assert run(A=np.zeros((0, 5)), B=np.zeros((5, 8)), C=np.zeros(8)).shape == (0, 8)
     assert program.outputs == ("O",)
+
+
+def test_long_programs_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the statements, twice the work: steps of a recurrence come by the thousand."""
+    looked = []
+    tensors = Scope.tensors
+
+    def counted(scope: Scope) -> Any:
+        looked.append(scope)
+        return tensors.__get__(scope)
+
+    def work(steps: int) -> int:
+        lines = [f"P{k}[i] += {f'O{k - 1}' if k else 'A'}[j]*B[i,j]\nO{k}[i] = Max(P{k}[i], 0)" for k in range(steps)]
+        program = as_program(ea.parse("\n".join(lines), A=(4,), B=(4, 4)))
+        kernels = kernels_of(program)
+        looked.clear()
+        assert fused(program, kernels, (), lambda pair: False)[2] == {}
+        return len(looked)
+
+    monkeypatch.setattr(Scope, "tensors", property(counted))
+    assert work(40) < 3 * work(20)
