@@ -93,8 +93,24 @@ class Epilogue:
         return tuple(self.reads.values())
 
 
+class Stored:
+    """What stores results, or what an epilogue makes of them."""
+
+    epilogue: Epilogue | None
+
+    @property
+    def beside(self) -> tuple[Operand, ...]:
+        """What an epilogue reads."""
+        return self.epilogue.beside if self.epilogue else ()
+
+    @property
+    def stored(self) -> tuple[Side, ...]:
+        """The sides that are walked where results are stored."""
+        return ("target", *range(len(self.beside)))
+
+
 @dataclass(frozen=True)
-class Contraction:
+class Contraction(Stored):
     """Operands and axes by group; `dtype` is the type of products and sums."""
 
     left: Operand
@@ -106,16 +122,6 @@ class Contraction:
     depth: tuple[Axis, ...]
     dtype: str
     epilogue: Epilogue | None = None
-
-    @property
-    def beside(self) -> tuple[Operand, ...]:
-        """What an epilogue reads."""
-        return self.epilogue.beside if self.epilogue else ()
-
-    @property
-    def stored(self) -> tuple[Side, ...]:
-        """The sides that are walked where results are stored."""
-        return ("target", *range(len(self.beside)))
 
     def swapped(self) -> Contraction:
         """The same sums with the operands in the other order."""

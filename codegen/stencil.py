@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from operator import add
 
-from codegen.contraction import Axis, Epilogue, Operand, Side, extent
+from codegen.contraction import Axis, Epilogue, Operand, Stored, extent
 from codegen.epilogue import read_once
 from codegen.ir import Buf
 from codegen.views import axes, joined
@@ -71,7 +71,7 @@ def stored(axis: Axis) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Stencil:
+class Stencil(Stored):
     """`target[batch, filters, lines, positions] = Σ[channels, taps] data · weights`, or what an epilogue makes of each."""
 
     left: Operand
@@ -85,16 +85,6 @@ class Stencil:
     phases: tuple[Phase, ...]
     dtype: str
     epilogue: Epilogue | None = None
-
-    @property
-    def beside(self) -> tuple[Operand, ...]:
-        """What an epilogue reads."""
-        return self.epilogue.beside if self.epilogue else ()
-
-    @property
-    def sides(self) -> tuple[Side, ...]:
-        """The sides that are walked where results are stored."""
-        return ("target", *range(len(self.beside)))
 
     @property
     def work(self) -> int:

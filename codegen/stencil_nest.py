@@ -315,7 +315,7 @@ class _Nest:
         count = least(width, -part.panel * width + self.s.positions.extent) if self.s.positions.extent % width else affine(width)
         with w.loop(NUMBER, part.filters) as number, w.loop(LINE, part.lines) as line, w.loop(PLACE, count, kind="vec", known=(0, width)) as place:
             read = Ref(spilled, ((number * part.lines + line) * width + place,))
-            target, *beside = (self.stored_at(part, number, line, place, side) for side in self.s.sides)
+            target, *beside = (self.stored_at(part, number, line, place, side) for side in self.s.stored)
             w.put(target, "=", Finish(self.s.epilogue, read, beside).value if self.s.epilogue else read)
 
     def stored_at(self, part: Part, number: Affine, line: Affine, place: Affine, side: Side = "target") -> Ref:

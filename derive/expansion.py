@@ -49,13 +49,17 @@ class Expansion:
     def __call__(self, program: Program) -> list[Successor]:
         found: list[Successor] = []
         known = {**ALL, **self.rules}
+        together: set[Move] = set()  # the moves of what is alike, of which each is proposed
         for move in self.proposals(program):
+            if move in together:
+                continue
             try:
                 moved, steps = _at_all_alike(program, move, known)
                 following, tidying = tidied(moved, known)
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
+            together.update(steps)
             gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
             found.append((following, (*steps, *tidying), gap))
         return found

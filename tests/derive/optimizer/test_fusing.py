@@ -1,0 +1,72 @@
+"""Programs made ready for a search: element-wise statements fused, factors of results taken into the weights."""
+
+from __future__ import annotations
+
+import pytest
+
+import einalg as ea
+from derive.optimizer.folding import folded
+from derive.optimizer.shaping import shaped
+from einalg.program import as_program
+from einalg.settled import settled
+from tests.derive.optimizer.test_optimizer import assert_same_values, network, weight
+
+
+def test_shaping_fuses_what_is_elementwise():
+    program = network()
+    flat, moves = shaped(program)
+    assert_same_values(program, flat)
+    assert len(flat.statements) == 4 and len(moves) > 2  # two convolutions with all that follows, of which the first is read twice
+
+
+def test_shaping_takes_reductions_out_of_their_bodies():
+    program = as_program(ea.parse("O[i] = Max(Sum[j:4](A[i,j]*B[j]) + c[i], 0)", A=(3, 4), B=(4,), c=(3,)))
+    flat, _ = shaped(program)
+    assert_same_values(program, flat)
+    assert type(flat.statements[0][1].body).__name__ == "Reduce" and len(flat.statements) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["T[i] = A[i] + 1\nO[i] = T[i]*T[4-i]", "T[i] = A[i]\nO[i] = T.pad(1)[i+1] + T[i]", "T[i] = A[i]*2\nO[i] = Max[j:5](T[j]) + T[i]"]
+)
+def test_shaping_keeps_what_is_read_at_several_points(text):
+    program = ea.parse(text, A=(5,))
+    assert_same_values(program, shaped(program)[0])
+
+
+def test_factors_of_a_batch_norm_are_in_the_weights():
+    program, _ = shaped(network())
+    flat = folded(program)
+    assert_same_values(program, flat)
+    known = settled(flat.statements)
+    running = [s for name, s in flat.statements if name not in known]
+    assert len(running) == 4 and len(known) == 4  # for each of the two, scaled weights and what is added
+    assert not any(x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta"))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "O[i,j] = T[i,j]*s[i]",  # of a row, which the weights do not have
+        "O[i,j] = T[i,j]*g[j]*T[i,j]",
+        "O[i,j] = Max(T[i,j], 0)*x[j]",  # x is no weight
+    ],
+)
+def test_what_is_no_factor_of_the_weights_stays(after):
+    text = f"T[i,j] += A[i,k]*W[k,j]\n{after}"
+    tensors = dict(A=(3, 4), W=weight("W", 4, 5), s=weight("s", 3), g=weight("g", 5), x=(5,))
+    program = ea.parse(text, **{n: t for n, t in tensors.items() if f"{n}[" in text})
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert flat["O"].body == program["O"].body
+
+
+def test_a_factor_goes_through_sums_and_products():
+    program = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(g[j]*(T[i,j] - m[j])/2 + b[j] + A[i,j], 0)",
+        A=(3, 4), W=weight("W", 4, 4), g=weight("g", 4), m=weight("m", 4), b=weight("b", 4),
+    )  # fmt: skip
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert ea.prove(program, flat).verdict == "proved"
+    assert not any(name == "g" and "W" not in dict(flat.statements)["T"].tensors for name in flat["T"].tensors) and "W" not in flat["T"].tensors
