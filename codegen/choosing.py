@@ -194,7 +194,7 @@ def agreeing(attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: S
         except Exception as error:  # whatever a library raises, there is another way
             if expected is None:
                 raise
-            LOG.warning("einalg: %s cannot run %s and is left out: %s", name, scope, error)
+            LOG.warning("einalg: %s cannot run %s and is left out: %s", name, scope, str(error))
             continue
         if expected is None or _same(values, expected, scope.dtype):
             given[name], expected = found, values if expected is None else expected

@@ -192,7 +192,7 @@ class _Device:
             try:
                 return way[1](self.tensors(memory))
             except Exception as error:  # a library may raise anything
-                LOG.warning("einalg: %s failed for %s, generated code is used instead: %s", way[0], name, error)
+                LOG.warning("einalg: %s failed for %s, generated code is used instead: %s", way[0], name, str(error))  # no frames, which hold memory
                 self.ways.pop(name, None)
         self.launch(name, memory)
 

@@ -40,5 +40,5 @@ def chosen(measure: Callable[[], str], what: str) -> str | None:
     try:
         return measure()
     except DeviceError as error:
-        LOG.warning("einalg: no library is tried for %s: %s", what, error)
+        LOG.warning("einalg: no library is tried for %s: %s", what, str(error))
         return None

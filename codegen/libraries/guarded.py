@@ -31,11 +31,11 @@ class Guarded:
         try:
             return Guarded(prepared(self.run, known, packed), self.instead, self.what)
         except Exception as error:  # it may do without
-            LOG.warning("einalg: %s packs nothing ahead: %s", self.what, error)
+            LOG.warning("einalg: %s packs nothing ahead: %s", self.what, str(error))
             return self
 
     def _fall(self, error: Exception) -> Any:
         with self._lock:
             if not self._fallen:
-                LOG.warning("einalg: %s failed, generated code is used instead: %s", self.what, error)
+                LOG.warning("einalg: %s failed, generated code is used instead: %s", self.what, str(error))
                 self.run, self._fallen = self.instead(), True

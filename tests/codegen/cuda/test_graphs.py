@@ -201,8 +201,10 @@ def test_a_library_between_kernels_parts_them(monkeypatch: pytest.MonkeyPatch) -
     works[0] = False
     assert np.array_equal(run(A=values), wanted)
     assert [call for call in device.calls if "launch" in call[0]][-2:] == [("launch", "kernel_2"), ("graph launch", "kernel_3", "kernel_4")]
+    allocated = device.count("allocate")
     for _ in range(2):
         assert np.array_equal(run(A=values), wanted)
+    assert device.count("allocate") == allocated, "the memory of the failed call is still held"
     assert device.calls[-2] == ("graph launch", *(f"kernel_{k}" for k in range(5)))
 
 
