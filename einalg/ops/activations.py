@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 
 from einalg.errors import ShapeError
-from einalg.ops.elementwise import elementwise
+from einalg.ops.elementwise import elementwise, logistic
 from einalg.ops.registry import operator
 from einalg.ops.scalars import number, positive
 from einalg.scope import Scope
@@ -56,7 +56,7 @@ def sigmoid(x: Any) -> Scope:
     >>> sigmoid(ea.tensor("x", (4,)))
     L[i:4](1/(exp(-x[i]) + 1))
     """
-    return elementwise(x, lambda v: 1 / (1 + sympy.exp(-v)))
+    return elementwise(x, logistic)
 
 
 @operator
@@ -67,7 +67,7 @@ def silu(x: Any) -> Scope:
     >>> silu(ea.tensor("x", (4,)))
     L[i:4](x[i]/(exp(-x[i]) + 1))
     """
-    return elementwise(x, lambda v: v / (1 + sympy.exp(-v)))
+    return elementwise(x, lambda v: v * logistic(v))
 
 
 @operator

@@ -21,6 +21,12 @@ def elementwise(x: Any, function: Callable[[Any], Any], dtype: str = "number") -
     return L[spans(at, found.shape)](function(found[at]))
 
 
+def logistic(value: Any) -> Any:
+    """`1/(1 + exp(-value))`. The inverse of a sum is what it is, which SymPy takes milliseconds to find out."""
+    below = 1 + sympy.exp(-value)
+    return sympy.Pow(below, -1, evaluate=not below.is_Add)
+
+
 @operator
 def neg(x: Any) -> Scope:
     """The negative of every element, for `x` of any shape. Raises `ShapeError` for bool.

@@ -11,6 +11,7 @@ from einalg.affine import Index
 from einalg.errors import ShapeError
 from einalg.notation import L, Sum, indices
 from einalg.ops.contraction import batch_indices
+from einalg.ops.elementwise import logistic
 from einalg.ops.parameters import Operand, expect_shape, operand, optional_operand, spans
 from einalg.ops.registry import operator
 from einalg.program import Program, statement_tensor
@@ -42,8 +43,8 @@ def lstm_cell(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_
     gates = L[spans((*row, g), (*shape, 4 * size))](_projected(data, weights[0], weights[2], row) + _projected(state, weights[1], weights[3], row))
     gate = [statement_tensor(names["gates"], gates)[(*row, j + part * size)] for part in range(4)]
     points = spans((*row, j), (*shape, size))
-    next_c = L[points](sigmoid(gate[1]) * memory[(*row, j)] + sigmoid(gate[0]) * sympy.tanh(gate[2]))
-    next_h = L[points](sigmoid(gate[3]) * sympy.tanh(statement_tensor(names["c"], next_c)[(*row, j)]))
+    next_c = L[points](logistic(gate[1]) * memory[(*row, j)] + logistic(gate[0]) * sympy.tanh(gate[2]))
+    next_h = L[points](logistic(gate[3]) * sympy.tanh(statement_tensor(names["c"], next_c)[(*row, j)]))
     return Program([(names["gates"], gates), (names["c"], next_c), (names["h"], next_h)], (names["h"], names["c"]))
 
 
@@ -68,14 +69,10 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     stacked = spans((*row, g), (*shape, 3 * size))
     of_x, of_h = L[stacked](_projected(data, weights[0], weights[2], row)), L[stacked](_projected(state, weights[1], weights[3], row))
     from_x, from_h = statement_tensor(names["x_gates"], of_x), statement_tensor(names["h_gates"], of_h)
-    reset, update = (sigmoid(from_x[(*row, j + part * size)] + from_h[(*row, j + part * size)]) for part in range(2))
+    reset, update = (logistic(from_x[(*row, j + part * size)] + from_h[(*row, j + part * size)]) for part in range(2))
     new = sympy.tanh(from_x[(*row, j + 2 * size)] + reset * from_h[(*row, j + 2 * size)])
     next_h = L[spans((*row, j), (*shape, size))]((1 - update) * new + update * state[(*row, j)])
     return Program([(names["x_gates"], of_x), (names["h_gates"], of_h), (names["h"], next_h)], (names["h"],))
-
-
-def sigmoid(value: Any) -> Any:
-    return 1 / (1 + sympy.exp(-value))
 
 
 class _Names(dict[str, str]):

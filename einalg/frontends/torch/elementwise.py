@@ -12,15 +12,11 @@ from einalg import ops
 from einalg.dtypes import is_float
 from einalg.frontends.torch.arguments import number
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
-from einalg.ops.elementwise import elementwise
+from einalg.ops.elementwise import elementwise, logistic
 
 
 def _function(function: Callable[[Any], Any]) -> Handler:
     return lambda x: elementwise(x, function)
-
-
-def _sigmoid(v: Any) -> Any:
-    return 1 / (1 + exp(-v))
 
 
 register(
@@ -139,4 +135,4 @@ def _glu(x: Any, dim: int) -> Any:
     position = dim % x.rank
     half = x.shape[position] // 2
     value, gate = ops.split(x, (half, half), position)
-    return ops.mul(value, elementwise(gate, _sigmoid))
+    return ops.mul(value, elementwise(gate, logistic))

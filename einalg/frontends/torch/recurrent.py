@@ -12,7 +12,7 @@ from einalg.access import Tensor
 from einalg.affine import Index, affine
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, training
 from einalg.notation import L, Sum, indices
-from einalg.ops.recurrent import sigmoid
+from einalg.ops.elementwise import logistic
 from einalg.program import Program, statement_tensor
 from einalg.scope import Scope
 
@@ -79,14 +79,14 @@ def _reader(tensor: Tensor, step: int) -> Element:
 def _lstm_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
     gates = made.add("gates", _gates(layer, 4, inputs[step, b, g] + layer.recurrent(states[0])))
     entry, forget, new, out = (gates[b, j + part * layer.size] for part in range(4))
-    memory = made.add("memory", _placed(layer, step, sigmoid(forget) * states[1](b, j) + sigmoid(entry) * sympy.tanh(new)))
-    return [made.add("state", _placed(layer, step, sigmoid(out) * sympy.tanh(memory[step, b, j]))), memory]
+    memory = made.add("memory", _placed(layer, step, logistic(forget) * states[1](b, j) + logistic(entry) * sympy.tanh(new)))
+    return [made.add("state", _placed(layer, step, logistic(out) * sympy.tanh(memory[step, b, j]))), memory]
 
 
 def _gru_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
     own = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
     of_x, of_h = ([v[(*at, j + part * layer.size)] for part in range(3)] for v, at in ((inputs, (step, b)), (own, (b,))))
-    reset, update = (sigmoid(of_x[part] + of_h[part]) for part in range(2))
+    reset, update = (logistic(of_x[part] + of_h[part]) for part in range(2))
     new = sympy.tanh(of_x[2] + reset * of_h[2])
     return [made.add("state", _placed(layer, step, (1 - update) * new + update * states[0](b, j)))]
 

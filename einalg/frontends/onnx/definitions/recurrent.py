@@ -11,13 +11,14 @@ from einalg import ops
 from einalg.access import Tensor
 from einalg.frontends.onnx.registry import NotExpressible, Operator, onnx_operator
 from einalg.notation import L, Sum, indices
+from einalg.ops.elementwise import logistic
 from einalg.program import Program, statement_tensor
 
 MOST_STEPS = 32
 b, g, j, k, t = indices("b g j k t")
 Function = Callable[[Any], Any]
 ACTIVATIONS: dict[str, Function] = {
-    "sigmoid": lambda v: 1 / (1 + sympy.exp(-v)),
+    "sigmoid": logistic,
     "tanh": sympy.tanh,
     "relu": lambda v: sympy.Max(v, 0),
     "softsign": lambda v: v / (1 + sympy.Abs(v)),
