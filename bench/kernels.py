@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time, sleep
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from derive.search import kernels_of
 from einalg.errors import EinalgError
 from einalg.execute import execute
 from einalg.program import Program, as_program, in_double
-from einalg.turns import PAUSE
+from einalg.turns import pause
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
@@ -176,7 +176,7 @@ def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECOND
             break
         for name in (*names[number % len(names) :], *names[: number % len(names)]):
             if threads > 1:  # not in the wake of another one, whose threads wait for more work
-                sleep(PAUSE)
+                pause()
             _spent(calls[name], repeats[name], threads)
             times[name].append(_spent(calls[name], repeats[name], threads))
     return {name: median(spent) for name, spent in times.items()}

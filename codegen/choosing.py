@@ -41,7 +41,7 @@ LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more th
 MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
 MOST_MEASUREMENTS = 4  # by as many processes
-AGAIN = 0.5  # seconds, from which on a process measures nothing again that leaves doubt
+AGAIN = 0.25  # seconds, from which on a process measures nothing again that leaves doubt
 TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
 GENERATED = "generated"
 Found = TypeVar("Found")
@@ -123,7 +123,7 @@ def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -
         if known is None or set(known.ways) - set(ways):
             known = measure()
             CHOICES.replace(key, known.text())
-        elif not known.is_settled() and sum(_again) < AGAIN:
+        elif not known.is_settled() and leaves_time():
             began = perf_counter()
             measured = measure()
             _again.append(perf_counter() - began)
@@ -131,6 +131,11 @@ def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -
             CHOICES.replace(key, known.text())
         _taken[key] = known.best
     return _taken[key]
+
+
+def leaves_time() -> bool:
+    """Whether this process may still measure again what leaves doubt."""
+    return sum(_again) < AGAIN
 
 
 def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, Run]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.sharing import Unit, unit
+from codegen.sharing import Unit
 from einalg.kernel import Kernel
 from einalg.program import Program, substitute_tensors
 from einalg.scope import Scope
@@ -24,14 +24,11 @@ class Fused:
     unit: Unit
 
 
-def fused(
-    program: Program, kernels: Sequence[Kernel], ahead: Collection[str], is_better: Callable[[Fused], bool]
-) -> tuple[Program, list[Kernel], dict[str, Fused]]:
-    """A flat program with operators and their readers in one wherever that `is_better`; its kernels; and what is fused, by its output.
+def pairs(program: Program, kernels: Sequence[Kernel], ahead: Collection[str], unit_of: Callable[[Kernel], Unit]) -> dict[str, list[Fused]]:
+    """For statements of a flat program, by their names, the operators that can be one kernel with them, the best place for it first.
 
     `ahead` names what is known before a run, which stays as it is.
     """
-    found: dict[str, Fused] = {}
     known, makers = dict(program.statements), {kernel.output: kernel for kernel in kernels}
     order, readers = {name: k for k, name in enumerate(makers)}, _readers(program)
 
@@ -43,15 +40,20 @@ def fused(
         usable = [name for name in alone if not makers[name].is_eop and name not in program.outputs and name not in ahead]
         return sorted(usable, key=lambda name: -order[name])
 
-    for kernel in kernels:
-        pairs = (_pair(makers[name], kernel, known, ahead) for name in products(kernel))
-        best = next((pair for pair in pairs if pair and is_better(pair)), None)
-        if best:
-            found[kernel.output] = best
+    found = {kernel.output: [pair for name in products(kernel) if (pair := _pair(makers[name], kernel, known, unit_of))] for kernel in kernels}
+    return {name: some for name, some in found.items() if some}
+
+
+def fused(
+    program: Program, kernels: Sequence[Kernel], among: Mapping[str, Sequence[Fused]], is_better: Callable[[Fused], bool]
+) -> tuple[Program, list[Kernel], dict[str, Fused]]:
+    """A flat program with operators and their readers in one wherever that `is_better`; its kernels; and what is fused, by its output."""
+    chosen = {name: next((pair for pair in some if is_better(pair)), None) for name, some in among.items()}
+    found = {name: pair for name, pair in chosen.items() if pair}
     if not found:
         return program, list(kernels), found
     gone = {pair.product.output for pair in found.values()}
-    scopes = {**known, **{name: pair.kernel.scope for name, pair in found.items()}}
+    scopes = {**dict(program.statements), **{name: pair.kernel.scope for name, pair in found.items()}}
     kept = [found[kernel.output].kernel if kernel.output in found else kernel for kernel in kernels if kernel.output not in gone]
     return Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs), kept, found
 
@@ -65,10 +67,10 @@ def _readers(program: Program) -> Mapping[str, list[str]]:
     return found
 
 
-def _pair(product: Kernel, reader: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> Fused | None:
+def _pair(product: Kernel, reader: Kernel, known: Mapping[str, Scope], unit_of: Callable[[Kernel], Unit]) -> Fused | None:
     """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
     name = product.output
-    one, two = unit(product, known, ahead), unit(reader, known, ahead)
+    one, two = unit_of(product), unit_of(reader)
     if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
         return None
     tensors = dict.fromkeys(t for t in (*one.tensors, *two.tensors) if t not in (name, reader.output))

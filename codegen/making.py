@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codegen.c_file import c_source, own_sources
-from codegen.choosing import GENERATED, by_library, library_for, rivals
+from codegen.choosing import GENERATED, by_library, leaves_time, library_for, rivals
 from codegen.compiler import Compiler
 from codegen.entries import entry
-from codegen.fusing import Fused, fused
+from codegen.fusing import Fused, fused, pairs
 from codegen.identity import of_machine
 from codegen.ir import Buf, Function
 from codegen.libraries import Run, einalg_library, ways
@@ -29,12 +29,13 @@ from einalg.errors import CodegenError
 from einalg.graph import unique
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program
-from einalg.scope import Scope
 from einalg.settled import is_weight, settled
 
 LOG = logging.getLogger("einalg")
 MADE = Shelf("made", ".json", "generated kernels")
-EINALG, APART = "einalg", b"{}"  # whose code it is; what is kept of an operator and its reader that are not one kernel
+EINALG = "einalg"  # whose code it is
+APART: Mapping[str, Any] = {}  # what is kept of an operator and its reader that are not one kernel
+_looked: set[str] = set()  # keys of what was in doubt and this process has looked into
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,13 @@ class Making:
         self.ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
         self.machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
         self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
-        self.program, self.kernels, self.fused = fused(program, kernels, self.ahead, self._is_better)
+        self.alone = {kernel.output: unit(kernel, self.known, self.ahead) for kernel in kernels}
+        self.written = dict[str, tuple[str, Function]]()  # code of kernels that are not fused, by their outputs
+        fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
+        self._compile_rivals(kernels, fusible)
+        self.program, self.kernels, self.fused = fused(program, kernels, fusible, self._is_better)
         self.known = dict(self.program.statements)
-        self.units = [self._unit(kernel) for kernel in self.kernels]
+        self.units = [self.fused[k.output].unit if k.output in self.fused else self.alone[k.output] for k in self.kernels]
         self.first: dict[str, int] = {}  # of the statements that need one code, by its key
         self.keys = [self._key(own) for own in self.units]
         for k, key in enumerate(self.keys):
@@ -105,7 +110,7 @@ class Making:
         found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
         unknown = {key: self._generated(self.first[key]) for key, way in found.items() if way is None}
         waiting = dict[str, tuple[str, Function]]()
-        settled_keys = []
+        doubtful = set[str]()
         for key, (name, function) in unknown.items():
             kernel = self.kernels[self.first[key]]
             way, is_settled = self._library(kernel, function) if kernel.epilogue is None else (None, self.tried.get(key, (None, True))[1])
@@ -113,20 +118,26 @@ class Making:
                 waiting[key] = name, function
             else:
                 found[key] = way
-            if is_settled:
-                settled_keys.append(key)
+            if not is_settled:
+                doubtful.add(key)
         found |= self._compiled(waiting)
-        for key in settled_keys:
+        for key in unknown:
             way = found[key]
-            MADE.replace(key, json.dumps(way.record() if isinstance(way, Code) else {"library": way}).encode())
+            _keep(key, way.record() if isinstance(way, Code) else {"library": way}, key not in doubtful)
         return [self._step(k, found[key]) for k, key in enumerate(self.keys)]
 
     def text(self) -> str:
         """The C file with all that is generated, each code once."""
         return c_source([self._generated(k)[1] for k in self.first.values()])
 
-    def _unit(self, kernel: Kernel) -> Unit:
-        return self.fused[kernel.output].unit if kernel.output in self.fused else unit(kernel, self.known, self.ahead)
+    def _compile_rivals(self, kernels: Sequence[Kernel], fusible: Mapping[str, Sequence[Fused]]) -> None:
+        """Compile what will be compared with libraries, kernel by kernel, on all cores at once: a comparison needs the machine for itself."""
+        within = [pair for some in fusible.values() for pair in some]
+        products = {pair.product.output for pair in within}
+        asked = {self._key(pair.unit): pair.product for pair in reversed(within)}  # the first of those with one key
+        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(kernels) if kernel.output not in products}
+        compared = [kernel for key, kernel in asked.items() if rivals(kernel, self.known[kernel.output]) and MADE.read(key) is None]
+        self._placed({kernel.output: self._of(kernel) for kernel in compared})
 
     def _key(self, own: Unit) -> str:
         """What the code of a statement is kept under."""
@@ -137,15 +148,15 @@ class Making:
         return [f"{name} = {self.known[name]}" for name in own.scope.tensors if name in self.known and self.known[name].where]
 
     def _is_better(self, pair: Fused) -> bool:
-        """Whether an operator and its reader are one kernel: where no library is faster for the operator. What is beyond doubt is kept."""
+        """Whether an operator and its reader are one kernel: where no library is faster for the operator."""
         key = self._key(pair.unit)
         if key not in self.tried:
-            content = MADE.read(key)
-            if content is not None:
-                return content != APART
-            self.tried[key] = self._tried(pair)
-            if self.tried[key] == (None, True):
-                MADE.replace(key, APART)
+            row = _kept(key)
+            if row is not None:
+                return row != APART
+            self.tried[key] = function, is_settled = self._tried(pair)
+            if function is None:
+                _keep(key, APART, is_settled)
         return self.tried[key][0] is not None
 
     def _tried(self, pair: Fused) -> tuple[Function | None, bool]:
@@ -153,7 +164,7 @@ class Making:
         function, scope = self._of_pair(pair), self.known[pair.product.output]
         if function is None or not rivals(pair.product, scope):
             return function, True
-        name, is_settled = self._library(pair.product, self._of(pair.product, scope)[1])
+        name, is_settled = self._library(pair.product, self._of(pair.product)[1])
         return function if name is None else None, is_settled
 
     def _of_pair(self, pair: Fused) -> Function | None:
@@ -162,14 +173,13 @@ class Making:
 
     def _found(self, key: str, k: int) -> Way | None:
         """What was kept for a statement under its key; None where that is not there, or what it needs."""
-        content = MADE.read(key)
+        row = _kept(key)
+        if not row or "library" in row:
+            return name if row and (name := str(row["library"])) in ways(self.kernels[k], self.units[k].scope) else None
         try:
-            row = json.loads(content or b"{}")
-            if not row or "library" in row:
-                return row.get("library") if row.get("library") in ways(self.kernels[k], self.units[k].scope) else None
             code = Code.from_record(row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            LOG.warning("einalg: a generated kernel in the cache is damaged (%s); it is generated again", error)
+            _warn(error)
             return None
         return code if loaded(self.compiler, code.place, self.timeout) else None
 
@@ -177,15 +187,20 @@ class Making:
         """Code for a statement: that of its operator where there is some, else a loop nest."""
         kernel = self.kernels[k]
         if kernel.epilogue is None:
-            return self._of(kernel, self.units[k].scope)
+            return self._of(kernel)
         known, _ = self.tried.get(self.keys[k], (None, True))
         function = known or self._of_pair(self.fused[kernel.output])
         assert function is not None  # as it was when this kernel was fused
         return EINALG, function
 
-    def _of(self, kernel: Kernel, scope: Scope) -> tuple[str, Function]:
-        function = einalg_library.function(kernel, scope, self.ahead) if kernel.op != EOP else None
-        return (EINALG, function) if function else (GENERATED, lower(kernel.output, scope, self.known, self.schedule))
+    def _of(self, kernel: Kernel) -> tuple[str, Function]:
+        """Code for a kernel that is not fused."""
+        name = kernel.output
+        if name not in self.written:
+            scope = self.alone[name].scope
+            function = einalg_library.function(kernel, scope, self.ahead) if kernel.op != EOP else None
+            self.written[name] = (EINALG, function) if function else (GENERATED, lower(name, scope, self.known, self.schedule))
+        return self.written[name]
 
     def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:
         """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
@@ -198,14 +213,16 @@ class Making:
 
     def _compiled(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, Code]:
         """The code of functions by key, those for which the compiler has the same flags together."""
-        found: dict[str, Code] = {}
+        places = self._placed(waiting)
+        return {key: Code(name, function, self.units[self.first[key]].tensors, *places[key]) for key, (name, function) in waiting.items()}
+
+    def _placed(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, tuple[str, Place]]:
+        """The sources of functions, by key, and where they lie."""
+        found: dict[str, tuple[str, Place]] = {}
         for compiler in dict.fromkeys(self._flagged(function) for _, function in waiting.values()):
-            chosen = {key: way for key, way in waiting.items() if self._flagged(way[1]) == compiler}
-            functions = [function for _, function in chosen.values()]
-            sources = own_sources(functions)
-            places = placed(compiler, functions, sources, self.timeout)
-            for (key, (name, function)), source, place in zip(chosen.items(), sources, places, strict=True):
-                found[key] = Code(name, function, self.units[self.first[key]].tensors, source, place)
+            chosen = {key: function for key, (_, function) in waiting.items() if self._flagged(function) == compiler}
+            sources = own_sources(list(chosen.values()))
+            found |= zip(chosen, zip(sources, placed(compiler, list(chosen.values()), sources, self.timeout)))
         return found
 
     def _step(self, k: int, way: Way | None) -> Step:
@@ -230,3 +247,23 @@ class Making:
         """The generated code of a statement that a library fails to run."""
         (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
         return self._entry(code, self.units[self.first[self.keys[k]]])
+
+
+def _kept(key: str) -> Mapping[str, Any] | None:
+    """What is kept under a key; None where that is nothing, or in doubt while there is time to look into it once more."""
+    try:
+        row, is_settled = json.loads(MADE.read(key) or b"[null, true]")
+        row = None if row is None else dict(row)
+    except (ValueError, TypeError) as error:
+        _warn(error)
+        return None
+    return None if row is None or not (is_settled or key in _looked or not leaves_time()) else row
+
+
+def _keep(key: str, row: Mapping[str, Any], is_settled: bool) -> None:
+    _looked.add(key)
+    MADE.replace(key, json.dumps([row, is_settled]).encode())
+
+
+def _warn(error: Exception) -> None:
+    LOG.warning("einalg: a generated kernel in the cache is damaged (%s); it is generated again", error)

@@ -165,10 +165,9 @@ class Optimized(_optimizer.Optimized):
         self.is_original, self.target = False, target
         if model and model.itself:
             arguments, named = model.examples
-            ways = [partial(way, *arguments, **named) for way in (model.itself, self._call)]
-            ways[0]()  # what a framework does at its first call only does not count
-            original, optimized = Machine().seconds_of_all(ways, {})
-            self.times, self.is_original = (original, optimized), is_slower(optimized, original)
+            itself, ours = (partial(way, *arguments, **named) for way in (model.itself, self._call))
+            original, optimized = self.times = Machine().seconds_of_both(itself, ours, f"{model.framework} {made.key}")
+            self.is_original = is_slower(optimized, original)
             if self.is_original:
                 what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
                 _LOG.warning(what, 1e3 * optimized, 1e3 * original)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
 
+from einalg.cache import Shelf, hashed
 from einalg.errors import DeviceError
 from einalg.kernel import Kernel
 from einalg.program import Program, in_double
@@ -14,6 +16,8 @@ from einalg.turns import LEAST, medians
 
 TARGETS = ("cpu", "cuda")
 SLOW = 1.0  # seconds of a run, from which on it is not repeated
+TIMES = Shelf("times", ".json", "times of whole models")
+CLEAR = 1.25  # times another one's seconds, from which on nobody would measure again
 
 
 def _measuring() -> Any:
@@ -58,6 +62,19 @@ class Machine:
         once = [self._once(runnable, arrays) for runnable in runnables]
         quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays))
         return [s if s > SLOW else next(quick) for s in once]
+
+    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str) -> tuple[float, float]:
+        """Of a model in its framework and as it is now: measured now, or before where these figures leave no doubt which one is faster."""
+        key = hashed("times", what)
+        try:
+            first, second = map(float, json.loads(TIMES.read(key) or b"[1, 1]"))
+        except (ValueError, TypeError):
+            first, second = 1.0, 1.0
+        if max(first, second) < CLEAR * min(first, second):
+            itself()  # what a framework does at its first call only does not count
+            first, second = self.seconds_of_all([itself, ours], {})
+            TIMES.replace(key, json.dumps([first, second]).encode())
+        return first, second
 
     def _once(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
         began = perf_counter()

@@ -32,7 +32,7 @@ class Network:
     """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a function like the model was.
 
     `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call. `signature` gives
-    arguments that are given by name their places.
+    arguments that are given by name their places. `framework` says what the time of a call depends on there besides the graph.
     """
 
     graph: Graph
@@ -41,6 +41,7 @@ class Network:
     itself: Callable[..., Any] | None = field(default=None, repr=False)
     examples: Arguments = field(default=((), {}), repr=False)
     signature: Signature | None = field(default=None, repr=False)
+    framework: str = ""
 
     def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call as those of the example are given; `ShapeError` for names that the model does not have."""
@@ -135,7 +136,8 @@ def _of_onnx(source: Any, given: Any) -> Network:
     named = _named(names, examples.drawn_inputs(model) if given is None else given)
     arrays = list(named.values())
     graph = load(model, named)
-    return Network(graph, arrays, plain, _by_onnxruntime(model, named, graph), (tuple(arrays), {}))
+    session = _by_onnxruntime(model, named, graph)
+    return Network(graph, arrays, plain, session, (tuple(arrays), {}), framework=_version_of("onnxruntime"))
 
 
 def _by_onnxruntime(model: Any, examples: Mapping[str, Array], graph: Graph) -> Callable[..., Any] | None:
@@ -164,6 +166,11 @@ def _by_onnxruntime(model: Any, examples: Mapping[str, Array], graph: Graph) -> 
     return call
 
 
+def _version_of(name: str) -> str:
+    """A framework with its version; nothing where it is not loaded."""
+    return f"{name} {sys.modules[name].__version__}" if name in sys.modules else ""
+
+
 def _signature(function: Callable[..., Any]) -> Signature | None:
     """None for code that tells none, as compiled one."""
     try:
@@ -186,4 +193,5 @@ def _of_module(module: Any, given: Any) -> Network:
         with torch.no_grad():
             return module(*given, **named)
 
-    return Network(model.graph, list(model.arrays(arguments, keywords)), model.function, call, (arguments, keywords), forward)
+    framework = f"{_version_of('torch')} {torch.get_num_threads()} {type(module).__module__}.{type(module).__qualname__}"
+    return Network(model.graph, list(model.arrays(arguments, keywords)), model.function, call, (arguments, keywords), forward, framework)

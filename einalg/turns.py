@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 SECONDS, LEAST, MOST = 0.1, 5, 100  # of each way, and how many runs, where nothing else is asked for
 SLOWER = 0.05  # relative difference from which on one way is slower than another
 PAUSE = 0.12  # seconds after which no thread of a library waits any more
+LOOK, IDLE = 0.01, 0.2  # seconds to see whether any does, and the part of a processor that the process takes then where none does
 HOPELESS = 3.0  # times the best after the first turn: no more of these
 
 
@@ -31,6 +32,16 @@ def threads() -> int:
     """
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdigit() and int(first) else cores()
+
+
+def pause() -> None:
+    """Return when no thread of a library waits for more work, which takes a processor, or after `PAUSE` seconds."""
+    start = perf_counter()
+    while perf_counter() - start < PAUSE:
+        began, used = perf_counter(), process_time()
+        sleep(LOOK)
+        if process_time() - used < IDLE * (perf_counter() - began):
+            return
 
 
 def in_turns(
@@ -55,7 +66,7 @@ def in_turns(
     spent: dict[str, list[float]] = {way: [] for way in calls}
     if not (alike or threads() == 1 or len(calls) < 2):
         for way, call in calls.items():
-            sleep(PAUSE)
+            pause()
             timed(call)
             best, start = min((min(times) for times in spent.values() if times), default=float("inf")), perf_counter()
             while len(spent[way]) < least or (len(spent[way]) < most and perf_counter() - start < seconds):

@@ -16,7 +16,6 @@ import numpy as np
 from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend, Runnable
 from derive.derivation import NOISE
-from derive.matching import named
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.layouts import channels_last
@@ -27,6 +26,7 @@ from derive.optimizer.shaping import shaped, with_epilogues
 from derive.optimizer.siblings import joined
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
+from einalg.cache import hashed
 from einalg.direct import Direct
 from einalg.errors import CodegenError, EinalgError
 from einalg.execute import execute
@@ -75,11 +75,12 @@ class Task:
 class Optimized:
     """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
 
-    `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does.
+    `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
+    these depend on.
     """
 
-    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float):
-        self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = ""):
+        self.graph, self.parts, self.seconds, self.key = graph, dict(parts), seconds, key
         self.times: tuple[float, float] | None = None
         programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
         self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
@@ -158,17 +159,17 @@ def optimized(
     task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
     graph = _bearable(graph.joined())
     values = cache(lambda: _values(graph, arrays))
-    parts = {}
+    parts, keys = {}, [f"{node.operator} {node.inputs}" for node in graph.opaque]
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
             weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
-            key = part_key(node.program, weights, backend, task.budget, accuracy)
-            known = known_part(key, node.program, weights, seconds, backend)
+            keys.append(part_key(node.program, weights, backend, task.budget, accuracy))
+            known = known_part(keys[-1], node.program, weights, seconds, backend)
             if known is None:
                 known = _part(node.program, weights, values(), task)
-                keep_part(key, known)
+                keep_part(keys[-1], known)
             parts[position] = known
-    return Optimized(graph, parts, task.spent)
+    return Optimized(graph, parts, task.spent, hashed(*keys))
 
 
 def _bearable(graph: Graph) -> Graph:
@@ -273,8 +274,8 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     way, seconds = (ways[0], times[0]) if best == 0 else _refined(ways[best], times[best], checked, given, task, took)
-    layers, kernels = way.form.layers, named(kernels_of(lifted(way.program)))
-    return Part(program, way.program, lambda: layers, kernels, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes)
+    layers = way.form.layers
+    return Part(program, way.program, lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes)
 
 
 def _refined(

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from derive.backend import Backend, Runnable
-from derive.matching import named
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
 from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.cache import Shelf, hashed, own_code
-from einalg.kernel import Kernel
 from einalg.program import Program
 
 log = logging.getLogger("einalg")
@@ -39,7 +37,6 @@ class Part:
     before: Program
     after: Program
     told: Callable[[], list[Layer]] = field(default=list, repr=False)
-    kernels: tuple[Kernel, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
     error: float = 0.0
     verdict: str = "proved"
@@ -100,13 +97,12 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record."""
     after = program_from_record(row["program"])
     first, now = map(float, row["seconds"])
-    kernels, figures = named(kernels_of(lifted(after))), (float(row["error"]), str(row["verdict"]))
+    figures = float(row["error"]), str(row["verdict"])
     run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights})
     return Part(
         before or after,
         after,
         lambda: _layers(row.get("layers", []), backend),
-        kernels,
         (first, now),
         *figures,
         run,

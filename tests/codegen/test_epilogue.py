@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen import choosing
+from codegen import choosing, making
 from codegen.c_file import c_source
 from codegen.compiled import Compiled, compile_program
 from codegen.contract import contract
 from codegen.contraction import Contraction, contraction_of
 from codegen.epilogue import finished
-from codegen.fusing import fused
+from codegen.fusing import pairs
 from codegen.ir import Function
 from codegen.libraries.einalg_library import LEAST
+from codegen.sharing import unit
 from codegen.tiling import ordered, plan, tilings
 from derive.matching import match
 from derive.search import kernels_of
@@ -249,9 +250,16 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
     program, run = compiled(PRODUCT + ONE["turned"], **SHAPES)
     for start in range(1, 3):
         monkeypatch.setattr(choosing, "_taken", {})
+        monkeypatch.setattr(making, "_looked", set())
         program, run = compiled(PRODUCT + ONE["turned"], **SHAPES)
         assert measured == (start + 1) * ["T"]
         assert [kernel.epilogue is not None for kernel in run.kernels] == ([True] if ahead else [False, False])
+    assert_right(program, run)
+    monkeypatch.setattr(choosing, "AGAIN", 0.0)
+    monkeypatch.setattr(making, "_looked", set())
+    monkeypatch.setattr(making.Making, "_of_pair", None)
+    program, run = compiled(PRODUCT + ONE["turned"], **SHAPES)  # where there is no time for doubts, nothing is generated
+    assert len(measured) == 3
     assert_right(program, run)
 
 
@@ -291,7 +299,7 @@ def test_long_programs_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) 
         program = as_program(ea.parse("\n".join(lines), A=(4,), B=(4, 4)))
         kernels = kernels_of(program)
         looked.clear()
-        assert fused(program, kernels, (), lambda pair: False)[2] == {}
+        assert len(pairs(program, kernels, (), lambda kernel: unit(kernel, dict(program.statements), ()))) == steps
         return len(looked)
 
     monkeypatch.setattr(Scope, "tensors", property(counted))

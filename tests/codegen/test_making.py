@@ -95,7 +95,10 @@ def test_earlier_statements_without_values_count():
         np.testing.assert_array_equal(compile_program(found)(**given), execute(found, given)["O"])
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"name": "generated"}', b'{"library": "no such"}'])
+DAMAGED = [b"", b"{", b"[]", b'{"name": "generated"}', b'[{"library": "no such"}, true]', b'["ab", true]', b'[{"library": 1}, false]']
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_record_is_made_anew(content, monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))

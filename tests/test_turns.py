@@ -1,0 +1,39 @@
+"""Timing in turns: what comes between the ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from einalg import turns
+
+
+class Clock:
+    """A process whose other threads take a processor until a moment."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy_until: float):
+        self.now, self.busy = 0.0, busy_until
+        monkeypatch.setattr(turns, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(turns, "process_time", lambda: min(self.now, self.busy))
+        monkeypatch.setattr(turns, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("busy", "passed"), [(0.0, 0.01), (0.035, 0.05), (0.1, 0.11), (5.0, 0.12)])
+def test_a_pause_ends_when_no_thread_runs_any_more(monkeypatch: pytest.MonkeyPatch, busy: float, passed: float) -> None:
+    clock = Clock(monkeypatch, busy)
+    turns.pause()
+    assert clock.now == pytest.approx(passed, abs=turns.LOOK)
+    before = clock.now
+    turns.pause()
+    assert clock.now - before == pytest.approx(turns.LOOK if busy < 1 else turns.PAUSE, abs=turns.LOOK)
+
+
+@pytest.mark.parametrize(("threads", "pauses"), [("1", 0), ("2", 3)])
+def test_ways_with_several_threads_are_parted_by_pauses(monkeypatch: pytest.MonkeyPatch, threads: str, pauses: int) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    clock = Clock(monkeypatch, 0.0)
+    found = turns.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
+    assert {name: len(times) for name, times in found.items()} == {"a": 2, "b": 2, "c": 2}
+    assert clock.now == pytest.approx(pauses * turns.LOOK)
