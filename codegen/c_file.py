@@ -26,9 +26,22 @@ def c_source(functions: Sequence[Function]) -> str:
     return _file([_printers(function) for function in functions]) + _SEQUENCE
 
 
+_OWN: dict[int, tuple[Function, str]] = {}  # by identity: comparing functions costs as much as printing them
+_MOST_OWN = 256
+
+
 def own_sources(functions: Sequence[Function]) -> list[str]:
     """The C file of each kernel by itself."""
-    return [_file([_printers(function)]) for function in functions]
+    return [_own(function) for function in functions]
+
+
+def _own(function: Function) -> str:
+    found = _OWN.get(id(function))
+    if found is None:
+        if len(_OWN) >= _MOST_OWN:
+            _OWN.clear()
+        found = _OWN[id(function)] = function, _file([_printers(function)])
+    return found[1]
 
 
 def _printers(function: Function) -> tuple[Printer, list[Printer]]:

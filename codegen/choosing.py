@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codegen.arguments import Array, sample
-from codegen.c_file import c_source, own_sources
+from codegen.c_file import own_sources
 from codegen.compiler import Compiler
 from codegen.entries import entry
 from codegen.identity import THREADS
@@ -151,14 +151,16 @@ def library_for(
     if not found:
         return None, True
 
+    source = own_sources([function])
+
     def generated() -> Run:
-        (place,) = placed(compiler, [function], own_sources([function]), timeout)
+        (place,) = placed(compiler, [function], source, timeout)
         library = loaded(compiler, place, timeout)
         assert library is not None  # a moment ago
         return entry(library, function, place[1])
 
     calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
-    given = [name for name in scope.tensors if name in ahead], compiler.key(c_source([function])), RUNTIME
+    given = [name for name in scope.tensors if name in ahead], compiler.key(*source), RUNTIME
     name = fastest(calls, kernel, scope, *given)
     known = choice_of(CHOICES.read(_key(calls, kernel, *given)))
     return None if name == GENERATED else name, known is not None and known.is_settled()

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import Entry
 from codegen.frames import Frame, Plan, Stage, plan
 from codegen.libraries import Buffers, Packed, prepared
-from codegen.making import EINALG, Making, Step
+from codegen.making import EINALG, Making, Step, compile_together
 from codegen.schedule import DEFAULT, Schedule
 from einalg.direct import AtAddresses
 from einalg.dtypes import numpy_dtype
@@ -211,9 +211,24 @@ def compile_program(
             LOG.warning("einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC")
     if not isinstance(compiler, Compiler):
         return Compiled(program, kernels, target, [_executed(program, kernels)], str)
-    making = Making(program, kernels, compiler, schedule, timeout)
+    return _made(Making(program, kernels, compiler, schedule, timeout))
+
+
+def compile_apart(
+    programs: Sequence[tuple[Program, Sequence[Kernel]]], target: str = "cpu", accuracy: float | None = None
+) -> list[Callable[[], Compiled]]:
+    """Functions that give programs as `compile_program` does, one by one; what these need is compiled now, on all cores at once."""
+    compiler = find_compiler() if target == "cpu" else None
+    if compiler is None:
+        return [partial(compile_program, program, kernels, target, accuracy=accuracy) for program, kernels in programs]
+    makings = [Making(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT) for program, kernels in programs]
+    compile_together(makings)
+    return [partial(_made, making) for making in makings]
+
+
+def _made(making: Making) -> Compiled:
     steps = making.steps()
-    return Compiled(making.program, [step.kernel for step in steps], target, steps, making.text)
+    return Compiled(making.program, [step.kernel for step in steps], "cpu", steps, making.text)
 
 
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:

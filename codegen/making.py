@@ -95,9 +95,13 @@ class Making:
         self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
         self.alone = {kernel.output: unit(kernel, self.known, self.ahead) for kernel in kernels}
         self.written = dict[str, tuple[str, Function]]()  # code of kernels that are not fused, by their outputs
-        fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
-        self._compile_rivals(kernels, fusible)
-        self.program, self.kernels, self.fused = fused(program, kernels, fusible, self._is_better)
+        self.fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
+        self.program, self.kernels, self.fused = program, list(kernels), dict[str, Fused]()
+
+    def _choose(self) -> None:
+        """What becomes one kernel; a comparison with libraries needs the machine for itself, so that what is compared is compiled before, at once."""
+        self.placed({k.output: self.code_of(k) for k in self.open() if rivals(k, self.known[k.output])})
+        self.program, self.kernels, self.fused = fused(self.program, self.kernels, self.fusible, self._is_better)
         self.known = dict(self.program.statements)
         self.units = [self.fused[k.output].unit if k.output in self.fused else self.alone[k.output] for k in self.kernels]
         self.first: dict[str, int] = {}  # of the statements that need one code, by its key
@@ -107,6 +111,7 @@ class Making:
 
     def steps(self) -> list[Step]:
         """A step for each kernel: code that is there, and code that is generated now, compiled together."""
+        self._choose()
         found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
         unknown = {key: self._generated(self.first[key]) for key, way in found.items() if way is None}
         waiting = dict[str, tuple[str, Function]]()
@@ -130,14 +135,13 @@ class Making:
         """The C file with all that is generated, each code once."""
         return c_source([self._generated(k)[1] for k in self.first.values()])
 
-    def _compile_rivals(self, kernels: Sequence[Kernel], fusible: Mapping[str, Sequence[Fused]]) -> None:
-        """Compile what will be compared with libraries, kernel by kernel, on all cores at once: a comparison needs the machine for itself."""
-        within = [pair for some in fusible.values() for pair in some]
+    def open(self) -> list[Kernel]:
+        """Kernels as they are before any becomes one with another, of which nothing is kept: one for each code."""
+        within = [pair for some in self.fusible.values() for pair in some]
         products = {pair.product.output for pair in within}
         asked = {self._key(pair.unit): pair.product for pair in reversed(within)}  # the first of those with one key
-        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(kernels) if kernel.output not in products}
-        compared = [kernel for key, kernel in asked.items() if rivals(kernel, self.known[kernel.output]) and MADE.read(key) is None]
-        self._placed({kernel.output: self._of(kernel) for kernel in compared})
+        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(self.kernels) if kernel.output not in products}
+        return [kernel for key, kernel in asked.items() if MADE.read(key) is None]
 
     def _key(self, own: Unit) -> str:
         """What the code of a statement is kept under."""
@@ -164,7 +168,7 @@ class Making:
         function, scope = self._of_pair(pair), self.known[pair.product.output]
         if function is None or not rivals(pair.product, scope):
             return function, True
-        name, is_settled = self._library(pair.product, self._of(pair.product)[1])
+        name, is_settled = self._library(pair.product, self.code_of(pair.product)[1])
         return function if name is None else None, is_settled
 
     def _of_pair(self, pair: Fused) -> Function | None:
@@ -187,13 +191,13 @@ class Making:
         """Code for a statement: that of its operator where there is some, else a loop nest."""
         kernel = self.kernels[k]
         if kernel.epilogue is None:
-            return self._of(kernel)
+            return self.code_of(kernel)
         known, _ = self.tried.get(self.keys[k], (None, True))
         function = known or self._of_pair(self.fused[kernel.output])
         assert function is not None  # as it was when this kernel was fused
         return EINALG, function
 
-    def _of(self, kernel: Kernel) -> tuple[str, Function]:
+    def code_of(self, kernel: Kernel) -> tuple[str, Function]:
         """Code for a kernel that is not fused."""
         name = kernel.output
         if name not in self.written:
@@ -213,10 +217,10 @@ class Making:
 
     def _compiled(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, Code]:
         """The code of functions by key, those for which the compiler has the same flags together."""
-        places = self._placed(waiting)
+        places = self.placed(waiting)
         return {key: Code(name, function, self.units[self.first[key]].tensors, *places[key]) for key, (name, function) in waiting.items()}
 
-    def _placed(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, tuple[str, Place]]:
+    def placed(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, tuple[str, Place]]:
         """The sources of functions, by key, and where they lie."""
         found: dict[str, tuple[str, Place]] = {}
         for compiler in dict.fromkeys(self._flagged(function) for _, function in waiting.values()):
@@ -247,6 +251,16 @@ class Making:
         """The generated code of a statement that a library fails to run."""
         (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
         return self._entry(code, self.units[self.first[self.keys[k]]])
+
+
+def compile_together(makings: Sequence[Making]) -> None:
+    """Compile what nothing is kept of, for programs that are made with the same compiler; what fails is told to whoever needs it."""
+    waiting = {f"{n}.{k.output}": making.code_of(k) for n, making in enumerate(makings) for k in making.open()}
+    try:
+        for making in makings[:1]:
+            making.placed(waiting)
+    except CodegenError as error:
+        LOG.info("einalg: kernels are compiled one by one: %s", error)
 
 
 def _kept(key: str) -> Mapping[str, Any] | None:

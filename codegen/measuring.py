@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count, takewhile
 from time import perf_counter
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import sample
-from codegen.compiled import compile_program
+from codegen.compiled import Compiled, compile_apart, compile_program
 from codegen.compiler import find_compiler
 from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import find_driver
@@ -46,18 +47,28 @@ def identity(target: str, accuracy: float | None = None) -> str:
     return "\n".join((target, of_machine(find_compiler()), __version__))
 
 
-def kernel_seconds(kernel: Kernel, target: str = "cpu", accuracy: float | None = None) -> float:
-    """The median time of one statement, compiled by itself and run on random inputs, weights given ahead; `CodegenError` where it does not compile.
+def kernel_timers(kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None) -> list[Callable[[], float]]:
+    """Functions that measure kernels: the median time of one statement, compiled by itself and run on random inputs, weights given ahead.
 
-    Its values may differ by `accuracy`, as those of `codegen.compiled.compile_program`.
+    What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may differ by `accuracy`, as those of
+    `codegen.compiled.compile_program`.
 
     >>> import einalg as ea
-    >>> 0 < kernel_seconds(Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))) < 1
+    >>> (timer,) = kernel_timers([Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))])
+    >>> 0 < timer() < 1
     True
     """
+    return [partial(_seconds, make) for make in compile_apart([(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy)]
+
+
+def _alone(kernel: Kernel) -> Program:
     assert kernel.scope is not None
     read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
-    run = compile_program(Program([(kernel.output, substitute_tensors(kernel.scope, read))]), [kernel], target, accuracy=accuracy)
+    return Program([(kernel.output, substitute_tensors(kernel.scope, read))])
+
+
+def _seconds(make: Callable[[], Compiled]) -> float:
+    run = make()
     arrays = sample(run.program.inputs)
     weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]
     run = run.bind(**{name: arrays.pop(name) for name in weights})

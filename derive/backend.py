@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from einalg.direct import AtAddresses
@@ -42,8 +42,11 @@ class Backend(Protocol):
         """What a run of each takes, measured in turns so that a busy moment of the machine meets all of them."""
         ...
 
-    def kernel_seconds(self, kernel: Kernel) -> float:
-        """What a kernel takes by itself, on random inputs; `CodegenError` where it does not compile."""
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
+        """Functions that give what each kernel takes by itself, on random inputs; `CodegenError` where it does not compile.
+
+        What they need is compiled now, together, so that nothing else runs while one is measured.
+        """
         ...
 
     def rates(self) -> Mapping[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from time import perf_counter
@@ -86,11 +86,17 @@ def total(model: CostModel, kernels: Sequence[Kernel], limit: float = math.inf) 
 
     What depends on weights and constants alone is done once, and costs no run anything.
     """
-    once, seconds = done_once(kernels), 0.0
-    for kernel in kernels:
-        if kernel.output not in once and seconds <= limit:
-            seconds += model.seconds(_with_weights(kernel, once))
+    seconds = 0.0
+    for kernel in each_run(kernels):
+        if seconds <= limit:
+            seconds += model.seconds(kernel)
     return seconds
+
+
+def each_run(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """The kernels of every run: without what is done once, which they read as weights."""
+    once = done_once(kernels)
+    return [_with_weights(kernel, once) for kernel in kernels if kernel.output not in once]
 
 
 def shares(model: CostModel, kernels: Sequence[Kernel]) -> list[float]:
@@ -117,7 +123,7 @@ class Measured:
 
     A kernel is its operator, the canonical key of its scope, its data types, and which operands are weights: names do not matter.
     A figure may come from a busy moment, so the next processes look again, for `again` seconds in all, and keep the lowest; after
-    `LOOKS` it stays. `estimated` holds the keys of those that could not be measured, with the reason.
+    `LOOKS` it stays. `estimated` holds the keys of those that could not be measured, with the reason; `timers` measure those that are ready.
     """
 
     model: CostModel
@@ -127,12 +133,18 @@ class Measured:
     again: float = AGAIN
     known: dict[str, float] = field(default_factory=dict, repr=False)
     estimated: dict[str, str] = field(default_factory=dict, repr=False)
+    timers: dict[str, Callable[[], float]] = field(default_factory=dict, repr=False)
+
+    def make_ready(self, kernels: Sequence[Kernel]) -> None:
+        """Compile at once, for the measurements to come, those kernels that are not known."""
+        named = {self.identity(kernel): kernel for kernel in kernels if self.model.seconds(kernel) <= self.longest}
+        unknown = {name: kernel for name, kernel in named.items() if not (name in self.known or name in self.timers or self._kept(name)[0])}
+        self.timers.update(zip(unknown, self.backend.kernel_timers(list(unknown.values())), strict=True))
 
     def seconds(self, kernel: Kernel) -> float:
         name = self.identity(kernel)
         if name not in self.known:
-            entry = _read(self.cache, name) or {}
-            stored, looks = _number(entry.get("seconds")), int(_number(entry.get("looks")) or 1)
+            stored, looks = self._kept(name)
             if stored is None:
                 self.known[name] = self._measured(name, kernel)
             elif looks < LOOKS and self.again > 0:
@@ -148,22 +160,31 @@ class Measured:
         dtypes = [f"{name} {t.dtype} {t.shape} {t.role == 'weight'}" for name, t in sorted(scope.tensors.items())]
         return hashed(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
 
+    def _kept(self, name: str) -> tuple[float | None, int]:
+        """The seconds on disk, and how often they were looked at."""
+        entry = _read(self.cache, name) or {}
+        return _number(entry.get("seconds")), int(_number(entry.get("looks")) or 1)
+
     def _measured(self, name: str, kernel: Kernel) -> float:
         estimate = self.model.seconds(kernel)
         if estimate > self.longest:
             return self._instead(name, estimate, f"it is estimated to run for {estimate:.1f} s")
         try:
-            seconds = self.backend.kernel_seconds(kernel)
+            seconds = self._timed(name, kernel)
         except EinalgError as error:
             return self._instead(name, estimate, str(error))
         self._keep(name, kernel, seconds, 1)
         return seconds
 
+    def _timed(self, name: str, kernel: Kernel) -> float:
+        timer = self.timers.pop(name, None)
+        return timer() if timer else self.backend.kernel_timers([kernel])[0]()
+
     def _looked_again(self, name: str, kernel: Kernel, stored: float, looks: int) -> float:
         """The lower of a figure that is known and a new one."""
         began = perf_counter()
         try:
-            lowest = min(stored, self.backend.kernel_seconds(kernel))
+            lowest = min(stored, self._timed(name, kernel))
         except EinalgError as error:
             log.info("einalg: a kernel is not measured again: %s", error)
             return stored

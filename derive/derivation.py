@@ -17,7 +17,7 @@ from derive import record
 from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend, Runnable
 from derive.candidates import Candidate, Candidates, told
-from derive.cost import CostModel, Measured, Roofline, calibrated, shares, total
+from derive.cost import Measured, Roofline, calibrated, each_run, shares, total
 from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented, replay
 from derive.matching import named, why_not
@@ -43,6 +43,7 @@ KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
 Some = TypeVar("Some", Candidate, Found)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
+TOGETHER = 4  # of them, whose kernels are compiled at once
 MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
@@ -217,7 +218,7 @@ def derivation(
     return Derivation(start, _ranked(kept), stats, backend, explored, {**ALL, **searched})
 
 
-def promising(candidates: Sequence[Candidate], model: CostModel, until: float = math.inf) -> tuple[list[Candidate], int]:
+def promising(candidates: Sequence[Candidate], model: Measured, until: float = math.inf) -> tuple[list[Candidate], int]:
     """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
 
     Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
@@ -226,9 +227,11 @@ def promising(candidates: Sequence[Candidate], model: CostModel, until: float = 
     derived = _varied(sorted((c for c in candidates if c.moves), key=lambda c: c.cost))[:PROMISING]
     asked = list[Candidate]()
     costs = [math.inf] * SHORTLIST
-    for candidate in derived:
+    for number, candidate in enumerate(derived):
         if asked and perf_counter() > until:
             break
+        if number % TOGETHER == 0:
+            model.make_ready([kernel for c in derived[number : number + TOGETHER] for kernel in each_run(c.kernels)])
         candidate.cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
         costs = sorted([*costs, candidate.cost])
         asked.append(candidate)

@@ -166,7 +166,7 @@ class Optimized(_optimizer.Optimized):
         if model and model.itself:
             arguments, named = model.examples
             itself, ours = (partial(way, *arguments, **named) for way in (model.itself, self._call))
-            original, optimized = self.times = Machine().seconds_of_both(itself, ours, f"{model.framework} {made.key}")
+            original, optimized = self.times = Machine().seconds_of_both(itself, ours, f"{model.framework} {made.key}", made.is_known)
             self.is_original = is_slower(optimized, original)
             if self.is_original:
                 what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"

@@ -38,9 +38,9 @@ class Machine:
 
         return compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
 
-    def kernel_seconds(self, kernel: Kernel) -> float:
-        """The median time of one kernel by itself."""
-        return _measuring().kernel_seconds(kernel, self.target, self.accuracy)
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
+        """Functions that give the median time of each kernel by itself; what they need is compiled now."""
+        return _measuring().kernel_timers(kernels, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
         """What the roofline model needs to know of this machine."""
@@ -63,11 +63,11 @@ class Machine:
         quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays))
         return [s if s > SLOW else next(quick) for s in once]
 
-    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str) -> tuple[float, float]:
-        """Of a model in its framework and as it is now: measured now, or before where these figures leave no doubt which one is faster."""
+    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool) -> tuple[float, float]:
+        """Of a model in its framework and as it is now; where this `is_known`, as they were before if these figures leave no doubt."""
         key = hashed("times", what)
         try:
-            first, second = map(float, json.loads(TIMES.read(key) or b"[1, 1]"))
+            first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[1, 1]"))
         except (ValueError, TypeError):
             first, second = 1.0, 1.0
         if max(first, second) < CLEAR * min(first, second):

@@ -76,11 +76,12 @@ class Optimized:
     """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
 
     `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
-    these depend on.
+    these depend on, and `is_known` says that all parts were optimized before.
     """
 
-    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = ""):
-        self.graph, self.parts, self.seconds, self.key = graph, dict(parts), seconds, key
+    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = "", is_known: bool = False):
+        self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+        self.key, self.is_known = key, is_known
         self.times: tuple[float, float] | None = None
         programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
         self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
@@ -159,7 +160,7 @@ def optimized(
     task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
     graph = _bearable(graph.joined())
     values = cache(lambda: _values(graph, arrays))
-    parts, keys = {}, [f"{node.operator} {node.inputs}" for node in graph.opaque]
+    parts, keys, is_known = {}, [f"{node.operator} {node.inputs}" for node in graph.opaque], True
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
             weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
@@ -168,8 +169,9 @@ def optimized(
             if known is None:
                 known = _part(node.program, weights, values(), task)
                 keep_part(keys[-1], known)
+                is_known = False
             parts[position] = known
-    return Optimized(graph, parts, task.spent, hashed(*keys))
+    return Optimized(graph, parts, task.spent, hashed(*keys), is_known)
 
 
 def _bearable(graph: Graph) -> Graph:

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,7 +37,10 @@ class Clock:
     def __init__(self, seconds=0.5, error=None, name="here", rates=None):
         self.taken, self.error, self.name, self.told, self.asked = seconds, error, name, rates, []
 
-    def kernel_seconds(self, kernel):
+    def kernel_timers(self, kernels):
+        return [partial(self.timed, kernel) for kernel in kernels]
+
+    def timed(self, kernel):
         self.asked.append(kernel)
         if self.error:
             raise self.error
@@ -115,7 +118,7 @@ def test_second_looks_are_bounded_and_may_fail():
 def test_what_is_done_once_is_a_weight_of_what_reads_it():
     asked = []
 
-    class Model:
+    class Model(Ready):
         def seconds(self, kernel):
             asked.append({name: t.role for name, t in kernel.scope.tensors.items()})
             return 1.0
@@ -208,11 +211,23 @@ def candidate(kernels, moves, cost):
     return Candidate(None, kernels, moves, cost, "proved")
 
 
+class Ready:
+    """A model that needs nothing made ready."""
+
+    def make_ready(self, kernels):
+        pass
+
+
+class Half(Ready):
+    def seconds(self, kernel):
+        return 0.5
+
+
 def test_measured_seconds_decide_who_is_promising():
     quick, slow = kernels("O[i] = A[i]+1", A=(4,)), kernels("O[i] = A[i]*2", A=(4,))
     candidates = [candidate(quick, (1,), 2.0), candidate(slow, (1,), 1.0), candidate(slow, (), 3.0)]
 
-    class Model:
+    class Model(Ready):
         def seconds(self, kernel):
             return 0.1 if kernel is quick[0] else 0.4
 
@@ -226,7 +241,7 @@ def test_measured_seconds_decide_who_is_promising():
 def test_time_ends_the_measuring():
     quick = kernels("O[i] = A[i]+1", A=(4,))
     candidates = [*(candidate(quick, (1,), n) for n in range(3)), candidate(quick, (), 9.0)]
-    ordered, left = promising(candidates, SimpleNamespace(seconds=lambda kernel: 0.5), until=0.0)
+    ordered, left = promising(candidates, Half(), until=0.0)
     assert [c.cost for c in ordered] == [0.5, 9.0] and left == 2
 
 
@@ -234,7 +249,7 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
     cheap, long = kernels("O[i] = A[i]+1", A=(4,)), kernels("T[i] = A[i]*2\nU[i] = T[i]*3\nO[i] = U[i]*4", A=(4,))
     asked = []
 
-    class Model:
+    class Model(Ready):
         def seconds(self, kernel):
             asked.append(kernel.output)
             return 1.0
@@ -243,6 +258,25 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
     ordered, _ = promising([*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model())
     assert asked == ["O"] * SHORTLIST + ["T", "U"] and [c.cost for c in ordered] == [1.0] * SHORTLIST and slow.cost == 2.0
     assert total(Model(), long) == 3.0
+
+
+def test_what_is_unknown_is_made_ready_together():
+    """Each distinct kernel once, none that is known, or kept, or estimated to run too long."""
+    texts = ["O[i] = A[i]+1", "O[i] = A[i]*2", "O[j] = B[j]+1", "O[i] = A[i]-3"]
+    first, second, alike, third = (one(text, **{text[7]: (4,)}) for text in texts)
+    clock, together = Clock(seconds=0.25), []
+    timers = clock.kernel_timers
+    clock.kernel_timers = lambda kernels: together.append([k.scope for k in kernels]) or timers(kernels)
+    Measured(MODEL, clock).seconds(third)
+    measured = Measured(MODEL, clock, again=0.0)
+    measured.make_ready([first, second, alike, third])
+    assert together == [[third.scope], [alike.scope, second.scope]]
+    assert [measured.seconds(kernel) for kernel in (first, second, alike, third)] == [0.25] * 4
+    assert len(together) == 2 and len(clock.asked) == 3
+    measured.make_ready([first, second])
+    slow = Measured(MODEL, clock, longest=0.0)
+    slow.make_ready([one("O[i] = A[i]+5")])
+    assert together[2:] == [[], []]
 
 
 def test_this_machine_is_measured():

@@ -14,7 +14,7 @@ from codegen.cuda.compiled import CudaCompiled, compile_cuda
 from codegen.cuda.compiler import Nvcc
 from codegen.cuda.driver import DeviceArray
 from codegen.cuda.pycuda import PyCuda
-from codegen.measuring import identity, kernel_seconds
+from codegen.measuring import identity, kernel_timers
 from einalg.errors import CodegenError, DeviceError, ShapeError
 from einalg.kernel import Kernel
 from einalg.program import Program, as_program
@@ -169,7 +169,7 @@ def test_kernels_are_timed_as_the_accuracy_allows(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", lambda text, sm: (texts.append(text), assemble(text, sm))[1])
     scope = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(48, 48), B=(48, 48))
     for accuracy, reduced in ((None, False), (1e-4, False), (1e-2, True)):
-        kernel_seconds(Kernel("eop", {}, ("A", "B"), "O", scope=scope), "cuda", accuracy)
+        kernel_timers([Kernel("eop", {}, ("A", "B"), "O", scope=scope)], "cuda", accuracy)[0]()
         assert ("precision::tf32" in texts[-1]) == reduced
         assert (identity("cuda", accuracy) != identity("cuda")) == reduced
 
