@@ -11,8 +11,7 @@ from einalg.access import Constant, Tensor
 from einalg.errors import EinalgError, RecordError
 from einalg.files import write_whole
 from einalg.program import Program
-from einalg.scope import Scope
-from einalg.text import parse
+from einalg.text import parse_lines
 
 SCHEMA = 1
 MOST_BYTES = 64 * 2**20
@@ -40,10 +39,8 @@ def program_from_record(record: Any) -> Program:
     """Read a program back; `RecordError` where the record is broken."""
     try:
         tensors = {name: _tensor_from_record(name, tensor) for name, tensor in record["tensors"].items()}
-        names = [line.partition("=")[0].partition("[")[0].strip() for line in record["text"].splitlines()]
-        parsed = parse(record["text"], **tensors)
-        statements = [(names[0], parsed)] if isinstance(parsed, Scope) else parsed.statements
-        return Program(statements, record["outputs"])
+        lines = record["text"].splitlines()
+        return Program(parse_lines([line for line in lines if "=" in line], tensors), record["outputs"])  # a last one names the outputs
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError, IndexError, EinalgError) as error:
         raise RecordError(f"the record holds no program: {error}") from None
 

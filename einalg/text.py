@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from einalg.access import Indexable, Tensor
@@ -36,6 +37,24 @@ def parse(text: str, **tensors: Any) -> Any:
         return _Statements(source, known).module(source.module())
     except RecursionError:
         raise NotationError("the expression is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+
+
+def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tuple[str, Scope]]:
+    """The statements of a program that may be longer than a text that is read at once: one in each line.
+
+    >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
+    [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
+    """
+    found, statements = None, list[tuple[str, Scope]]()
+    for line in lines:
+        source = Source(line)
+        found = _Statements(source, dict(tensors)) if found is None else found
+        found.source = source
+        try:
+            statements += [found.taken(node) for node in source.module().body]
+        except RecursionError:
+            raise NotationError("a statement is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+    return statements
 
 
 def parse_value(text: str) -> Any:
@@ -78,12 +97,16 @@ class _Statements:
         *_, last = module.body
         outputs = _names(last)
         for node in module.body if outputs is None else module.body[:-1]:
-            name, scope = self.statement(node)
-            statements.append((name, scope))
-            self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
+            statements.append(self.taken(node))
         if outputs is not None:
             return self.with_outputs(statements, last, outputs)
         return statements[0][1] if len(statements) == 1 else Program(statements)
+
+    def taken(self, node: ast.stmt) -> tuple[str, Scope]:
+        """A statement, which the next ones may read."""
+        name, scope = self.statement(node)
+        self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
+        return name, scope
 
     def with_outputs(self, statements: list[tuple[str, Scope]], node: ast.stmt, outputs: list[str]) -> Program:
         unknown = [name for name in outputs if name not in self.scopes]

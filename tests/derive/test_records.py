@@ -13,6 +13,7 @@ import einalg as ea
 from derive import record
 from derive.history import History
 from derive.moves import Move
+from einalg.errors import RecordError
 from einalg.program import as_program
 from einalg.testing import strategies
 
@@ -24,6 +25,18 @@ def test_a_program_survives_its_record(expression):
     program = as_program(expression)
     written = json.loads(json.dumps(record.program_record(program)))
     assert record.program_from_record(written) == program
+
+
+def test_a_program_may_be_longer_than_a_text(monkeypatch):
+    lines = [f"T{k}[i] = {f'T{k - 1}' if k else 'A'}[i]*2 + {f'T{k // 2}' if k else 'A'}[i] - exp(A[i])" for k in range(12)]
+    program = ea.parse("\n".join([*lines, "T11, T3"]), A=(8,))
+    written = json.loads(json.dumps(record.program_record(program)))
+    monkeypatch.setattr("einalg.source.MAX_TEXT", 100)
+    assert len(written["text"]) > 300
+    assert record.program_from_record(written) == program
+    written["text"] = written["text"].replace("T7[i:8] = ", "T7[i:8] = (")
+    with pytest.raises(RecordError, match="never closed"):
+        record.program_from_record(written)
 
 
 def saved(tmp_path):

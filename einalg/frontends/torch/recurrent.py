@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 
-from einalg.access import Tensor
+from einalg.access import Access, Tensor
 from einalg.affine import Index, affine
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, training
 from einalg.notation import L, Sum, indices
 from einalg.ops.elementwise import logistic
 from einalg.program import Program, statement_tensor
 from einalg.scope import Scope
+from einalg.traverse import map_accesses
 
 t, b, j, k, g = indices("t b j k g")
 Element = Callable[..., Any]  # of subscripts
@@ -132,12 +133,40 @@ def _first(states: Any, n: int) -> Element:
 
 
 def _run(cell: Cell, made: _Statements, layer: _Layer, inputs: Tensor, order: Sequence[int]) -> list[list[Tensor]]:
-    """The states after every step, in the order in which they are computed."""
+    """The states after every step, in the order in which they are computed.
+
+    The cell is asked once, for a step 0 with states of no origin; every step has these statements with what it reads in the places of that.
+    """
+    begin = [Tensor(f"begin{n}", (layer.batch, layer.size), inputs.dtype) for n in range(len(layer.states))]
+    once, every = _Statements(), Tensor("every", (1, *inputs.shape[1:]), inputs.dtype)
+    after = cell(once, layer, every, 0, [lambda *at, v=v: v[at] for v in begin])
     states, found = layer.states, []
     for step in order:
-        found.append(cell(made, layer, inputs, step, states))
+        elements: dict[str, Element] = {v.name: state for v, state in zip(begin, states)}
+        elements[every.name] = _moved(inputs, step)
+        own: dict[str, Tensor] = {}
+        for name, scope in once.pairs:
+            own[name] = made.add(name.partition("_")[0], _at_step(scope, step, elements))
+            elements[name] = _moved(own[name], step if t in scope.indices else 0)
+        found.append([own[v.name] for v in after])
         states = [_reader(v, step) for v in found[-1]]
     return found
+
+
+def _at_step(scope: Scope, step: int, elements: Mapping[str, Element]) -> Scope:
+    """A statement of step 0 as that of another one, which reads these elements."""
+
+    def change(access: Access) -> Any:
+        element = elements.get(access.tensor.name)
+        return access if element is None else element(*access.subscripts)
+
+    ranges = {it.index.name: (step, step + 1) if it.index == t else (it.low, it.high) for it in scope.iterators}
+    return _scope(map_accesses(scope.body, change), **ranges)
+
+
+def _moved(tensor: Tensor, step: int) -> Element:
+    """What begins at a step, read as if that were the step 0."""
+    return lambda first, *others: tensor[(first + step, *others)]
 
 
 def _joined(made: _Statements, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool) -> Tensor:
