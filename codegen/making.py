@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -255,12 +256,13 @@ class Making:
 
 def compile_together(makings: Sequence[Making]) -> None:
     """Compile what nothing is kept of, for programs that are made with the same compiler; what fails is told to whoever needs it."""
-    waiting = {f"{n}.{k.output}": making.code_of(k) for n, making in enumerate(makings) for k in making.open()}
-    try:
+    waiting = dict[str, tuple[str, Function]]()
+    for number, making in enumerate(makings):
+        with suppress(CodegenError):
+            waiting |= {f"{number}.{kernel.output}": making.code_of(kernel) for kernel in making.open()}
+    with suppress(CodegenError):
         for making in makings[:1]:
             making.placed(waiting)
-    except CodegenError as error:
-        LOG.info("einalg: kernels are compiled one by one: %s", error)
 
 
 def _kept(key: str) -> Mapping[str, Any] | None:

@@ -17,7 +17,8 @@ from einalg.turns import LEAST, medians
 TARGETS = ("cpu", "cuda")
 SLOW = 1.0  # seconds of a run, from which on it is not repeated
 TIMES = Shelf("times", ".json", "times of whole models")
-CLEAR = 1.25  # times another one's seconds, from which on nobody would measure again
+CLEAR = 1.25  # times another one's seconds, above which nobody would measure again
+AGAIN = 0.5  # seconds that this may take
 
 
 def _measuring() -> Any:
@@ -64,13 +65,13 @@ class Machine:
         return [s if s > SLOW else next(quick) for s in once]
 
     def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool) -> tuple[float, float]:
-        """Of a model in its framework and as it is now; where this `is_known`, as they were before if these figures leave no doubt."""
+        """Of a model in its framework and as it is now; where this `is_known`, as they were before, unless these leave doubt that costs little."""
         key = hashed("times", what)
         try:
-            first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[1, 1]"))
+            first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[0, 0]"))
         except (ValueError, TypeError):
-            first, second = 1.0, 1.0
-        if max(first, second) < CLEAR * min(first, second):
+            first, second = 0.0, 0.0
+        if max(first, second) <= CLEAR * min(first, second) and LEAST * (first + second) < AGAIN:
             itself()  # what a framework does at its first call only does not count
             first, second = self.seconds_of_all([itself, ours], {})
             TIMES.replace(key, json.dumps([first, second]).encode())

@@ -345,7 +345,7 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
     assert len(calls) == 2 and min(o.times) > 0
 
 
-@pytest.mark.parametrize(("seconds", "measured"), [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2)])
+@pytest.mark.parametrize(("seconds", "measured"), [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2), ((1.0, 0.9), 1)])
 def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
     torch = pytest.importorskip("torch")
