@@ -26,7 +26,7 @@ from codegen.shared_objects import Place, loaded, placed
 from codegen.sharing import Unit, unit
 from codegen.tuning import TUNINGS
 from einalg.cache import Shelf, hashed, own_code
-from einalg.errors import CodegenError
+from einalg.errors import CodegenError, EinalgError
 from einalg.graph import unique
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program
@@ -258,9 +258,9 @@ def compile_together(makings: Sequence[Making]) -> None:
     """Compile what nothing is kept of, for programs that are made with the same compiler; what fails is told to whoever needs it."""
     waiting = dict[str, tuple[str, Function]]()
     for number, making in enumerate(makings):
-        with suppress(CodegenError):
+        with suppress(EinalgError):
             waiting |= {f"{number}.{kernel.output}": making.code_of(kernel) for kernel in making.open()}
-    with suppress(CodegenError):
+    with suppress(EinalgError):
         for making in makings[:1]:
             making.placed(waiting)
 

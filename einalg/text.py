@@ -45,13 +45,11 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
     >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
     [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
     """
-    found, statements = None, list[tuple[str, Scope]]()
+    reader, statements = _Statements(Source(""), dict(tensors)), list[tuple[str, Scope]]()
     for line in lines:
-        source = Source(line)
-        found = _Statements(source, dict(tensors)) if found is None else found
-        found.source = source
+        reader.source = Source(line)
         try:
-            statements += [found.taken(node) for node in source.module().body]
+            statements += [reader.taken(node) for node in reader.source.module().body]
         except RecursionError:
             raise NotationError("a statement is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
     return statements

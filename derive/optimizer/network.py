@@ -76,7 +76,7 @@ class Optimized:
     """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
 
     `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
-    these depend on, and `is_known` says that all parts were optimized before.
+    these depend on, and `is_known` says that this is all: nothing is a call of the framework, and no part was optimized anew.
     """
 
     def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = "", is_known: bool = False):
@@ -160,7 +160,7 @@ def optimized(
     task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
     graph = _bearable(graph.joined())
     values = cache(lambda: _values(graph, arrays))
-    parts, keys, is_known = {}, [f"{node.operator} {node.inputs}" for node in graph.opaque], True
+    parts, keys, is_known = {}, list[str](), not graph.opaque  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
             weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}

@@ -37,6 +37,8 @@ def test_a_program_may_be_longer_than_a_text(monkeypatch):
     written["text"] = written["text"].replace("T7[i:8] = ", "T7[i:8] = (")
     with pytest.raises(RecordError, match="never closed"):
         record.program_from_record(written)
+    with pytest.raises(RecordError):
+        record.program_from_record({**written, "text": "", "outputs": []})
 
 
 def saved(tmp_path):

@@ -110,6 +110,20 @@ class Nested(torch.nn.Module):
         return {"sum": a + named, "rest": (b, None, 3, (a if scale is None else a * scale, b))}
 
 
+def test_weights_of_a_recurrent_network_may_have_any_name() -> None:
+    """Also those that the states before the first step, and the inputs of a step, could have while a cell is written."""
+
+    class Cell(torch.nn.Module):
+        def forward(self, x: Any, h: Any, begin0: Any, every: Any) -> Any:
+            return torch.rnn_tanh(x, h, [begin0, every], False, 1, 0.0, False, False, False)
+
+    inputs = tuple(torch.randn(*shape) for shape in ((3, 2, 5), (1, 2, 5), (5, 5), (5, 5)))
+    model = load_model(Cell().eval(), inputs)
+    assert not model.graph.opaque
+    for found, expected in zip(model.function()(*inputs), Cell()(*inputs)):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_nested_arguments_and_results() -> None:
     a, b, n = torch.randn(2, 3), torch.randn(4), torch.randn(3)
     module = Nested()

@@ -137,8 +137,8 @@ def _run(cell: Cell, made: _Statements, layer: _Layer, inputs: Tensor, order: Se
 
     The cell is asked once, for a step 0 with states of no origin; every step has these statements with what it reads in the places of that.
     """
-    begin = [Tensor(f"begin{n}", (layer.batch, layer.size), inputs.dtype) for n in range(len(layer.states))]
-    once, every = _Statements(), Tensor("every", (1, *inputs.shape[1:]), inputs.dtype)
+    begin = [Tensor(f"begin{n}_", (layer.batch, layer.size), inputs.dtype) for n in range(len(layer.states))]
+    once, every = _Statements(), Tensor("every_", (1, *inputs.shape[1:]), inputs.dtype)
     after = cell(once, layer, every, 0, [lambda *at, v=v: v[at] for v in begin])
     states, found = layer.states, []
     for step in order:

@@ -359,6 +359,21 @@ def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     assert len(asked) == measured + 1
 
 
+def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
+    """What they do is not known by their names: these two differ in shape alone."""
+    torch = pytest.importorskip("torch")
+    asked = []
+    monkeypatch.setattr("einalg.machine.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4])
+
+    class Sorted(torch.nn.Module):
+        def forward(self, x):
+            return torch.sort(x).values
+
+    for size in (3, 4):
+        ea.optimize(Sorted().eval(), (torch.ones(size),), seconds=0)
+    assert len(asked) == 2
+
+
 def test_what_is_no_model():
     with pytest.raises(NotationError, match="is no model"):
         ea.optimize(3, [])
