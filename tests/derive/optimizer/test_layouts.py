@@ -81,5 +81,5 @@ def test_a_layer_of_both_forms_is_searched_once(monkeypatch, tmp_path):
     rows.append(("T1", ops.conv2d(statement_tensor(*rows[-1]), weight("W", 8, 8, 3, 3), padding=1)))
     rows.append(("T2", ops.matmul(ops.reshape(statement_tensor(*rows[-1]), (9, 72)), weight("M", 72, 64))))
     program = Program(rows, ["T2"])
-    o = ea.optimize(program, {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}, seconds=5)
+    o = ea.optimize(program, {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}, seconds=100)
     assert len(searched) == len(set(searched)) > 3 and o.parts
