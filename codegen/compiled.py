@@ -56,8 +56,8 @@ class Compiled:
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
         self._made = [(name, *self._shapes[name]) for name in program.outputs]
         self._running = [step for step in steps if step.kernel.output not in self._done]
-        self._missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
-        self._load = Loader(self._missing)
+        self.missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
+        self._load = Loader(self.missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
         packed: Packed = {}
@@ -65,18 +65,27 @@ class Compiled:
 
     def __call__(self, *given: Any, **arrays: Any) -> Any:
         if given:
-            require_names(given, self._missing)
+            require_names(given, self.missing)
+        results = self._results()
+        self.fill({**self._load(arrays), **results})
+        return results if len(results) > 1 else next(iter(results.values()))
+
+    def fill(self, buffers: Buffers) -> None:
+        """Run on memory of the caller: contiguous arrays of all that a call gives, and of the outputs."""
         frame = self._memory.__dict__.get("frame")
         if frame is None:
-            frame = self._memory.frame = self._frame()
-        results = self._results()
-        frame.run({**self._load(arrays), **results})
-        return results if len(results) > 1 else next(iter(results.values()))
+            frame = self._memory.frame = self.frame()
+        frame.run(buffers)
 
     @property
     def is_generated(self) -> bool:
         """Whether no kernel is run by a library, which would have threads of its own."""
         return all(step.library in (EINALG, GENERATED) for step in self._running)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether all kernels are compiled functions, which need addresses alone."""
+        return all(isinstance(step.run, Entry) for step in self._running)
 
     @property
     def workspace(self) -> int:
@@ -88,10 +97,10 @@ class Compiled:
 
         The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
         """
-        unknown = sorted(set(arrays) - set(self._missing))
+        unknown = sorted(set(arrays) - set(self.missing))
         if unknown:
-            raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self._missing) or 'nothing'}")
-        given = {name: load(self._missing[name], array).copy() for name, array in arrays.items()}
+            raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self.missing) or 'nothing'}")
+        given = {name: load(self.missing[name], array).copy() for name, array in arrays.items()}
         return self._with({**self._ready, **given})
 
     def _with(self, bound: Buffers) -> Compiled:
@@ -103,7 +112,7 @@ class Compiled:
 
         None where a library takes part, which reads arrays.
         """
-        if not all(isinstance(step.run, Entry) for step in self._running) or {*names} != {*self._missing, *self.program.outputs}:
+        if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
             return None
         memory = threading.local()
 
@@ -127,8 +136,8 @@ class Compiled:
 
         Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
         """
-        frame = self._frame(apart=True)
-        frame.place({**self._load(arrays or sample(self._missing)), **self._results()})
+        frame = self.frame(apart=True)
+        frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
         spent: list[list[float]] = [[] for _ in self._running]
         for _ in range(1 + max(1, repeats)):
             for seconds, call in zip(spent, frame.calls, strict=True):
@@ -171,8 +180,9 @@ class Compiled:
             return frozenset((*self.program.tensors, *self.program.names))
         return frozenset((*self.program[step.kernel.output].tensors, step.kernel.output))
 
-    def _frame(self, apart: bool = False) -> Frame:
-        return Frame(self._stages, self._plan, self._ready, (*self._missing, *self.program.outputs), apart)
+    def frame(self, apart: bool = False) -> Frame:
+        """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
+        return Frame(self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart)
 
 
 def compile_program(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -52,6 +52,26 @@ def _packed(stage: Stage) -> Iterable[Any]:
     return [pack.function.output for pack in stage.run.packs] if isinstance(stage.run, Entry) else []
 
 
+@dataclass(frozen=True)
+class Native:
+    """Compiled functions that are called one after the other, each with the addresses of its buffers; `sequence` makes them one call."""
+
+    functions: Sequence[Any]
+    blocks: Sequence[Any]
+    sequence: Any
+
+    @cached_property
+    def tables(self) -> tuple[Any, Any]:
+        """The addresses of the functions, and those of their blocks."""
+        every = (ctypes.c_void_p * len(self.functions))(*(ctypes.cast(f, ctypes.c_void_p).value for f in self.functions))
+        return every, (ctypes.c_void_p * len(self.blocks))(*map(ctypes.addressof, self.blocks))
+
+    def call(self) -> Callable[[], Any]:
+        if len(self.functions) == 1:
+            return partial(called, self.functions[0], ctypes.addressof(self.blocks[0]))
+        return partial(called, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables))
+
+
 @dataclass
 class Frame:
     """A program's memory in one thread. A run is given its inputs and outputs; where these lie is all that is written for it.
@@ -69,9 +89,10 @@ class Frame:
         memory, offsets = reserved(self.plan.bytes), self.plan.offsets
         self._buffers = dict(self.fixed)
         self._buffers.update((name, view(memory, offsets[name], *kind)) for name, kind in self.plan.between.items() if name in offsets)
-        self._places: dict[str, list[tuple[Any, int, int]]] = {name: [] for name in self.given}  # a block, the position in it, an offset
+        self.places: dict[str, list[tuple[Any, int, int]]] = {name: [] for name in self.given}  # a block, the position in it, an offset
+        self.natives: list[Native] = []
         self._given: Mapping[str, Array] | None = None
-        self._keep: list[Any] = [memory]  # what only its address refers to
+        self._memory = memory  # to which only addresses refer
         self._shared = any(not isinstance(stage.run, Entry) for stage in self.stages)  # whether someone reads the buffers by name
         numbered = enumerate(self.stages)
         groups = groupby(numbered, lambda pair: pair[0] if self.apart else isinstance(pair[1].run, Entry))
@@ -95,12 +116,12 @@ class Frame:
     def place(self, given: Mapping[str, Array]) -> None:
         """Let the calls read and write these arrays, and keep them until `forget`."""
         self._given = given
-        self._point([address(given[name]) for name in self._places])
+        self._point([address(given[name]) for name in self.places])
         if self._shared:
             self._buffers.update(given)
 
     def _point(self, addresses: Sequence[int]) -> None:
-        for where, places in zip(addresses, self._places.values()):
+        for where, places in zip(addresses, self.places.values()):
             for block, position, offset in places:
                 block[position] = where + offset
 
@@ -114,29 +135,20 @@ class Frame:
     def _calls(self, group: Sequence[tuple[int, Stage]], memory: Array) -> list[Callable[[], Any]]:
         if not isinstance(group[0][1].run, Entry):
             return [lambda run=stage.run: run(self._buffers) for _, stage in group]
-        functions, blocks = [], []
-        for position, stage in group:
-            for function, block in self._native(position, stage, memory):
-                functions.append(function)
-                blocks.append(block)
-        self._keep += [functions, blocks]
-        if len(functions) == 1:
-            return [partial(called, functions[0], ctypes.addressof(blocks[0]))]
+        pairs = [pair for position, stage in group for pair in self._native(position, stage, memory)]
         entry: Any = group[0][1].run
-        every = (ctypes.c_void_p * len(functions))(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions))
-        pointers = (ctypes.c_void_p * len(blocks))(*map(ctypes.addressof, blocks))
-        self._keep += [every, pointers]
-        return [partial(called, entry.sequence, len(functions), ctypes.addressof(every), ctypes.addressof(pointers))]
+        self.natives.append(Native([function for function, _ in pairs], [block for _, block in pairs], entry.sequence))
+        return [self.natives[-1].call()]
 
     def _native(self, position: int, stage: Stage, memory: Array) -> Iterable[tuple[Any, Any]]:
         """The compiled functions of a stage, what it packs first, each with the addresses of its buffers."""
         entry: Any = stage.run
         own = {t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype) for t in _packed(stage)}
         known = {**self._buffers, **entry.ready, **own}
-        later = self._places.keys() - known.keys()
+        later = self.places.keys() - known.keys()
         for call in (*(pack.call for pack in entry.packs), entry.kernel):
             placed = call.addresses(known, later)
             for k, name in enumerate(call.names):
                 if name in later:
-                    self._places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
+                    self.places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
             yield call.function, placed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from einalg.direct import AtAddresses
@@ -36,6 +36,15 @@ class Backend(Protocol):
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Runnable:
         """For another target than this one where `target` names it."""
+        ...
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether it offers `in_slices`."""
+        ...
+
+    def in_slices(self, runnable: Any, count: int, names: Collection[str]) -> Runnable:
+        """A compiled program of one slice as one of `count`, along the first axis of its outputs and of the inputs of these names."""
         ...
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:

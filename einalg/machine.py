@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -38,6 +38,17 @@ class Machine:
         from codegen.compiled import compile_program
 
         return compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether a program of one slice may run for each of many: a device had better see all at once."""
+        return self.target == "cpu"
+
+    def in_slices(self, runnable: Any, count: int, names: Collection[str]) -> Any:
+        """A compiled program of one slice as one of many, along the first axis of its outputs and of the inputs of these names."""
+        from codegen.slices import Sliced
+
+        return Sliced(runnable, count, names)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
         """Functions that give the median time of each kernel by itself; what they need is compiled now."""

@@ -114,7 +114,7 @@ class CudaCompiled(Compiled):
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Seconds that each kernel takes on the device, by its output: the median of `repeats` runs after a first one."""
         device = self._started()
-        memory, _ = self._placed(device, arrays or sample(self._missing))
+        memory, _ = self._placed(device, arrays or sample(self.missing))
         spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._running}
         for _ in range(1 + max(1, repeats)):
             for name, seconds in spent.items():
@@ -153,12 +153,12 @@ class CudaCompiled(Compiled):
     def _placed(self, device: _Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Where everything lies that the kernels of a call read and write; and whether some of it was on the device before."""
         memory: dict[str, Any] = dict(device.kept)
-        there = {name: value for name, value in arrays.items() if name in self._missing and is_on_device(value)}
+        there = {name: value for name, value in arrays.items() if name in self.missing and is_on_device(value)}
         if any(map(is_under_way, there.values())):
             device.driver.wait()
         for name, value in there.items():
-            memory[name] = _Borrowed(value, device_address(self._missing[name], value))
-        here = {name: tensor for name, tensor in self._missing.items() if name not in there}
+            memory[name] = _Borrowed(value, device_address(self.missing[name], value))
+        here = {name: tensor for name, tensor in self.missing.items() if name not in there}
         for name, array in loaded(here, {name: value for name, value in arrays.items() if name not in there}).items():
             memory[name] = device.upload(array, here[name].dtype, lend)
         kept = self._memory.__dict__

@@ -24,6 +24,7 @@ from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped, with_epilogues
 from derive.optimizer.siblings import joined
+from derive.optimizer.slices import Slices, sliced
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.cache import hashed
@@ -111,10 +112,10 @@ class Optimized:
     def programs(self) -> list[tuple[Program, tuple[Kernel, ...]]]:
         """The optimized programs in the order in which they run, flat, and the kernels of their statements.
 
-        Raises `RecordError` where something stays a call of the framework.
+        One that computes a slice at a time is given as it was, for all of them. Raises `RecordError` where something stays a call of the framework.
         """
         require_programs(self)
-        flat = [lifted(part.after) for part in self.parts.values()]
+        flat = [lifted(part.whole) for part in self.parts.values()]
         return [(program, kernels_of(program)) for program in flat]
 
     @classmethod
@@ -217,6 +218,12 @@ class _Form:
     program: Program
     layers: list[Layer]
     changes: tuple[str, ...] = ()  # in words, to the program as it is
+    slices: Slices | None = None
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether anything was found out about any of its layers, if it has any."""
+        return not self.layers or any(layer.original is not None for layer in self.layers)
 
     @property
     def derived(self) -> Program:
@@ -234,22 +241,29 @@ class _Way:
     error: float
 
 
-def _forms(ready: Program) -> list[_Form]:
-    """The program as it is, last, and what its products and its layouts can be changed into, before it."""
-    found: list[tuple[Program, tuple[str, ...]]] = [(ready, ())]
+def _forms(ready: Program, has_slices: bool = False) -> list[_Form]:
+    """The forms of one slice, if the program has slices, then those of the whole, the program as it is last."""
+    one = sliced(ready) if has_slices else None
+    return [*(_changed(one[0], (f"{one[1].count} slices, one by one",), one[1]) if one else ()), *_changed(ready)]
+
+
+def _changed(program: Program, changes: tuple[str, ...] = (), slices: Slices | None = None) -> list[_Form]:
+    """A program as it is, last, and what its products and its layouts can be changed into, before it."""
+    found = [(program, changes)]
     for change, words in ((joined, "products joined"), (channels_last, "channels last inside")):
-        found = [(after, (*done, words)) for program, done in found if (after := change(program)) is not program] + found
-    return [_Form(program, layers_of(program), changes) for program, changes in found]
+        found = [(after, (*done, words)) for before, done in found if (after := change(before)) is not before] + found
+    return [_Form(form, layers_of(form), done, slices) for form, done in found]
 
 
 def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
     given = {name: values[name] for name in program.inputs if name not in weights}
     read = {**weights, **given}
     expected = {name: values[name] for name in program.outputs}
-    forms = _forms(folded(shaped(program)[0]))
+    forms = _forms(folded(shaped(program)[0]), task.backend.has_slices)
     began = time.perf_counter()
     original = compiled(program, task.backend, weights)
-    task.reserve(len(forms) * (time.perf_counter() - began))
+    first = sum(form.slices == forms[0].slices for form in forms)  # those that are searched first, and at least compiled
+    task.reserve(first * (time.perf_counter() - began))
     _search([layer for form in forms for layer in form.layers], task)
     unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
@@ -258,7 +272,7 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         """A form compiled; None where that fails, or its values are other ones."""
         after = form.derived
         try:
-            run = compiled(after, task.backend, weights)
+            run = compiled(after, task.backend, weights, form.slices)
         except CodegenError as failure:
             log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
             return None
@@ -269,15 +283,16 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
 
     ways = [_Way(unchanged, program, original, relative_error(expected, original(**given), program, read))]
     began = time.perf_counter()
-    ways += [way for way in map(checked, forms) if way]
-    took = (time.perf_counter() - began) / len(forms)
+    searched = [form for form in forms if form.is_searched] or forms[-1:]
+    ways += [way for way in map(checked, searched) if way]
+    took = (time.perf_counter() - began) / len(searched)
     times = task.backend.seconds([way.run for way in ways], given)
     best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     way, seconds = (ways[0], times[0]) if best == 0 else _refined(ways[best], times[best], checked, given, task, took)
     layers = way.form.layers
-    return Part(program, way.program, lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes)
+    return Part(program, way.program, lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes, way.form.slices)
 
 
 def _refined(

@@ -14,6 +14,7 @@ import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
+from derive.optimizer.slices import Slices
 from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
@@ -31,7 +32,7 @@ class Part:
     """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error.
 
     `verdict` is the weakest one of its layers: "proved" where every change is. `changes` says in words what was changed in the
-    whole, beside its layers. `told` gives the layers.
+    whole, beside its layers. `told` gives the layers. Where there are `slices`, the program as it is now computes one of them.
     """
 
     before: Program
@@ -42,6 +43,12 @@ class Part:
     verdict: str = "proved"
     run: Runnable | None = field(default=None, repr=False)
     changes: tuple[str, ...] = ()
+    slices: Slices | None = None
+
+    @property
+    def whole(self) -> Program:
+        """A program of all slices: the one as it is now, or as it was where that computes one slice."""
+        return self.after if self.slices is None else self.before
 
     @cached_property
     def layers(self) -> list[Layer]:
@@ -65,10 +72,11 @@ def verdict(layers: Sequence[Layer]) -> str:
     return "tested" if any(layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers) else "proved"
 
 
-def compiled(program: Program, backend: Backend, weights: Weights) -> Runnable:
-    """A program compiled, with its weights given."""
+def compiled(program: Program, backend: Backend, weights: Weights, slices: Slices | None = None) -> Runnable:
+    """A program compiled, with its weights given; one of a slice as one of all slices."""
     flat = lifted(program)
-    return backend.compile(flat, kernels_of(flat)).bind(**weights)
+    run = backend.compile(flat, kernels_of(flat)).bind(**weights)
+    return run if slices is None else backend.in_slices(run, slices.count, slices.names)
 
 
 def part_key(program: Program, weights: Weights, backend: Backend, *wishes: object) -> str:
@@ -90,24 +98,25 @@ def part_record(part: Part) -> dict[str, Any]:
     layers = [
         {"names": layer.names, "weights": layer.weights, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers
     ]
-    return {"program": program_record(part.after), **figures, "layers": layers}
+    slices = part.slices and {"count": part.slices.count, "names": sorted(part.slices.names), "whole": program_record(part.before)}
+    return {"program": program_record(part.after), **figures, "layers": layers, "slices": slices}
 
 
 def part_from_record(row: Any, before: Program | None, weights: Weights, backend: Backend) -> Part:
-    """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record."""
-    after = program_from_record(row["program"])
+    """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record.
+
+    In the place of slices that the backend does not offer, the program is what it was.
+    """
+    after, cut = program_from_record(row["program"]), row.get("slices")
+    slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
+    before = before or (program_from_record(cut["whole"]) if cut else after)
+    if slices and not backend.has_slices:
+        after, slices = before, None
     first, now = map(float, row["seconds"])
     figures = float(row["error"]), str(row["verdict"])
-    run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights})
-    return Part(
-        before or after,
-        after,
-        lambda: _layers(row.get("layers", []), backend),
-        (first, now),
-        *figures,
-        run,
-        tuple(map(str, row.get("changes", ()))),
-    )
+    run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights}, slices)
+    changes = tuple(map(str, row.get("changes", ())))
+    return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, run, changes, slices)
 
 
 def keep_part(key: str, part: Part) -> None:

@@ -31,7 +31,7 @@ HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "ver
 class Report:
     """What was done with a network: `str` gives text, Jupyter shows bars and tables.
 
-    The share of a layer is that of all its statements, each layer by itself, in the time of its program.
+    The share of a layer is that of all its runs, each layer by itself, in the time of its program.
     """
 
     def __init__(self, optimized: Optimized):
@@ -67,7 +67,7 @@ class Report:
 def _part(number: int, part: Part) -> Iterator[str]:
     yield _title(number, part)
     yield f"  {_proof(part)}"
-    longest = max((seconds for layer in part.layers for seconds in _seconds(layer)), default=0.0)
+    longest = max((seconds for layer in part.layers for seconds in _seconds(layer, part)), default=0.0)
     for layer in part.layers:
         yield from (f"  {line}" for line in _layer(layer, part, longest))
 
@@ -82,12 +82,12 @@ def _proof(part: Part) -> str:
 
 
 def _layer(layer: Layer, part: Part, longest: float) -> Iterator[str]:
-    times = "once" if len(layer.names) == 1 else f"{len(layer.names)} times"
+    times = "once" if _runs(layer, part) == 1 else f"{_runs(layer, part)} times"
     yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
     kernels = (_kernels_before(layer), [] if layer.candidate is None else told(layer.candidate.kernels))
-    for when, seconds, share, lines in zip(WHEN, _seconds(layer), _shares(layer, part), kernels):
+    for when, seconds, share, lines in zip(WHEN, _seconds(layer, part), _shares(layer, part), kernels):
         length = round(BAR * seconds / longest) if longest else 0
-        yield f"  {when:6} {_each(layer, seconds):>12} ms  {share:4.0%}  {'█' * length}".rstrip()
+        yield f"  {when:6} {_each(seconds, _runs(layer, part)):>12} ms  {share:4.0%}  {'█' * length}".rstrip()
         yield from (f"  {line}" for line in lines)
     if layer.candidate is None or layer.original is None:
         yield f"  {_stays(layer)}"
@@ -98,27 +98,32 @@ def _layer(layer: Layer, part: Part, longest: float) -> Iterator[str]:
     yield from (f"    {line}" for line in after)
 
 
-def _each(layer: Layer, seconds: float) -> str:
-    """The milliseconds of one of its statements, and how many there are."""
-    each = f"{seconds / len(layer.names) * 1e3:.3f}"
-    return each if len(layer.names) == 1 else f"{len(layer.names)} × {each}"
+def _each(seconds: float, runs: int) -> str:
+    """The milliseconds of a run, and how many there are."""
+    each = f"{seconds / runs * 1e3:.3f}"
+    return each if runs == 1 else f"{runs} × {each}"
 
 
-def _seconds(layer: Layer) -> tuple[float, ...]:
-    """Of all its statements, before and after; of one that stays as it is before only, if at all."""
+def _runs(layer: Layer, part: Part) -> int:
+    """How often it is computed in a call: for each of its statements, and for each slice."""
+    return len(layer.names) * (part.slices.count if part.slices else 1)
+
+
+def _seconds(layer: Layer, part: Part) -> tuple[float, ...]:
+    """Of all its runs, before and after; of one that stays as it is before only, if at all."""
     found = () if layer.original is None else (layer.original,) if layer.candidate is None else (layer.original, layer.candidate.cost)
-    return tuple(len(layer.names) * seconds for seconds in found)
+    return tuple(_runs(layer, part) * seconds for seconds in found)
 
 
 def _shares(layer: Layer, part: Part) -> list[float]:
     """What `_seconds` are of the time of the program, or of all layers where these take longer one by one."""
     whole = (max(bar.seconds, bar.together, 1e-12) for bar in _bars(part))
-    return [seconds / all_seconds for seconds, all_seconds in zip(_seconds(layer), whole)]
+    return [seconds / all_seconds for seconds, all_seconds in zip(_seconds(layer, part), whole)]
 
 
 def _bars(part: Part) -> list[Bar]:
     """The program before and after, with a part for every layer, nothing for one that was not searched."""
-    rows = [(layer.names[0], _seconds(layer) or (0.0,)) for layer in part.layers]
+    rows = [(layer.names[0], _seconds(layer, part) or (0.0,)) for layer in part.layers]
     return [Bar(when, s, True, tuple((name, row[min(k, len(row) - 1)]) for name, row in rows)) for k, (when, s) in enumerate(zip(WHEN, part.seconds))]
 
 
@@ -165,11 +170,11 @@ def _stacks(bars: Sequence[Bar]) -> str:
 
 
 def _row(number: int, layer: Layer, part: Part) -> list[str]:
-    found, seconds = layer.candidate, _seconds(layer)
+    found, seconds, runs = layer.candidate, _seconds(layer, part), _runs(layer, part)
     after = _details("after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer)))
-    costs = [f"{s / len(layer.names) * 1e3:.3f} <small>{share:.0%}</small>" for s, share in zip(seconds, _shares(layer, part))]
+    costs = [f"{s / runs * 1e3:.3f} <small>{share:.0%}</small>" for s, share in zip(seconds, _shares(layer, part))]
     name = mark(number if seconds else None) + code(layer.text) + after
-    cells = [name, escape(_weights(layer)), str(len(layer.names)), *costs, *[""] * (len(WHEN) - len(costs))]
+    cells = [name, escape(_weights(layer)), str(runs), *costs, *[""] * (len(WHEN) - len(costs))]
     before = _lines(_kernels_before(layer))
     if found is None:
         return [*cells, before, _stays(layer)]

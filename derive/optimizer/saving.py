@@ -79,7 +79,7 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
     try:
         inputs = tuple(Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"]) for row in content["inputs"])
         parts = {k: part_from_record(row, None, weights, backend) for k, row in enumerate(content["parts"])}
-        programs = [(row, parts[k].after) for k, row in enumerate(content["parts"])]
+        programs = [(row, parts[k].before) for k, row in enumerate(content["parts"])]
         nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in programs)
         graph = Graph(inputs, weights, nodes, tuple(content["outputs"]), _names(content.get("names"), len(inputs), len(content["outputs"])))
         return graph, parts, float(content["search"])

@@ -34,9 +34,9 @@ def weight(name, *shape):
     return ea.tensor(name, shape, role="weight")
 
 
-def network(channels=3, space=5, layers=2):
+def network(channels=3, space=5, layers=2, samples=1):
     """Convolutions of one shape, each with a batch norm and an activation, the last one added to the first."""
-    statements, read = [], ea.tensor("A", (1, channels, space, space))
+    statements, read = [], ea.tensor("A", (samples, channels, space, space))
 
     def add(name, scope):
         statements.append((name, scope))
@@ -242,7 +242,7 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
         only.candidate, only.original, only.others = best, 1.0, [other]
 
     forms = optimizer._forms
-    monkeypatch.setattr(optimizer, "_forms", lambda ready: forms(ready)[-1:])  # as it is: in another layout, the layer is another one
+    monkeypatch.setattr(optimizer, "_forms", lambda *ready: forms(*ready)[-1:])  # as it is: in another layout, the layer is another one
     monkeypatch.setattr(optimizer, "_search", searched)
     given, backend = given_for(program), Preferring(lambda run: len(run.program.statements) > len(best.program.statements))
     made = optimizer.optimized(model_network(program, given).graph, [given["A"]], backend, seconds)

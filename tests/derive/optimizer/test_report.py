@@ -35,7 +35,7 @@ def reported(**layer):
 
 
 def report_of(layers, seconds, times=None):
-    part = SimpleNamespace(seconds=seconds, verdict="proved", error=0.0, layers=layers, changes=(), workspace=3 << 20)
+    part = SimpleNamespace(seconds=seconds, verdict="proved", error=0.0, layers=layers, changes=(), workspace=3 << 20, slices=None)
     return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=times))
 
 

@@ -1,0 +1,179 @@
+"""Programs of many samples as one of a single sample: the same values sample by sample, and not where samples need each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.slices import Sliced
+from derive.optimizer import slices as module
+from derive.optimizer.slices import sliced
+from derive.rules.spelling import lifted
+from einalg.access import Constant, Tensor
+from einalg.affine import Index, affine
+from einalg.machine import Machine
+from einalg.program import Program, as_program, statement_tensor
+from einalg.scope import Iterator, Scope
+from einalg.testing import strategies
+from einalg.traverse import accesses, map_accesses
+from tests.derive.optimizer.test_optimizer import network, sample, weight
+
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
+BATCH = Index("batch_of_all")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Programs of any size are worth it."""
+    monkeypatch.setattr(module, "LEAST", 0)
+    monkeypatch.setattr(module, "REUSED", 0)
+
+
+def with_samples(program, count, places):
+    """The program of several samples: the inputs in `places`, and all that is computed from these, have an axis more, where `places` says."""
+    known = {}
+    for name, tensor in program.tensors.items():
+        if name in places and not isinstance(tensor, Constant):
+            known[name] = Tensor(name, ((0, count), *tensor.axes), tensor.dtype)
+    given_names, statements = set(known), []
+    for name, scope in program.statements:
+        along = {
+            a.tensor.name: (0 if a.tensor.name in given_names else places[a.tensor.name]) for a in accesses(scope.body) if a.tensor.name in known
+        }
+
+        def read(access, along=along):
+            name = access.tensor.name
+            if name not in known:
+                return access
+            amounts = []
+            base = access.base
+            while base is not access.tensor:
+                amounts.append((base.amounts, base.fill))
+                base = base.base
+            new = known[name]
+            for pads, fill in reversed(amounts):
+                new = new.pad(*pads[: along[name]], 0, *pads[along[name] :], fill=fill)
+            return new[(*access.subscripts[: along[name]], affine(BATCH), *access.subscripts[along[name] :])]
+
+        iterators = list(scope.iterators)
+        place = 0 if name in program.outputs else min(places[name], len(iterators))
+        places[name] = place
+        if along or name in program.outputs:
+            iterators.insert(place, Iterator(BATCH, 0, count))
+        statements.append((name, Scope(iterators, scope.where, map_accesses(scope.body, read))))
+        if along or name in program.outputs:
+            known[name] = statement_tensor(*statements[-1])
+    return Program(statements, program.outputs)
+
+
+@settings(max_examples=40, suppress_health_check=SLOW)
+@given(st.data())
+def test_each_slice_has_the_values_of_the_whole(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LEAST", 0)
+        patch.setattr(module, "REUSED", 0)
+        one = data.draw(strategies.programs(max_statements=3, nested=False))
+        chosen = [name for name, tensor in one.tensors.items() if not isinstance(tensor, Constant)]
+        places = {name: 0 for name in chosen if data.draw(st.booleans())}
+        places |= {name: data.draw(st.integers(0, one[name].rank)) for name in one.names}
+        whole, count = with_samples(one, 3, places), 3
+        found = sliced(whole)
+        if found is None:  # no input has samples that an output reads, or a result without conditions is read under some
+            assert not any(t.rank and t.box[0] == (0, count) and name in places for name, t in whole.tensors.items()) or not _reaches(whole)
+            return
+        program, slices = found
+        arrays = data.draw(strategies.arrays_for(whole))
+        expected = ea.evaluate(whole, **arrays)
+        expected = expected if isinstance(expected, dict) else {whole.outputs[0]: expected}
+        for k in range(count):
+            part = {name: array[k : k + 1] if name in slices.names else array for name, array in arrays.items() if name in program.inputs}
+            values = ea.evaluate(program, **part)
+            values = values if isinstance(values, dict) else {program.outputs[0]: values}
+            for name, value in values.items():
+                np.testing.assert_array_equal(value[0], expected[name][k])
+
+
+def _reaches(program):
+    """Whether an output depends on an input that has samples."""
+    needed = set(program.outputs)
+    for name, scope in reversed(program.statements):
+        if name in needed:
+            needed |= set(scope.tensors)
+    return any(name in needed and BATCH in a.free_symbols for _, s in program.statements for a in accesses(s.body) for name in [a.tensor.name])
+
+
+SHAPES = {"A": (4, 5), "B": (3,), "W": weight("W", 4, 5)}
+REFUSED = {
+    "another sample": "O[n:4,i] = A[n,i] + A.pad((1,0),0)[n-1,i]",
+    "in another order": "O[n:4,i] = A[3-n,i]",
+    "a sum over samples": "T[i] += A[n,i]\nO[n:4,i] = A[n,i] - T[i]",
+    "its number": "O[n:4,i] = n*A[n,i]",
+    "a condition": "O = L[n:4, i:5](A[n,i], where=n>=1)",
+    "a condition of a sum": "O[n:4] = Sum[i:5](A[n,i], where=i<=n)",
+    "one output without samples": "O[n:4,i] = A[n,i]\nP[i] += A[n,i]",
+    "a diagonal": "T[n:4,m:4] += A[n,i]*A[m,i]\nO[n:4] = T[n,n]",
+    "samples of weights": "O[n:4,i] = A[n,i] + W[n,i]",
+    "the first samples of more": "O[n:2,i] = A[n,i]",
+    "samples on another axis of the input": "O[n:5] += A[i,n]",
+    "digits": "T[k:20] = A[k//5,k%5]\nO[n:4,i:5] = T[5*n+i]",
+    "nothing with samples": "O[n:4,i:3] = B[i]",
+    "numbers alone": "O[n:4,i:3] = 2",
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_samples_that_need_each_other_stay_together(small, why):
+    program = as_program(
+        ea.parse(REFUSED[why], **{name: t for name, t in SHAPES.items() if f"{name}[" in REFUSED[why] or f"{name}." in REFUSED[why]})
+    )
+    assert sliced(program) is None
+
+
+def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
+    def product(rows, inner):
+        return as_program(ea.parse("O[n,i,j] += A[n,i,k]*W[k,j]", A=(4, rows, inner), W=weight("W", inner, 512)))
+
+    assert sliced(product(512, 512)) is not None
+    assert sliced(product(16, 512)) is None  # 32 operations for each weight
+    assert sliced(product(128, 16)) is None  # two million operations
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_network_of_many_samples(small, monkeypatch, tmp_path, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    program = network(channels=8, space=16, samples=5)
+    given_arrays = sample(program)
+    found = ea.optimize(program, given_arrays, seconds=4)
+    (part,) = found.parts.values()
+    assert part.slices is not None and part.slices.count == 5 and "5 slices, one by one" in str(found.report)
+    assert {f"({5 * len(layer.names)} times" in str(found.report) for layer in part.layers} == {True}
+    expected = ea.evaluate(program, **given_arrays)
+    found.save(tmp_path / "model")
+    for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=4)):
+        np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
+    assert [program for program, _ in found.programs()] == [lifted(part.before)]
+
+
+def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
+    """A device is given all samples at once."""
+    from derive.optimizer.parts import Part, compiled, part_from_record, part_record
+
+    program = as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 5), B=(5,)))
+    one, slices = sliced(program)
+    part = Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices)
+    again = part_from_record(part_record(part), None, {}, Machine())
+    assert (again.before, again.after, again.slices) == (program, one, slices)
+    arrays = {"A": np.arange(20.0).reshape(4, 5), "B": np.arange(5.0)}
+    np.testing.assert_allclose(again.run(**arrays), 2 * arrays["A"] + arrays["B"])
+
+    class Device(Machine):
+        has_slices = False
+
+    whole = part_from_record(part_record(part), None, {}, Device())
+    assert (whole.before, whole.after, whole.slices) == (program, program, None)
+    np.testing.assert_allclose(whole.run(**arrays), 2 * arrays["A"] + arrays["B"])
