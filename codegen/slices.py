@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from einalg.access import Tensor
 from einalg.direct import AtAddresses, address
 from einalg.dtypes import numpy_dtype
 from einalg.program import statement_tensor
+from einalg.slices import Slices
 from einalg.turns import threads
 
 Array = np.ndarray[Any, Any]
@@ -45,19 +46,17 @@ void slices(long count, long lanes, const struct lane *tables, long kernels, lon
 
 
 class Sliced:
-    """A program of one slice as one of `count`: along the first axis of its outputs, and of the inputs called `names`.
+    """A program of one slice as one of all of them."""
 
-    What else it reads is the same for all slices.
-    """
-
-    def __init__(self, one: Compiled, count: int, names: Collection[str]):
-        self.one, self.count, self.names = one, count, frozenset((*names, *one.program.outputs))
+    def __init__(self, one: Compiled, slices: Slices):
+        self.one, self.slices, self.count = one, slices, slices.count
+        self._cut = {*slices.names, *one.program.outputs}
         self._given = {name: self._all_of(tensor) for name, tensor in one.missing.items()}
         self._made = [self._all_of(statement_tensor(name, one.program[name])) for name in one.program.outputs]
         self._load, self._memory = Loader(self._given), threading.local()
 
     def _all_of(self, tensor: Tensor) -> Tensor:
-        return Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype) if tensor.name in self.names else tensor
+        return Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype) if tensor.name in self._cut else tensor
 
     def __call__(self, **arrays: Any) -> Any:
         results = {tensor.name: np.empty(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
@@ -70,7 +69,7 @@ class Sliced:
         return results if len(results) > 1 else next(iter(results.values()))
 
     def _slice(self, given: Mapping[str, Array], k: int) -> dict[str, Array]:
-        return {name: array[k : k + 1] if name in self.names else array for name, array in given.items()}
+        return {name: array[k : k + 1] if name in self._cut else array for name, array in given.items()}
 
     @property
     def is_generated(self) -> bool:
@@ -88,7 +87,7 @@ class Sliced:
 
     def bind(self, **arrays: Any) -> Sliced:
         """As of `Compiled`: what is given ahead is the same for all slices."""
-        return Sliced(self.one.bind(**arrays), self.count, self.names)
+        return Sliced(self.one.bind(**arrays), self.slices)
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels of one slice."""
@@ -116,7 +115,7 @@ class Sliced:
         lanes = self._memory.__dict__.get("lanes")
         if lanes is None:
             whole = [*self._given.values(), *self._made]
-            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.names else 0 for tensor in whole]
+            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self._cut else 0 for tensor in whole]
             frames = [self.one.frame() for _ in range(self._lanes)]
             lanes = self._memory.lanes = _Lanes(self._function, frames, self._order, steps)
         lanes.run(self.count, addresses)

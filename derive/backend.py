@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from einalg.direct import AtAddresses
 from einalg.kernel import Kernel
 from einalg.program import Program
+from einalg.slices import Slices
 
 
 class Runnable(Protocol):
@@ -43,8 +44,8 @@ class Backend(Protocol):
         """Whether it offers `in_slices`."""
         ...
 
-    def in_slices(self, runnable: Any, count: int, names: Collection[str]) -> Runnable:
-        """A compiled program of one slice as one of `count`, along the first axis of its outputs and of the inputs of these names."""
+    def in_slices(self, runnable: Any, slices: Slices) -> Runnable:
+        """A compiled program of one slice as one of all of them."""
         ...
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:

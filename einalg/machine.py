@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -12,6 +12,7 @@ from einalg.cache import Shelf, hashed
 from einalg.errors import DeviceError
 from einalg.kernel import Kernel
 from einalg.program import Program, in_double
+from einalg.slices import Slices
 from einalg.turns import LEAST, medians
 
 TARGETS = ("cpu", "cuda")
@@ -44,11 +45,11 @@ class Machine:
         """Whether a program of one slice may run for each of many: a device had better see all at once."""
         return self.target == "cpu"
 
-    def in_slices(self, runnable: Any, count: int, names: Collection[str]) -> Any:
-        """A compiled program of one slice as one of many, along the first axis of its outputs and of the inputs of these names."""
+    def in_slices(self, runnable: Any, slices: Slices) -> Any:
+        """A compiled program of one slice as one of all of them."""
         from codegen.slices import Sliced
 
-        return Sliced(runnable, count, names)
+        return Sliced(runnable, slices)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
         """Functions that give the median time of each kernel by itself; what they need is compiled now."""

@@ -19,6 +19,7 @@ from einalg.kernel import Kernel
 from einalg.program import Program
 from einalg.scope import Scope
 from einalg.settled import settled
+from einalg.slices import Slices
 from einalg.traverse import accesses
 
 Array = np.ndarray[Any, Any]
@@ -27,24 +28,44 @@ Array = np.ndarray[Any, Any]
 def onnx_model(
     inputs: Sequence[Tensor],
     weights: Mapping[str, Array],
-    programs: Sequence[tuple[Program, Sequence[Kernel]]],
+    programs: Sequence[tuple[Program, Sequence[Kernel], Slices | None]],
     outputs: Sequence[str],
     names: Names | None = None,
 ) -> Any:
     """A `ModelProto` that computes `outputs` from `inputs`, its operators those of the kernels; needs the package onnx.
 
-    Each program reads inputs, weights and results of those before it. What depends on weights alone is computed now. `names` are what the
-    model calls its inputs and outputs, by default as they are called here. Raises `CodegenError` for a function that ONNX has not.
+    Each program reads inputs, weights and results of those before it; one of a slice is the body of a `Scan`. What depends on weights alone is
+    computed now. `names` are what the model calls its inputs and outputs, by default as they are called here. Raises `CodegenError` for a
+    function that ONNX has not.
     """
     own = [tensor.name for tensor in inputs]
     input_names, output_names = names or (own, _distinct(outputs, own))
     writer = Writer([*input_names, *output_names])
     given = {tensor.name: Buf(name, tensor.shape, tensor.dtype) for tensor, name in zip(inputs, input_names)}
     results: dict[str, Buf] = dict(given)
-    for program, kernels in programs:
-        results |= _Programs(writer, results, weights).computed(program, kernels)
+    for program, kernels, slices in programs:
+        if slices is None:
+            results |= _Programs(writer, results, weights).computed(program, kernels)
+        else:
+            results |= _scanned(writer, results, weights, (program, kernels, slices))
     found = [results.get(value) or writer.constant(weights[value], dtype_name(weights[value].dtype), f"{value}_values") for value in outputs]
     return writer.model(list(given.values()), [_output(writer, name, result) for name, result in zip(output_names, found)])
+
+
+def _scanned(
+    writer: Writer, results: Mapping[str, Buf], weights: Mapping[str, Array], one: tuple[Program, Sequence[Kernel], Slices]
+) -> dict[str, Buf]:
+    """The outputs of a program that computes a slice, for all slices."""
+    program, kernels, slices = one
+    whole = [(name, results[name]) for name in program.inputs if name in slices.names]
+    with writer.body() as body:
+        given = [Buf(writer.name(f"{buf.name}_slice"), buf.shape[1:], buf.dtype) for _, buf in whole]
+        read = {name: writer.reshape(buf, (1, *buf.shape)) for (name, _), buf in zip(whole, given)}
+        found = _Programs(writer, {**results, **read}, weights).computed(program, kernels)
+        made = {name: writer.reshape(buf, buf.shape[1:]) for name, buf in found.items()}
+    all_made = {name: Buf(writer.name(name), (slices.count, *buf.shape), buf.dtype) for name, buf in made.items()}
+    writer.scan([buf for _, buf in whole], list(all_made.values()), body, given, list(made.values()))
+    return all_made
 
 
 def _distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,21 @@ class Writer:
         result = Buf(name or self.name(operator.lower()), tuple(shape), dtype)
         self.nodes.append(self.onnx.helper.make_node(operator, [buf.name for buf in inputs], [result.name], **attributes))
         return result
+
+    @contextmanager
+    def body(self) -> Iterator[list[Any]]:
+        """The nodes that are added inside, as those of a graph in this one, which reads what is around it."""
+        around, self.nodes = self.nodes, []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+
+    def scan(self, arrays: Sequence[Buf], results: Sequence[Buf], body: Sequence[Any], given: Sequence[Buf], made: Sequence[Buf]) -> None:
+        """A node that computes each slice of the results, along the first axis, from one of the arrays: `made` from `given`, by `body`."""
+        graph = self.onnx.helper.make_graph(body, "slice", [self.info(buf) for buf in given], [self.info(buf) for buf in made])
+        names = [[buf.name for buf in bufs] for bufs in (arrays, results)]
+        self.nodes.append(self.onnx.helper.make_node("Scan", *names, body=graph, num_scan_inputs=len(arrays)))
 
     def element_type(self, dtype: str) -> int:
         """The number by which ONNX knows an element type."""

@@ -24,7 +24,7 @@ from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped, with_epilogues
 from derive.optimizer.siblings import joined
-from derive.optimizer.slices import Slices, sliced
+from derive.optimizer.slices import sliced
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.cache import hashed
@@ -34,6 +34,7 @@ from einalg.execute import execute
 from einalg.graph import Expressed, Graph, Opaque
 from einalg.kernel import Kernel
 from einalg.program import Program, in_double, statement_tensor
+from einalg.slices import Slices
 
 log = logging.getLogger("einalg")
 
@@ -109,14 +110,14 @@ class Optimized:
         """
         save(self, path, language)
 
-    def programs(self) -> list[tuple[Program, tuple[Kernel, ...]]]:
-        """The optimized programs in the order in which they run, flat, and the kernels of their statements.
+    def programs(self) -> list[tuple[Program, tuple[Kernel, ...], Slices | None]]:
+        """The optimized programs in the order in which they run, flat, the kernels of their statements, and the slices of those that compute one.
 
-        One that computes a slice at a time is given as it was, for all of them. Raises `RecordError` where something stays a call of the framework.
+        Raises `RecordError` where something stays a call of the framework.
         """
         require_programs(self)
-        flat = [lifted(part.whole) for part in self.parts.values()]
-        return [(program, kernels_of(program)) for program in flat]
+        flat = [(lifted(part.after), part.slices) for part in self.parts.values()]
+        return [(program, kernels_of(program), slices) for program, slices in flat]
 
     @classmethod
     def load(cls, path: Any, backend: Backend) -> Optimized:

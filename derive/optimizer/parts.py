@@ -14,12 +14,12 @@ import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
-from derive.optimizer.slices import Slices
 from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.cache import Shelf, hashed, own_code
 from einalg.program import Program
+from einalg.slices import Slices
 
 log = logging.getLogger("einalg")
 
@@ -44,11 +44,6 @@ class Part:
     run: Runnable | None = field(default=None, repr=False)
     changes: tuple[str, ...] = ()
     slices: Slices | None = None
-
-    @property
-    def whole(self) -> Program:
-        """A program of all slices: the one as it is now, or as it was where that computes one slice."""
-        return self.after if self.slices is None else self.before
 
     @cached_property
     def layers(self) -> list[Layer]:
@@ -76,7 +71,7 @@ def compiled(program: Program, backend: Backend, weights: Weights, slices: Slice
     """A program compiled, with its weights given; one of a slice as one of all slices."""
     flat = lifted(program)
     run = backend.compile(flat, kernels_of(flat)).bind(**weights)
-    return run if slices is None else backend.in_slices(run, slices.count, slices.names)
+    return run if slices is None else backend.in_slices(run, slices)
 
 
 def part_key(program: Program, weights: Weights, backend: Backend, *wishes: object) -> str:

@@ -7,7 +7,6 @@ What is shared, the weights, is read again for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from derive.cost import operations
@@ -16,18 +15,11 @@ from einalg.affine import Index, affine
 from einalg.program import Program, statement_tensor
 from einalg.scope import Iterator, Scope
 from einalg.settled import is_weight, settled
+from einalg.slices import Slices
 from einalg.traverse import accesses, inner_scopes, map_accesses, rebased, reductions
 
 LEAST = 1 << 22  # operations of a slice, from which on a run of its own is worth its call
 REUSED = 64  # operations for each element that is known ahead, with which reading it again hardly counts
-
-
-@dataclass(frozen=True)
-class Slices:
-    """How many slices there are, along the first axis of all outputs and of the inputs called `names`."""
-
-    count: int
-    names: frozenset[str]
 
 
 def sliced(program: Program) -> tuple[Program, Slices] | None:

@@ -14,6 +14,7 @@ from derive.search import kernels_of
 from einalg.direct import address
 from einalg.errors import ShapeError
 from einalg.execute import execute
+from einalg.slices import Slices
 
 RNG = np.random.default_rng(0)
 TEXT = "T[n,i,j] += A[n,i,k]*W[k,j]\nP[n,i] += T[n,i,j]*B[j]\nO[n,i,j] = Max(T[n,i,j], 0) + P[n,i]"
@@ -34,7 +35,7 @@ def made(count, compiled):
     whole, one = program(count), program(1)
     values = arrays(whole)
     weights = {"W": values.pop("W")}
-    run = Sliced(compiled(one), count, {"A"}).bind(**weights)
+    run = Sliced(compiled(one), Slices(count, frozenset("A"))).bind(**weights)
     return run, values, execute(whole, {**values, **weights})
 
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.slices import Sliced
+from derive.optimizer import slices
 from einalg.errors import RecordError
+from einalg.machine import Machine
 from tests.frontends.onnx_models import convolutional, model, node
 
 onnx = pytest.importorskip("onnx")
@@ -99,3 +102,21 @@ def test_a_torch_model(tmp_path: Path) -> None:
     ea.optimize(module, (x,), seconds=5).to_onnx(tmp_path / "model.onnx")
     with torch.no_grad():
         assert np.allclose(outputs_of(tmp_path / "model.onnx", x.numpy())[0], module(x).numpy(), atol=1e-5)
+
+
+def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is computed ahead, read as it is, or the same for all slices; and results that the next program reads."""
+    monkeypatch.setattr(slices, "LEAST", 0)
+    monkeypatch.setattr(slices, "REUSED", 0)
+    monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
+    text = "S[k] = exp(K[k])\nP[n,i] += A[n,i,k]*S[k]\nO[n:5,i:4] = Max(P[n,i], 0) + B[i]\nQ[n:5,i:4] = P[n,3-i]"
+    p = ea.parse(text, A=(5, 4, 70), B=(4,), K=ea.tensor("K", (70,), role="weight"))
+    given = {name: RNG.normal(size=tensor.shape).astype(np.float32) for name, tensor in p.inputs.items()}
+    o = ea.optimize(p, given, seconds=2)
+    assert [part.slices is not None for part in o.parts.values()] == [True]
+    o.to_onnx(tmp_path / "model.onnx")
+    assert [entry.op_type for entry in onnx.load(tmp_path / "model.onnx").graph.node].count("Scan") == 1
+    expected = ea.evaluate(p, **given)
+    names = interface(tmp_path / "model.onnx")[0]
+    for found, name in zip(outputs_of(tmp_path / "model.onnx", *(given[n] for n in names)), p.outputs, strict=True):
+        np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-4)

@@ -12,6 +12,7 @@ from codegen.slices import Sliced
 from derive.optimizer import slices as module
 from derive.optimizer.slices import sliced
 from derive.rules.spelling import lifted
+from derive.search import kernels_of
 from einalg.access import Constant, Tensor
 from einalg.affine import Index, affine
 from einalg.machine import Machine
@@ -156,7 +157,7 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path, threads):
     found.save(tmp_path / "model")
     for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=4)):
         np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
-    assert [program for program, _ in found.programs()] == [lifted(part.before)]
+    assert found.programs() == [(lifted(part.after), kernels_of(lifted(part.after)), part.slices)]
 
 
 def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
