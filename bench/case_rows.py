@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from math import prod
 
 import bench
 from bench.kernel_cases import Case
 from derive.cost import traffic
-from einalg.polyhedra import Space
 from einalg.program import Program
-from einalg.scope import Reduce, Scope
-from einalg.traverse import reductions
 
 
 def measured(cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]) -> Iterator[bench.Row]:
@@ -33,23 +29,6 @@ def measured(cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[
 def columns(row: bench.Row) -> bench.Row:
     """The columns of a row that a table shows: all but `more`."""
     return {name: value for name, value in row.items() if name != "more"}
-
-
-def operations(program: Program) -> int:
-    """Additions and multiplications of the sums of a program, at the points where their conditions hold.
-
-    >>> import einalg as ea
-    >>> operations(ea.Program([("O", ea.parse("O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)", A=(8, 8), B=(8,)))]))
-    72
-    """
-    return sum(2 * _points(scope, reduce) for _, scope in program.statements for reduce in reductions(scope.body))
-
-
-def _points(scope: Scope, reduce: Reduce) -> int:
-    iterators = (*scope.iterators, *reduce.iterators)
-    if not reduce.where and not scope.where:
-        return prod(it.extent for it in iterators)
-    return Space([it.index for it in iterators]).set(iterators, (*scope.where, *reduce.where)).count_val().get_num_si()
 
 
 def bytes_moved(program: Program) -> int:

@@ -30,7 +30,7 @@ import numpy as np
 
 import bench
 import einalg as ea
-from bench.case_rows import bytes_moved, columns, measured, operations
+from bench.case_rows import bytes_moved, columns, measured
 from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
@@ -42,6 +42,7 @@ from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
+from derive.cost import arithmetic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.errors import EinalgError
@@ -196,7 +197,7 @@ def row(case: Case, program: Program, threads: int, times: Mapping[str, float], 
     own = {name: times[name] for name in OURS if name in times}
     others = {name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG}  # not of NaN either
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
-    work, moved = operations(program), bytes_moved(program)
+    work, moved = arithmetic(program), bytes_moved(program)
     highest, copied = rates(times, threads)
     shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}
     shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / copied}

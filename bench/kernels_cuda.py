@@ -25,7 +25,7 @@ import numpy as np
 
 import bench
 import einalg as ea
-from bench.case_rows import bytes_moved, columns, measured, operations
+from bench.case_rows import bytes_moved, columns, measured
 from bench.kernel_cases import CASES, Arrays, Case
 from bench.rivals import channels_last, compiled, eager, module_of
 from codegen.compiled import compile_program
@@ -33,6 +33,7 @@ from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all, find_nvcc
 from codegen.cuda.driver import Driver, find_driver
 from codegen.cuda.lower import cuda_kernels
 from codegen.cuda.printer import cuda_source, launch
+from derive.cost import arithmetic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg import ops
@@ -221,7 +222,7 @@ def row(case: Case, program: Program, seconds: dict[str, float], errors: dict[st
     ours = seconds["generated"]
     others = {name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG}
     best = min(others, key=lambda name: others[name], default="")
-    work, moved = operations(program), bytes_moved(program)
+    work, moved = arithmetic(program), bytes_moved(program)
     shown = {"case": case.name, "us": ours * 1e6, "GFLOP/s": work / ours / 1e9, "GB/s": moved / ours / 1e9, "best": best}
     shown |= {"best us": others[best] * 1e6 if best else "", "ratio": others[best] / ours if best else "", "error": errors["generated"]}
     return {**shown, "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors}}

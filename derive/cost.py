@@ -21,10 +21,11 @@ from einalg.canonical import key
 from einalg.dtypes import numpy_dtype
 from einalg.errors import EinalgError
 from einalg.kernel import Kernel
-from einalg.program import substitute_tensors
+from einalg.polyhedra import Space
+from einalg.program import Program, substitute_tensors
 from einalg.scope import Reduce, Scope
 from einalg.settled import settled
-from einalg.traverse import accesses
+from einalg.traverse import accesses, reductions
 
 log = logging.getLogger("einalg")
 
@@ -71,6 +72,24 @@ def _body_operations(body: sympy.Basic) -> int:
     if isinstance(body, Reduce):
         return prod(it.extent for it in body.iterators) * (_body_operations(body.body) + 1)
     return 1 + sum(_body_operations(a) for a in body.args)
+
+
+def arithmetic(program: Program) -> int:
+    """Additions and multiplications of the sums of a program, at the points where their conditions hold.
+
+    >>> import einalg as ea
+    >>> from einalg.program import as_program
+    >>> arithmetic(as_program(ea.parse("O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)", A=(8, 8), B=(8,))))
+    72
+    """
+    return sum(2 * _points(scope, reduce) for _, scope in program.statements for reduce in reductions(scope.body))
+
+
+def _points(scope: Scope, reduce: Reduce) -> int:
+    iterators = (*scope.iterators, *reduce.iterators)
+    if not reduce.where and not scope.where:
+        return prod(it.extent for it in iterators)
+    return Space([it.index for it in iterators]).set(iterators, (*scope.where, *reduce.where)).count_val().get_num_si()
 
 
 def traffic(scope: Scope) -> int:

@@ -19,12 +19,12 @@ import torch
 
 import bench
 import einalg as ea
-from bench.case_rows import operations
 from bench.kernel_cases import Array
 from bench.kernels import SECONDS, WRONG, alternately, copy, peak, rates
 from bench.models import MODELS, SMALL, TILED
 from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
 from codegen.compiler import find_compiler
+from derive.cost import arithmetic
 from einalg import api
 from einalg.dtypes import numpy_dtype
 from einalg.machine import Machine
@@ -100,7 +100,7 @@ def work(network: ea.Optimized) -> dict[str, float]:
     tensors = {name: tensor for program in programs for name, tensor in program.inputs.items()}
     outputs = [program[name] for program in programs for name in program.outputs]
     held = sum(prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in (*tensors.values(), *outputs))
-    return {"GFLOP": sum(map(operations, programs)) / 1e9, "MB": held / 1e6}
+    return {"GFLOP": sum(map(arithmetic, programs)) / 1e9, "MB": held / 1e6}
 
 
 def again(name: str, batch: int, seconds: float) -> dict[str, float]:

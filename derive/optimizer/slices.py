@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from derive.cost import operations
+from derive.cost import arithmetic
 from einalg.access import Access, Constant, Tensor
 from einalg.affine import Index, affine
 from einalg.program import Program, statement_tensor
 from einalg.scope import Iterator, Scope
-from einalg.settled import is_weight, settled
+from einalg.settled import is_weight
 from einalg.slices import Slices
 from einalg.traverse import accesses, inner_scopes, map_accesses, rebased, reductions
 
 LEAST = 1 << 22  # operations of a slice, from which on a run of its own is worth its call
-REUSED = 64  # operations for each element that is known ahead, with which reading it again hardly counts
+REUSED = 160  # operations for each element that is known ahead, with which reading it again hardly counts
 
 
 def sliced(program: Program) -> tuple[Program, Slices] | None:
@@ -46,10 +46,8 @@ def sliced(program: Program) -> tuple[Program, Slices] | None:
 
 def _is_worth_it(program: Program) -> bool:
     """Whether a run of the program is much more work than calling it, and than reading what it knows ahead."""
-    ahead = settled(program.statements)
-    work = sum(operations(scope) for name, scope in program.statements if name not in ahead)
     weights = sum(prod(tensor.shape) for tensor in program.inputs.values() if is_weight(tensor))
-    return work >= max(LEAST, REUSED * weights)
+    return arithmetic(program) >= max(LEAST, REUSED * weights)
 
 
 def _axes(program: Program, count: int) -> dict[str, int] | None:
