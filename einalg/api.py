@@ -164,14 +164,21 @@ class Optimized(_optimizer.Optimized):
         self._bound: Callable[..., Any] = model.bound if model else partial(bound, signature_of(made.graph))
         self.is_original, self.target = False, target
         if model and model.itself:
-            arguments, named = model.examples
-            itself, ours = (partial(way, *arguments, **named) for way in (model.itself, self._call))
-            original, optimized = self.times = Machine().seconds_of_both(itself, ours, f"{model.framework} {made.key}", made.is_known)
-            self.is_original = is_slower(optimized, original)
-            if self.is_original:
-                what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
-                _LOG.warning(what, 1e3 * optimized, 1e3 * original)
-                self._call = model.itself
+            try:
+                self._compare(model, model.itself, made)
+            except (RuntimeError, MemoryError) as error:  # as a framework says that it lacks memory
+                _LOG.warning("einalg: the framework cannot run the model here, so its time is not known: %s", str(error).partition("\n")[0])
+
+    def _compare(self, model: Network, itself: Callable[..., Any], made: _optimizer.Optimized) -> None:
+        """Time the model in its framework too, and let that run it where it is faster."""
+        arguments, named = model.examples
+        ways = [partial(way, *arguments, **named) for way in (itself, self._call)]
+        original, optimized = self.times = Machine().seconds_of_both(*ways, f"{model.framework} {made.key}", made.is_known)
+        self.is_original = is_slower(optimized, original)
+        if self.is_original:
+            what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
+            _LOG.warning(what, 1e3 * optimized, 1e3 * original)
+            self._call = itself
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """The model's result for inputs in order or by name: tensors for a torch module, arrays for anything else.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -11,3 +13,11 @@ class Slices:
 
     count: int
     names: frozenset[str]
+
+    def of(self, arrays: Mapping[str, Any], k: int) -> dict[str, Any]:
+        """What slice `k` reads of these inputs.
+
+        >>> Slices(2, frozenset("A")).of({"A": [[1, 2], [3, 4]], "B": [5]}, 1)
+        {'A': [[3, 4]], 'B': [5]}
+        """
+        return {name: array[k : k + 1] if name in self.names else array for name, array in arrays.items()}

@@ -292,3 +292,24 @@ def test_convolution_at_a_real_size() -> None:
     got = run(expr, **arrays)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, np.einsum("nhwcrs,rscf->nhwf", windows, arrays["K"], optimize=True), rtol=1e-3, atol=1e-3)
+
+
+def test_what_no_later_statement_reads_is_given_up() -> None:
+    """Of a chain of large values two live at a time, beside the input; padded ones too, and equal statements that come later are computed."""
+    size = 1 << 18
+    steps = [f"T{n}[i] = 2*T{n - 1}.pad((1,0))[i-1] + 1" for n in range(1, 20)]
+    program = ea.parse(
+        "\n".join([f"T0[i:{size}] = A[i] + 1", *steps, "S[x:1] += T19[i]", f"U[i:{size}] = A[i] + 1", "O[x:1] = S[x] + U[3]"]), A=(size,)
+    )
+    a = np.ones(size)
+    tracemalloc.start()
+    try:
+        found = execute(program, {"A": a})
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * 8 * size
+    value = np.full(size, 2.0)
+    for _ in range(19):
+        value = 2 * np.concatenate([[0], value[:-1]]) + 1
+    assert found["O"][0] == pytest.approx(value.sum() + 2)

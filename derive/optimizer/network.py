@@ -24,7 +24,7 @@ from derive.optimizer.report import Report
 from derive.optimizer.saving import load, require_programs, save
 from derive.optimizer.shaping import shaped, with_epilogues
 from derive.optimizer.siblings import joined
-from derive.optimizer.slices import sliced
+from derive.optimizer.slices import one_of, sliced
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.cache import hashed
@@ -204,12 +204,22 @@ def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
 
     def compute(program: Program, known: Mapping[str, Array]) -> Mapping[str, Array]:
         values.update(known)
-        found = execute(in_double(program), known)
+        found = _exact(program, known)
         values.update(found)
         return found
 
     graph.run(arrays, compute)
     return values
+
+
+def _exact(program: Program, known: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a program; slice by slice, where it has slices and all at once would hardly fit in memory."""
+    cut = one_of(lifted(program)) if _bytes(program) > _memory() * PART else None
+    if cut is None:
+        return execute(in_double(program), known)
+    one, slices = cut
+    parts = [execute(in_double(one), slices.of(known, k)) for k in range(slices.count)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in program.outputs}
 
 
 @dataclass(frozen=True)

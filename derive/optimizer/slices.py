@@ -23,12 +23,18 @@ REUSED = 160  # operations for each element that is known ahead, with which read
 
 
 def sliced(program: Program) -> tuple[Program, Slices] | None:
-    """A flat program of many samples as one of a single sample; None where these are not independent, or too small to run by themselves.
+    """As `one_of`; None where samples are too small to run by themselves."""
+    found = one_of(program)
+    return found if found and _is_worth_it(found[0]) else None
+
+
+def one_of(program: Program) -> tuple[Program, Slices] | None:
+    """A flat program of many samples as one of a single sample; None where these are not independent.
 
     >>> import einalg as ea
     >>> W = ea.tensor("W", (32, 32, 3, 3), role="weight")
     >>> p = ea.parse("T[n:4,f,h:64,w:64] += A[n,c,h+r,w+s]*W[f,c,r,s]\\nO[n,f,h,w] = Max(T[n,f,h,w], 0)", A=(4, 32, 66, 66), W=W)
-    >>> one, slices = sliced(p)
+    >>> one, slices = one_of(p)
     >>> slices.count, sorted(slices.names), one["O"].shape
     (4, ['A'], (1, 32, 64, 64))
     """
@@ -40,8 +46,7 @@ def sliced(program: Program) -> tuple[Program, Slices] | None:
     given = {name: tensor for name, tensor in program.tensors.items() if axes and name in axes}
     if not axes or not given or any(axes[name] != 0 or is_weight(tensor) or isinstance(tensor, Constant) for name, tensor in given.items()):
         return None
-    one = _of_one(program, axes)
-    return (one, Slices(count, frozenset(given))) if _is_worth_it(one) else None
+    return _of_first(program, axes), Slices(count, frozenset(given))
 
 
 def _is_worth_it(program: Program) -> bool:
@@ -82,7 +87,7 @@ def _only_reads(scope: Scope, index: Index) -> bool:
     return not bound and index not in left.free_symbols and not any(index in condition.indices for condition in scope.where)
 
 
-def _of_one(program: Program, axes: Mapping[str, int]) -> Program:
+def _of_first(program: Program, axes: Mapping[str, int]) -> Program:
     """The program of the first sample."""
     known = {name: Tensor(name, _first(t.axes, axes[name]), t.dtype, t.role) for name, t in program.tensors.items() if name in axes}
     statements: list[tuple[str, Scope]] = []

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Constant, Tensor
+from einalg.access import Constant, Padded, Tensor
 from einalg.errors import ShapeError
 from einalg.execute.arithmetic import FLOAT, Arithmetic, Array, is_exact
 from einalg.execute.arrays import Store, Stored
 from einalg.execute.body import Evaluator
 from einalg.execute.primefield import PrimeField
 from einalg.program import Program, as_program
-from einalg.traverse import all_scopes
+from einalg.traverse import accesses, all_scopes
 
 __all__ = ["FLOAT", "MEMORY", "Arithmetic", "PrimeField", "execute", "run"]
 
@@ -88,11 +88,30 @@ def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
 
 
 def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
+    last = _last_reads(program)
     for name, statement in program.statements:
         for scope in all_scopes(statement):
             if scope not in store.scopes:
                 store.scopes[scope] = evaluator.scope(scope)
         store.tensors[name] = store.scopes[statement]
+        store.forget(last.get(name, ()))
+
+
+def _last_reads(program: Program) -> dict[str, list[Any]]:
+    """By statement, what no later one reads: tensors by name, but for outputs, padded views, and scopes."""
+    readers: dict[Any, str] = {}
+    for name, statement in program.statements:
+        for scope in all_scopes(statement):
+            readers[scope] = name
+            for base in {access.base for access in accesses(scope.body)}:
+                while isinstance(base, Padded):
+                    readers[base], base = name, base.base
+                readers[base.name if isinstance(base, Tensor) else base] = name
+    last: dict[str, list[Any]] = {}
+    for what, name in readers.items():
+        if what not in program.outputs:
+            last.setdefault(name, []).append(what)
+    return last
 
 
 def _separate(results: Mapping[str, Array], given: list[Array]) -> dict[str, Array]:

@@ -42,6 +42,12 @@ class Store:
             self._padded[base] = self._pad(base)
         return self._padded[base]
 
+    def forget(self, bases: Iterable[Any]) -> None:
+        """Keep tensors of these names, padded views and scopes no longer."""
+        for base in bases:
+            for kept in (self.tensors, self.scopes, self._padded):
+                kept.pop(base, None)
+
     def _pad(self, view: Padded) -> Stored:
         values, _, known = self[view.base]
         box = padded_box(view)

@@ -329,6 +329,23 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
     assert torch.equal(o(-x), torch.zeros(3))
 
 
+def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, caplog):
+    torch = pytest.importorskip("torch")
+
+    class Large(torch.nn.Module):
+        """Its framework needs more memory than there is."""
+
+        def forward(self, x):
+            if type(x) is torch.Tensor and not torch.compiler.is_exporting():
+                raise RuntimeError("not enough memory: you tried to allocate 1 EB\nmore of it")
+            return x * 2
+
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(Large().eval(), (torch.ones(3),), seconds=0)
+    assert "cannot run the model here, so its time is not known: not enough memory: you tried to allocate 1 EB" in caplog.text
+    assert o.times is None and not o.is_original and torch.equal(o(torch.ones(3)), torch.full((3,), 2.0))
+
+
 def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
     """After a first call, in which it may do what it never does again."""
     torch = pytest.importorskip("torch")

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.slices import Sliced
+from derive.optimizer import network as optimizer
 from derive.optimizer import slices as module
 from derive.optimizer.slices import sliced
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.access import Constant, Tensor
 from einalg.affine import Index, affine
+from einalg.execute import execute
 from einalg.machine import Machine
 from einalg.program import Program, as_program, statement_tensor
 from einalg.scope import Iterator, Scope
@@ -158,6 +160,18 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path, threads):
     for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=4)):
         np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
     assert found.programs() == [(lifted(part.after), kernels_of(lifted(part.after)), part.slices)]
+
+
+def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
+    program = network(channels=4, space=9, samples=3)
+    given_arrays = sample(program)
+    expected = optimizer._exact(program, given_arrays)
+    read = []
+    monkeypatch.setattr(optimizer, "_memory", lambda: 1)
+    monkeypatch.setattr(optimizer, "execute", lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays))
+    found = optimizer._exact(program, given_arrays)
+    assert read == [(1, 4, 9, 9)] * 3
+    np.testing.assert_array_equal(found["O"], expected["O"])
 
 
 def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
