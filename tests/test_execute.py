@@ -297,10 +297,9 @@ def test_convolution_at_a_real_size() -> None:
 def test_what_no_later_statement_reads_is_given_up() -> None:
     """Of a chain of large values two live at a time, beside the input; padded ones too, and equal statements that come later are computed."""
     size = 1 << 18
-    steps = [f"T{n}[i] = 2*T{n - 1}.pad((1,0))[i-1] + 1" for n in range(1, 20)]
-    program = ea.parse(
-        "\n".join([f"T0[i:{size}] = A[i] + 1", *steps, "S[x:1] += T19[i]", f"U[i:{size}] = A[i] + 1", "O[x:1] = S[x] + U[3]"]), A=(size,)
-    )
+    steps = [f"T{n}[i:{size}] = 2*T{n - 1}.pad((1,0))[i-1] + 1" for n in range(1, 20)]
+    chain = ["T0[i] = A[i] + 1", *steps, "S[x:1] += T19[i]", "U[i] = A[i] + 1", "O[x] = S[x] + U[3]"]
+    program = ea.parse("\n".join(chain), A=ea.tensor("A", (size,), "f64"))
     a = np.ones(size)
     tracemalloc.start()
     try:

@@ -112,7 +112,7 @@ def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     text = "S[k] = exp(K[k])\nP[n,i] += A[n,i,k]*S[k]\nO[n:5,i:4] = Max(P[n,i], 0) + B[i]\nQ[n:5,i:4] = P[n,3-i]"
     p = ea.parse(text, A=(5, 4, 70), B=(4,), K=ea.tensor("K", (70,), role="weight"))
     given = {name: RNG.normal(size=tensor.shape).astype(np.float32) for name, tensor in p.inputs.items()}
-    o = ea.optimize(p, given, seconds=2)
+    o = ea.optimize(p, given, seconds=4)
     assert [part.slices is not None for part in o.parts.values()] == [True]
     o.to_onnx(tmp_path / "model.onnx")
     assert [entry.op_type for entry in onnx.load(tmp_path / "model.onnx").graph.node].count("Scan") == 1

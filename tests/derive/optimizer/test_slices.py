@@ -144,20 +144,19 @@ def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
     assert sliced(product(128, 16)) is None  # two million operations
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_a_network_of_many_samples(small, monkeypatch, tmp_path, threads):
-    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
+    monkeypatch.setattr(optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0))
     monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    program = network(channels=8, space=16, samples=5)
+    program = network(channels=8, space=12, samples=5)
     given_arrays = sample(program)
-    found = ea.optimize(program, given_arrays, seconds=4)
+    found = ea.optimize(program, given_arrays, seconds=60)
     (part,) = found.parts.values()
     assert part.slices is not None and part.slices.count == 5 and "5 slices, one by one" in str(found.report)
     assert {f"({5 * len(layer.names)} times" in str(found.report) for layer in part.layers} == {True}
     expected = ea.evaluate(program, **given_arrays)
     found.save(tmp_path / "model")
-    for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=4)):
+    for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=60)):
         np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
     assert found.programs() == [(lifted(part.after), kernels_of(lifted(part.after)), part.slices)]
 
