@@ -148,13 +148,13 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
     monkeypatch.setattr(optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0))
     monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    program = network(channels=8, space=12, samples=5)
+    program = network(channels=8, space=12, layers=1, samples=5)
     given_arrays = sample(program)
     found = ea.optimize(program, given_arrays, seconds=60)
     (part,) = found.parts.values()
     assert part.slices is not None and part.slices.count == 5 and "5 slices, one by one" in str(found.report)
     assert {f"({5 * len(layer.names)} times" in str(found.report) for layer in part.layers} == {True}
-    expected = ea.evaluate(program, **given_arrays)
+    expected = execute(program, given_arrays)["O"]
     found.save(tmp_path / "model")
     for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=60)):
         np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
