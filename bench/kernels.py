@@ -8,8 +8,9 @@ the clock for several. The peak is that of independent multiply-adds in vector r
 fastest library, `ratio` how many times faster the program is; `error` is the largest deviation from double precision, relative to the
 largest element. What misses a `target` (`bench.targets` has them) is followed by the reason that its figures tell: the ratio that the
 machine's limits allow the program as it is written, or what keeps it from them. A derivation that computes less can be beyond the peak.
-The table of threads tells how many times faster two are than one. A convolution alone keeps its layout: channels first, its transforms
-stay along one axis; in a network, `ea.optimize` may lay the channels last.
+The table of threads tells how many times faster two are than one; that of making, what the first kernel of a case takes to be written and
+to be compiled, and what a new process takes to have the program ready, where all of it is on disk. A convolution alone keeps its layout:
+channels first, its transforms stay along one axis; in a network, `ea.optimize` may lay the channels last.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from bench.case_rows import bytes_moved, columns, measured
 from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
-from bench.targets import OURS, gains, judged
+from bench.targets import OURS, gains, judged, makings
 from codegen.arguments import sample
 from codegen.c_file import c_source
 from codegen.compiled import compile_program
@@ -42,7 +43,7 @@ from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
-from derive.cost import arithmetic
+from derive.cost import LOOKS, arithmetic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.errors import EinalgError
@@ -112,6 +113,24 @@ def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, 
     return lambda: run(**inputs), spent
 
 
+def ready(name: str) -> float:
+    """The milliseconds that a new process takes to compile a case that earlier ones compiled, and whose doubtful choices they looked into."""
+    script = f"from bench.kernels import compiled_again; print(compiled_again({name!r}))"
+    processes = (subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in range(LOOKS))
+    return [float(process.stdout) for process in processes][-1]
+
+
+def compiled_again(name: str) -> float:
+    """The milliseconds of compiling a case, after its libraries and those of another program are there."""
+    (case,) = (case for make in CASES if (case := make()).name == name)
+    program = lifted(as_program(case.expression))
+    kernels = kernels_of(program)
+    compile_program(ea.parse("O[i] = A[i]", A=(1,)))
+    began = perf_counter()
+    compile_program(program, kernels)
+    return (perf_counter() - began) * 1e3
+
+
 def derived(expression: Any, inputs: Arrays, weights: Arrays, seconds: float) -> tuple[Call, bench.Row]:
     """The best that a search of so many seconds finds."""
     began = perf_counter()
@@ -147,6 +166,7 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
     inputs = {name: array for name, array in arrays.items() if name not in weights}
     found: dict[str, Call] = {}
     found["generated"], told = generated(program, inputs, weights)
+    told = {**told, "ready ms": ready(case.name)}
     if search and case.derives:
         try:
             found["derived"], more = derived(case.expression, inputs, weights, search)
@@ -250,10 +270,12 @@ def main() -> None:
     print("\n" + bench.table(columns(row) for row in found))
     threaded = gains(found)
     print(f"\n{bench.table(threaded)}" if threaded else "")
+    made = makings(found)
+    print(f"\n{bench.table(made)}")
     print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
     path = chosen.json or (None if chosen.only or without else RESULTS)
     if path:
-        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found, "threads": threaded}
+        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found, "threads": threaded, "making": made}
         path.write_text(json.dumps(told, indent=2) + "\n")
 
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil, prod
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import sympy
@@ -54,6 +55,8 @@ RATIOS: dict[str, float] = {
 PEAKS: dict[str, float] = dict.fromkeys(("matmul 512x512x512", "matmul 1024x1024x1024"), 0.9)
 COPIES: dict[str, float] = dict.fromkeys(("map 1024x1024", "OffsetAdd 3x3 56x56x64 b1", "OffsetAdd 3x3 112x112x64 b1"), 1.0)
 GAIN = 1.8
+# Milliseconds of a kernel to be written and to be compiled, and of a program to be ready where all of it is on disk.
+MAKING: dict[str, float] = {"emission": 50.0, "compiling": 300.0, "ready": 50.0}
 # Ratios of whole networks on one thread, by the size of the batch.
 NETWORKS: dict[int, dict[str, float]] = {
     1: {
@@ -189,6 +192,24 @@ def gains(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
     return found
 
 
+def makings(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
+    """The milliseconds of making kernels and programs over all cases on one thread, beside those that are to be reached.
+
+    >>> makings([{"case": name, "threads": 1, "more": {"emission ms": ms}} for name, ms in (("a", 10.0), ("b", 60.0), ("c", 20.0))])
+    [{'what': 'emission', 'median ms': 20.0, 'most ms': 60.0, 'in': 'b', 'target ms': 50.0, 'within it': '2 of 3'}]
+    """
+    ones = [row for row in rows if row["threads"] == 1]
+    found: list[dict[str, Any]] = []
+    for what, target in MAKING.items():
+        times = {row["case"]: row["more"][f"{what} ms"] for row in ones if f"{what} ms" in row["more"]}
+        if times:
+            most = max(times, key=lambda case: times[case])
+            within = f"{sum(ms <= target for ms in times.values())} of {len(times)}"
+            shown = {"what": what, "median ms": median(times.values()), "most ms": times[most], "in": most}
+            found.append({**shown, "target ms": target, "within it": within})
+    return found
+
+
 def _no_gain(one: Mapping[str, float], two: Mapping[str, float], before: float) -> str:
     """What libraries gain tells whether the second core was there; a call of microseconds is short to share."""
     libraries = {name: one[name] / two[name] for name in one if name in two and name not in (*OURS, *LIMITS)}
@@ -248,18 +269,25 @@ def lanes_of(machine: Mapping[str, str]) -> int:
     return int(machine["vectors"].split()[0]) // 32
 
 
-def anew(kernels: Mapping[str, Any], networks: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both records of results with what the targets and reasons are now."""
+def kept() -> list[Path]:
+    """The results of kernels and of networks on this machine and on others, whose names follow a dash."""
+    return sorted(path for path in RESULTS.glob("*.json") if path.stem.partition("-")[0] in ("kernels", "models"))
+
+
+def anew(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of results with what the targets and reasons are now."""
+    if "models" in record:
+        return {**record, "models": [judged_network(row) for row in record["models"]]}
     cases = {case.name: case for case in (make() for make in CASES)}
-    lanes = lanes_of(kernels["machine"])
-    rows = [judged(row, cases[row["case"]], lanes) if row["case"] in cases else row for row in kernels["kernels"]]
-    return {**kernels, "kernels": rows, "threads": gains(rows)}, {**networks, "models": [judged_network(row) for row in networks["models"]]}
+    lanes = lanes_of(record["machine"])
+    rows = [judged(row, cases[row["case"]], lanes) if row["case"] in cases else row for row in record["kernels"]]
+    return {**record, "kernels": rows, "threads": gains(rows), "making": makings(rows)}
 
 
 def main() -> None:
     bench.options("What do the kept results say of their targets?").parse_args()
-    paths = [RESULTS / "kernels.json", RESULTS / "models.json"]
-    for path, record in zip(paths, anew(*(json.loads(path.read_text()) for path in paths))):
+    for path in kept():
+        record = anew(json.loads(path.read_text()))
         path.write_text(json.dumps(record, indent=2) + "\n")
         tables = (record.get(name, []) for name in ("kernels", "threads", "models"))
         missed = [row for rows in tables for row in rows if row["missed because"]]
