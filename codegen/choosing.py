@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from statistics import median, quantiles
 from time import perf_counter
@@ -37,6 +38,7 @@ from einalg.turns import in_turns, threads
 LOG = logging.getLogger("einalg")
 CHOICES = Shelf("choices", ".json", "measured choices")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30  # of a way
+LATE, MUCH_LATER = 0.1, 5.0  # seconds of a first run, and times those of the best, from which on a way is not run again
 LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more than it can save
 MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
@@ -177,16 +179,23 @@ def points(scope: Scope) -> int:
 
 
 def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()) -> Choice:
-    """All ways on the same random inputs, in turns."""
+    """All ways on the same random inputs, in turns; of one that is late at its first run, no more is asked."""
     buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
+    first: dict[str, float] = {}
 
-    def attempt(make: Callable[[], Run]) -> tuple[Run, Array]:
-        run = prepared(make(), {k: array for k, array in buffers.items() if k in ahead})
-        return run, _result(run, buffers, output)
+    def attempt(name: str) -> tuple[Run, Array]:
+        run = prepared(calls[name](), {k: array for k, array in buffers.items() if k in ahead})
+        began = perf_counter()
+        values = _result(run, buffers, output)
+        first[name] = perf_counter() - began
+        return run, values
 
-    runs = agreeing({name: lambda make=make: attempt(make) for name, make in calls.items()}, scope)
-    return Choice({name: figures(times) for name, times in timed(runs, buffers).items()})
+    runs = agreeing({name: partial(attempt, name) for name in calls}, scope)
+    latest = max(LATE, MUCH_LATER * min(first[name] for name in runs))
+    times = {name: [first[name]] for name in runs if first[name] > latest}
+    times |= timed({name: run for name, run in runs.items() if name not in times}, buffers)
+    return Choice({name: figures(times[name]) for name in runs})
 
 
 def agreeing(attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: Scope) -> dict[str, Found]:

@@ -43,6 +43,7 @@ KIND = "einalg derivation"
 NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
 Some = TypeVar("Some", Candidate, Found)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
+FAR = 2.5  # times the lowest estimate, above which a candidate does not promise anything
 TOGETHER = 4  # of them, whose kernels are compiled at once
 MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
@@ -224,7 +225,8 @@ def promising(candidates: Sequence[Candidate], model: Measured, until: float = m
     Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
     known of it is its cost. From the time `until` on (of `perf_counter`) the model is asked for no other one; the second value counts these.
     """
-    derived = _varied(sorted((c for c in candidates if c.moves), key=lambda c: c.cost))[:PROMISING]
+    ordered = sorted((c for c in candidates if c.moves), key=lambda c: c.cost)
+    derived = _varied([c for c in ordered if c.cost <= FAR * ordered[0].cost])[:PROMISING]
     asked = list[Candidate]()
     costs = [math.inf] * SHORTLIST
     for number, candidate in enumerate(derived):

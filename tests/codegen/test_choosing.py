@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,26 @@ def test_measuring_checks_values_and_covers_constants() -> None:
     assert set(found.ways) == {"first", "good"} and all(f.seconds > 0 for f in found.ways.values())
     with pytest.raises(ZeroDivisionError):
         measure({"first": lambda: 1 / 0, "good": lambda: good}, SCOPE, "O")  # type: ignore[dict-item,return-value]
+
+
+@pytest.mark.parametrize(("name", "runs"), [("late", 1), ("first", 1), ("none", 0)])
+def test_a_way_that_is_late_at_its_first_run_is_not_run_again(name: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever it is, the one that is believed too."""
+    monkeypatch.setattr("codegen.choosing.LATE", 0.02)
+    counted = Counter[str]()
+
+    def way(own: str) -> Any:
+        def call(buffers: Any) -> None:
+            counted[own] += 1
+            if own == name:
+                sleep(0.05)
+            np.matmul(buffers["A"], buffers["B"], out=buffers["O"])
+
+        return call
+
+    found = measure({own: lambda own=own: way(own) for own in ("first", "late", "good")}, SCOPE, "O")
+    assert set(found.ways) == {"first", "late", "good"} and counted[name] == runs
+    assert min(counts for own, counts in counted.items() if own != name) > 2 and found.best != name
 
 
 def test_points() -> None:

@@ -17,7 +17,7 @@ import pytest
 import einalg as ea
 from codegen.measuring import identity, rates
 from derive.cost import COSTS, Measured, Roofline, calibrated, done_once, total
-from derive.derivation import SHORTLIST, Candidate, promising
+from derive.derivation import FAR, SHORTLIST, Candidate, promising
 from derive.search import kernels_of
 from einalg.cache import Shelf
 from einalg.errors import CodegenError
@@ -234,15 +234,23 @@ def test_measured_seconds_decide_who_is_promising():
     ordered, left = promising(candidates, Model())
     assert left == 0
     assert [c.cost for c in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick and ordered[-1] is candidates[-1]
-    many = [candidate(quick, (1,), n) for n in range(30)]
+    many = [candidate(quick, (1,), 1 + n / 30) for n in range(30)]
     assert len(promising(many + candidates[2:], Model())[0]) == SHORTLIST + 1
 
 
 def test_time_ends_the_measuring():
     quick = kernels("O[i] = A[i]+1", A=(4,))
-    candidates = [*(candidate(quick, (1,), n) for n in range(3)), candidate(quick, (), 9.0)]
+    candidates = [*(candidate(quick, (1,), 1 + n / 3) for n in range(3)), candidate(quick, (), 9.0)]
     ordered, left = promising(candidates, Half(), until=0.0)
     assert [c.cost for c in ordered] == [0.5, 9.0] and left == 2
+
+
+def test_what_is_far_from_the_lowest_estimate_is_not_measured():
+    """But the expression as it is."""
+    quick = kernels("O[i] = A[i]+1", A=(4,))
+    candidates = [candidate(quick, (1,), 1.0), candidate(quick, (1,), 0.9 * FAR), candidate(quick, (1,), 1.1 * FAR), candidate(quick, (), 9.0)]
+    ordered, left = promising(candidates, Half())
+    assert [c.cost for c in ordered] == [0.5, 0.5, 9.0] and left == 0
 
 
 def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
