@@ -6,6 +6,7 @@ from collections.abc import Iterator as PyIterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from math import prod
 from threading import RLock
 
 import islpy as isl
@@ -33,6 +34,25 @@ def bounded(operations: int = OPERATIONS) -> PyIterator[None]:
         finally:
             context.set_max_operations(before)
             context.reset_operations()
+
+
+def number_of_points(iterators: Sequence[Iterator], where: Sequence[Constraint]) -> int | None:
+    """How many integer points of these ranges meet some conditions; None where that would take long to count.
+
+    >>> i, j = Index("i"), Index("j")
+    >>> number_of_points([Iterator(i, 0, 4), Iterator(j, 0, 4)], [Constraint(i - j, ">=")])
+    10
+    """
+    of_conditions = {index for condition in where for index in condition.indices}
+    free = prod(it.extent for it in iterators if it.index not in of_conditions)
+    bound = [it for it in iterators if it.index in of_conditions]
+    if not bound:
+        return free if all(condition.truth for condition in where) else 0
+    try:
+        with bounded():
+            return free * Space([it.index for it in bound]).set(bound, where).count_val().get_num_si()
+    except isl.Error:
+        return None
 
 
 class Space:

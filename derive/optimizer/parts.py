@@ -18,6 +18,7 @@ from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.cache import Shelf, hashed, own_code
+from einalg.errors import RecordError
 from einalg.program import Program
 from einalg.slices import Slices
 
@@ -105,6 +106,7 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     after, cut = program_from_record(row["program"]), row.get("slices")
     slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
     before = before or (program_from_record(cut["whole"]) if cut else after)
+    _require_alike(before, after, slices)
     if slices and not backend.has_slices:
         after, slices = before, None
     first, now = map(float, row["seconds"])
@@ -112,6 +114,23 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights}, slices)
     changes = tuple(map(str, row.get("changes", ())))
     return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, run, changes, slices)
+
+
+def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:
+    """Raise `RecordError` where two programs read or give memory of other sizes: what runs on addresses relies on these."""
+
+    def kind(program: Program, name: str) -> Any:
+        """The shape and the dtype of an input or output; None for any other name."""
+        known = {**program.inputs, **{output: program[output] for output in program.outputs}}
+        return (known[name].shape, known[name].dtype) if name in known else None
+
+    cut = {*slices.names, *after.outputs} if slices else set[str]()
+    for name in (*after.inputs, *before.outputs, *after.outputs, *cut):
+        found = kind(after, name)
+        if found and slices and name in cut:
+            found = ((slices.count, *found[0][1:]), found[1]) if found[0][:1] == (1,) else None
+        if found is None or found != kind(before, name):
+            raise RecordError(f"a program that was optimized reads or gives another {name} than the one it was made of")
 
 
 def keep_part(key: str, part: Part) -> None:

@@ -11,7 +11,10 @@ import einalg as ea
 from codegen.slices import Sliced
 from derive.optimizer import network as optimizer
 from derive.optimizer import slices as module
-from derive.optimizer.slices import sliced
+from derive.optimizer.layers import UNREADABLE
+from derive.optimizer.parts import Part, compiled, part_from_record, part_record
+from derive.optimizer.slices import one_of, sliced
+from derive.record import program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.access import Constant, Tensor
@@ -175,8 +178,6 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
 
 def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
     """A device is given all samples at once."""
-    from derive.optimizer.parts import Part, compiled, part_from_record, part_record
-
     program = as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 5), B=(5,)))
     one, slices = sliced(program)
     part = Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices)
@@ -191,3 +192,27 @@ def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
     whole = part_from_record(part_record(part), None, {}, Device())
     assert (whole.before, whole.after, whole.slices) == (program, program, None)
     np.testing.assert_allclose(whole.run(**arrays), 2 * arrays["A"] + arrays["B"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda row: row["slices"].update(count=1000),
+        lambda row: row["slices"].update(count=0),
+        lambda row: row["slices"].update(names=["A", "B"]),
+        lambda row: row["slices"].update(names=[]),
+        lambda row: row["slices"].update(count="many"),
+        lambda row: row.update(slices=None),
+        lambda row: row["slices"].update(whole=row["program"]),
+        lambda row: row["slices"].update(whole=program_record(as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 6), B=(6,))))),
+        lambda row: row["slices"].update(whole=program_record(as_program(ea.parse("P[n,i] = 2*A[n,i] + B[i]", A=(4, 5), B=(5,)), "P"))),
+    ],
+)
+def test_a_record_of_slices_that_do_not_fit_is_damaged(damage):
+    """Kernels run on the memory that the whole program has: nothing is read or written beyond it."""
+    program = as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 5), B=(5,)))
+    one, slices = one_of(program)
+    row = part_record(Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices))
+    damage(row)
+    with pytest.raises(UNREADABLE):
+        part_from_record(row, program if row["slices"] is None else None, {}, Machine())
