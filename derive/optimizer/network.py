@@ -293,10 +293,13 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         return _Way(form, after, run, error) if error <= allowed else None
 
     ways = [_Way(unchanged, program, original, relative_error(expected, original(**given), program, read))]
-    began = time.perf_counter()
-    searched = [form for form in forms if form.is_searched] or forms[-1:]
-    ways += [way for way in map(checked, searched) if way]
-    took = (time.perf_counter() - began) / len(searched)
+    took = 0.0
+    for form in [form for form in forms if form.is_searched] or forms[-1:]:
+        began = time.perf_counter()
+        ways += [way for way in [checked(form)] if way]
+        took = max(took, time.perf_counter() - began)
+        if len(ways) > 1 and task.spent + took > task.seconds:  # one more would end too late
+            break
     times = task.backend.seconds([way.run for way in ways], given)
     best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:

@@ -215,6 +215,18 @@ def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
     assert much <= 60 - spent - 0.5 and little <= 0.25
 
 
+@pytest.mark.parametrize(("seconds", "compiled"), [(60, 3), (0, 2)])
+def test_forms_for_which_no_time_is_left_are_not_compiled(seconds, compiled, own_cache, monkeypatch):
+    """Beside the program as it is, one is."""
+    asked, compile_one = [], optimizer.compiled
+    forms = optimizer._forms
+    monkeypatch.setattr(optimizer, "_forms", lambda *ready: forms(*ready)[-1:] * 2)
+    monkeypatch.setattr(optimizer, "_search", lambda layers, task: [setattr(layer, "original", 1.0) for layer in layers])
+    monkeypatch.setattr(optimizer, "compiled", lambda *given: asked.append(1) or compile_one(*given))
+    ea.optimize(product(), given_for(product()), seconds=seconds)
+    assert len(asked) == compiled
+
+
 class Preferring:
     """The backend of this machine, but that some programs are said to be fast."""
 
