@@ -10,6 +10,7 @@ from typing import Any
 
 from einalg.cache import Shelf, hashed
 from einalg.errors import DeviceError
+from einalg.execute import execute
 from einalg.kernel import Kernel
 from einalg.program import Program, in_double
 from einalg.slices import Slices
@@ -96,8 +97,6 @@ class Machine:
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs computed in double precision, as they are written."""
-        from einalg.execute import execute
-
         return execute(in_double(program), arrays)
 
 

@@ -30,7 +30,7 @@ WITHOUT = ("atan2", "tgamma", "lgamma")  # which ONNX has no operator for
 
 
 def model_of(program: Program) -> Any:
-    return onnx_model(list(program.inputs.values()), {}, [(program, kernels_of(program))], program.outputs)
+    return onnx_model(list(program.inputs.values()), {}, [(program, kernels_of(program), None)], program.outputs)
 
 
 def nodes(expression: Any) -> list[str]:
