@@ -146,4 +146,8 @@ def test_rows_measured_before_in_the_same_way_are_kept(tmp_path: Path, monkeypat
     assert [row["model"] for row in rows] == ["mmoe", "lstm", "gcn"]
     assert [row["target"] for row in rows] == [6.0, 1.3, 1.3] and rows[0]["missed because"] == "there is no library to compare with"
     run(monkeypatch, "--only", "gcn", "--batch", "1", "--threads", "1", "--seconds", "7", "--json", str(path))
-    assert [row["model"] for row in json.loads(path.read_text())["models"]] == ["gcn"]
+    assert [(row["model"], row["allowed s"]) for row in json.loads(path.read_text())["models"]] == [("mmoe", 300.0), ("lstm", 300.0), ("gcn", 7.0)]
+    before = path.read_text()
+    with pytest.raises(SystemExit, match="was measured with other values of: small"):
+        run(monkeypatch, "--only", "gcn", "--small", "--batch", "1", "--threads", "1", "--json", str(path))
+    assert path.read_text() == before

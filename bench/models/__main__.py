@@ -8,9 +8,9 @@ times faster the optimized network is; `error` is the largest deviation from tor
 element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
 from the cache: `again s` is `search s` in a fresh process that finds all there, not with `--small`; of it, the model is read in `read s`
 (by torch.export) and calls are timed in `timed s`. `target` is the ratio that one thread is to reach (`bench.targets`); a row that misses it
-says how many layers were searched and what share of a call the kernels take. A Longformer layer at full size runs in libraries as tiles.
-Nothing is kept in results/ unless all was measured, or `--json` names the file: rows that it has already, measured in the same way, stay but
-for those that are measured anew.
+says how many layers were searched and what share of a call the kernels take; `allowed s` are the seconds that the optimization was given.
+A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured, or `--json` names the file:
+rows that it has already, of such a machine and such libraries, stay but for those that are measured anew; a file of others is refused.
 """
 
 from __future__ import annotations
@@ -141,12 +141,19 @@ def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[str, Any]]:
-    """The rows of a file that were measured in the same way, on such a machine; those that are measured now take their places."""
+    """The rows of a file that were measured in the same way, on such a machine; those that are measured now take their places.
+
+    Where it is of another machine, or was measured otherwise, it is the kept results that are made anew, or a file that is not to be lost:
+    a message ends the program.
+    """
     if path is None or not path.is_file():
         return {}
     record = json.loads(path.read_text())
-    if {name: record.get(name) for name in told} != json.loads(json.dumps(told)):
+    other = [name for name, value in json.loads(json.dumps(told)).items() if record.get(name) != value]
+    if other and path == RESULTS:
         return {}
+    if other:
+        raise SystemExit(f"{path} was measured with other values of: {', '.join(other)}\n  name another file with --json")
     return {(row["model"], row["batch"], row["threads"]): row if record["small"] else judged_network(row) for row in record["models"]}
 
 
@@ -158,13 +165,14 @@ def main() -> None:
     whole = not (chosen.only or without or chosen.small)
     path = chosen.json or (RESULTS if whole else None)
     told = {"machine": {**bench.machine(), **versions()}, "not installed": missing(), "left out": without}
-    told |= {"seconds": chosen.seconds, "small": chosen.small}
+    told |= {"small": chosen.small}
     rows, measured_now = measured_before(path, told), list[dict[str, Any]]()
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
                 found = in_own_process((name, batch, threads), chosen.seconds, without, chosen.small)
-                rows[name, batch, threads] = found = found if chosen.small else judged_network(found)
+                found = {**(found if chosen.small else judged_network(found)), "allowed s": chosen.seconds}
+                rows[name, batch, threads] = found
                 measured_now.append(found)
                 print(shown([found]).splitlines()[1], file=sys.stderr, flush=True)
                 if path:  # an interrupt keeps what was measured until then
