@@ -14,7 +14,7 @@ from codegen.guards import Layer, Place, direct_accesses, enclosure, layers, ski
 from codegen.ir import Alloc, Bound, Buf, For, Holds, If, Number, Put, Ref, Statement, Value, walk
 from codegen.plan import Plan, distinct_indices, make_plan, points
 from codegen.scalar import computed, constant, index_condition
-from codegen.schedule import Schedule
+from codegen.schedule import Schedule, is_across
 from einalg.access import Access
 from einalg.affine import Affine, Index, affine
 from einalg.program import statement_tensor
@@ -59,8 +59,9 @@ class Source:
         return self._skipping[reduce]
 
     def is_large(self, reduce: Reduce) -> bool:
-        """Whether a reduction has too many points to be written out."""
-        return points(reduce) > self.schedule.unroll
+        """Whether a reduction has too many points to be written out, or such that vector registers had better hold neighbouring terms."""
+        last = self.scope.indices[-1] if self.scope.rank else None
+        return points(reduce) > self.schedule.unroll or is_across(reduce, last)
 
     @cached_property
     def cutting(self) -> tuple[Constraint, ...]:

@@ -32,6 +32,7 @@ class Schedule:
 
 
 DEFAULT = Schedule()
+WIDE = 16  # terms from which on a sum is for vector registers
 
 
 def strides(access: Access, fixed: Mapping[Index, Affine]) -> Callable[[Index], int | None]:
@@ -64,8 +65,15 @@ def prefers_row(reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapp
         return False
     steps = [strides(access, fixed) for reduce in reduces for access in accesses(reduce.body)]
     summed = [strides(access, {}) for reduce in reduces for access in accesses(reduce.body)]
-    inner = [it.index for reduce in reduces for it in reduce.iterators if it.extent >= 16]
+    inner = [it.index for reduce in reduces for it in reduce.iterators if it.extent >= WIDE]
     return _smooth(steps, last) >= max((_smooth(summed, index) for index in inner), default=0)
+
+
+def is_across(reduce: Reduce, last: Index | None) -> bool:
+    """Whether the terms of a reduction lie side by side, many of them, where those of neighbouring outputs lie apart."""
+    steps = [strides(access, {}) for access in accesses(reduce.body)]
+    along = max((_smooth(steps, it.index) for it in reduce.iterators if it.extent >= WIDE), default=0.0)
+    return along > (_smooth(steps, last) if last is not None else 0.0)
 
 
 def _smooth(steps: Sequence[Callable[[Index], int | None]], index: Index) -> float:

@@ -150,3 +150,19 @@ def test_blocks_of_a_sum_with_one_block_left() -> None:
     given = np.arange(21).reshape(3, 7)
     (found,) = run_functions([lower("O", scope, schedule=Schedule(unroll=1))], [{"A": given}])
     assert found.tolist() == [20 * row for row in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ("O[i,j] += A[i,k]*B[j,k]", 1),  # rows of both: a loop over the terms, in vectors
+        ("O[i] += A[i,k]*B[i,k]", 1),
+        ("O[i,j:30] += A[i,k]*C[k,j]", 32),  # neighbouring results lie side by side too, and terms are written out
+    ],
+)
+def test_terms_that_lie_side_by_side_are_not_written_out_for_results_that_do_not(expression: str, count: int) -> None:
+    """Vectors of results would gather their terms one by one, and a compiler takes half a minute over that where these lie far apart."""
+    shapes = {"A": (30, 32), "B": (30, 32), "C": (32, 30)}
+    program = as_program(ea.parse(expression, **{name: shape for name, shape in shapes.items() if f"{name}[" in expression}))
+    written = c_source([lower("O", program.result)])
+    assert len([line for line in written.splitlines() if line.strip().startswith(("total +=", "float total = A"))]) == count
