@@ -172,8 +172,8 @@ class Optimized(_optimizer.Optimized):
     def _compare(self, model: Network, itself: Callable[..., Any], made: _optimizer.Optimized) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
-        ways = [partial(way, *arguments, **named) for way in (itself, self._call)]
-        original, optimized = self.times = Machine().seconds_of_both(*ways, f"{model.framework} {made.key}", made.is_known)
+        before, now = (partial(way, *arguments, **named) for way in (itself, self._call))
+        original, optimized = self.times = Machine().seconds_of_both(before, now, f"{model.framework} {made.key}", made.is_known)
         self.is_original = is_slower(optimized, original)
         if self.is_original:
             what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
