@@ -296,7 +296,8 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     took = 0.0
     for form in [form for form in forms if form.is_searched] or forms[-1:]:
         began = time.perf_counter()
-        ways += [way for way in [checked(form)] if way]
+        if (way := checked(form)) is not None:
+            ways.append(way)
         took = max(took, time.perf_counter() - began)
         if len(ways) > 1 and task.spent + took > task.seconds:  # one more would end too late
             break
