@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -15,6 +16,8 @@ from einalg.kernel import Kernel
 from einalg.program import Program, in_double
 from einalg.slices import Slices
 from einalg.turns import LEAST, medians
+
+log = logging.getLogger("einalg")
 
 TARGETS = ("cpu", "cuda")
 SLOW = 1.0  # seconds of a run, from which on it is not repeated
@@ -77,15 +80,22 @@ class Machine:
         quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays))
         return [s if s > SLOW else next(quick) for s in once]
 
-    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool) -> tuple[float, float]:
-        """Of a model in its framework and as it is now; where this `is_known`, as they were before, unless these leave doubt that costs little."""
+    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool) -> tuple[float, float] | None:
+        """Of a model in its framework and as it is now; where this `is_known`, as they were before, unless these leave doubt that costs little.
+
+        None, with a warning, where the framework cannot run it.
+        """
         key = hashed("times", what)
         try:
             first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[0, 0]"))
         except (ValueError, TypeError):
             first, second = 0.0, 0.0
         if max(first, second) <= CLEAR * min(first, second) and LEAST * (first + second) < AGAIN:
-            itself()  # what a framework does at its first call only does not count
+            try:
+                itself()  # what a framework does at its first call only does not count
+            except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking
+                log.warning("einalg: the framework cannot run the model here, so its time is not known: %s", str(error).partition("\n")[0])
+                return None
             first, second = self.seconds_of_all([itself, ours], {})
             TIMES.replace(key, json.dumps([first, second]).encode())
         return first, second
