@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,14 +21,12 @@ from codegen.compiler import TIMEOUT, find_compiler
 from codegen.frames import Frame
 from codegen.memory import size_of
 from codegen.threads import REGIONS, attached
-from einalg.access import Tensor
 from einalg.direct import AtAddresses, address
 from einalg.dtypes import numpy_dtype
 from einalg.program import statement_tensor
 from einalg.slices import Slices
 from einalg.turns import threads
 
-Array = np.ndarray[Any, Any]
 # `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a call is written down.
 SLICES = """\
 typedef void kernel(void *const *);
@@ -49,27 +47,20 @@ class Sliced:
     """A program of one slice as one of all of them."""
 
     def __init__(self, one: Compiled, slices: Slices):
-        self.one, self.slices, self.count = one, slices, slices.count
-        self._cut = {*slices.names, *one.program.outputs}
-        self._given = {name: self._all_of(tensor) for name, tensor in one.missing.items()}
-        self._made = [self._all_of(statement_tensor(name, one.program[name])) for name in one.program.outputs]
+        self.one, self.slices = one, slices
+        self._given = {name: slices.of_all(tensor) for name, tensor in one.missing.items()}
+        self._made = [slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs]
         self._load, self._memory = Loader(self._given), threading.local()
-
-    def _all_of(self, tensor: Tensor) -> Tensor:
-        return Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype) if tensor.name in self._cut else tensor
 
     def __call__(self, **arrays: Any) -> Any:
         results = {tensor.name: np.empty(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
         given = {**self._load(arrays), **results}
         if self._function is None:
-            for k in range(self.count):
-                self.one.fill(self._slice(given, k))
+            for number in range(self.slices.count):
+                self.one.fill(self.slices.of(given, number))
         else:
             self._run_at([address(given[name]) for name in self._order])
         return results if len(results) > 1 else next(iter(results.values()))
-
-    def _slice(self, given: Mapping[str, Array], k: int) -> dict[str, Array]:
-        return {name: array[k : k + 1] if name in self._cut else array for name, array in given.items()}
 
     @property
     def is_generated(self) -> bool:
@@ -83,7 +74,7 @@ class Sliced:
 
     @property
     def _lanes(self) -> int:
-        return min(threads(), self.count)
+        return min(threads(), self.slices.count)
 
     def bind(self, **arrays: Any) -> Sliced:
         """As of `Compiled`: what is given ahead is the same for all slices."""
@@ -115,10 +106,10 @@ class Sliced:
         lanes = self._memory.__dict__.get("lanes")
         if lanes is None:
             whole = [*self._given.values(), *self._made]
-            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self._cut else 0 for tensor in whole]
+            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.slices.names else 0 for tensor in whole]
             frames = [self.one.frame() for _ in range(self._lanes)]
             lanes = self._memory.lanes = _Lanes(self._function, frames, self._order, steps)
-        lanes.run(self.count, addresses)
+        lanes.run(self.slices.count, addresses)
 
 
 class _Lanes:

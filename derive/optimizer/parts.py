@@ -17,9 +17,10 @@ from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_recor
 from derive.record import program_from_record, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
+from einalg.access import Tensor
 from einalg.cache import Shelf, hashed, own_code
 from einalg.errors import RecordError
-from einalg.program import Program
+from einalg.program import Program, statement_tensor
 from einalg.slices import Slices
 
 log = logging.getLogger("einalg")
@@ -119,18 +120,18 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
 def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:
     """Raise `RecordError` where two programs read or give memory of other sizes: what runs on addresses relies on these."""
 
-    def kind(program: Program, name: str) -> Any:
-        """The shape and the dtype of an input or output; None for any other name."""
-        known = {**program.inputs, **{output: program[output] for output in program.outputs}}
-        return (known[name].shape, known[name].dtype) if name in known else None
+    def tensors(program: Program) -> dict[str, Tensor]:
+        return {**program.inputs, **{name: statement_tensor(name, program[name]) for name in program.outputs}}
 
-    cut = {*slices.names, *after.outputs} if slices else set[str]()
-    for name in (*after.inputs, *before.outputs, *after.outputs, *cut):
-        found = kind(after, name)
-        if found and slices and name in cut:
-            found = ((slices.count, *found[0][1:]), found[1]) if found[0][:1] == (1,) else None
-        if found is None or found != kind(before, name):
-            raise RecordError(f"a program that was optimized reads or gives another {name} than the one it was made of")
+    known, found = tensors(before), tensors(after)
+    cut = slices.names if slices else frozenset[str]()
+    for name in (*found, *before.outputs, *cut):
+        alike = name in found and name in known and (name not in cut or found[name].shape[:1] == (1,))
+        if alike:
+            one, other = (slices.of_all(found[name]) if slices else found[name]), known[name]
+            alike = (one.shape, one.dtype) == (other.shape, other.dtype)
+        if not alike:
+            raise RecordError(f"a program that was optimized reads or gives another {name} than the one it was made of\n  optimize the model again")
 
 
 def keep_part(key: str, part: Part) -> None:

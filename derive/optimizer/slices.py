@@ -36,7 +36,7 @@ def one_of(program: Program) -> tuple[Program, Slices] | None:
     >>> p = ea.parse("T[n:4,f,h:64,w:64] += A[n,c,h+r,w+s]*W[f,c,r,s]\\nO[n,f,h,w] = Max(T[n,f,h,w], 0)", A=(4, 32, 66, 66), W=W)
     >>> one, slices = one_of(p)
     >>> slices.count, sorted(slices.names), one["O"].shape
-    (4, ['A'], (1, 32, 64, 64))
+    (4, ['A', 'O'], (1, 32, 64, 64))
     """
     if any(inner_scopes(scope) for _, scope in program.statements):
         return None
@@ -46,7 +46,7 @@ def one_of(program: Program) -> tuple[Program, Slices] | None:
     given = {name: tensor for name, tensor in program.tensors.items() if axes and name in axes}
     if not axes or not given or any(axes[name] != 0 or is_weight(tensor) or isinstance(tensor, Constant) for name, tensor in given.items()):
         return None
-    return _of_first(program, axes), Slices(count, frozenset(given))
+    return _of_first(program, axes), Slices(count, frozenset((*given, *program.outputs)))
 
 
 def _is_worth_it(program: Program) -> bool:

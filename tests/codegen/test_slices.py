@@ -35,7 +35,7 @@ def made(count, compiled):
     whole, one = program(count), program(1)
     values = arrays(whole)
     weights = {"W": values.pop("W")}
-    run = Sliced(compiled(one), Slices(count, frozenset("A"))).bind(**weights)
+    run = Sliced(compiled(one), Slices(count, frozenset("APO"))).bind(**weights)
     return run, values, execute(whole, {**values, **weights})
 
 
