@@ -23,7 +23,7 @@ from einalg.scope import Scope
 from einalg.traverse import accesses, inner_scopes, reductions
 
 MOST_READS = 8  # of different tensors, that an element-wise statement may make
-SMALL = 64  # points of a sum, up to which its terms are written out in generated code
+SMALL = 64  # points of a sum, up to which generated code may write out its terms
 
 
 def shaped(program: Program) -> tuple[Program, list[Move]]:

@@ -96,6 +96,7 @@ def record(made: Any) -> dict[str, Any]:
             "seconds_after": finite(part.seconds[1]),
             "verdict": part.verdict,
             "error": finite(part.error),
+            "slices": part.slices.count if part.slices else 1,  # runs of the layers in one of the program
             "layers": [_layer(layer) for layer in part.layers],
         }
         for part in made.parts.values()

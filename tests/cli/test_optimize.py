@@ -57,7 +57,7 @@ def test_record_and_report_of_an_optimization() -> None:
     program = ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(32, 32), W=ea.tensor("W", (32, 32), role="weight"))
     made = ea.optimize(program, {"A": np.ones((32, 32)), "W": np.ones((32, 32))}, seconds=1)
     record = json.loads(json.dumps(optimizing.record(made), allow_nan=False))
-    assert record["programs"][0]["verdict"] == "proved" and record["programs"][0]["layers"]
+    assert record["programs"][0]["verdict"] == "proved" and record["programs"][0]["layers"] and record["programs"][0]["slices"] == 1
 
 
 def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

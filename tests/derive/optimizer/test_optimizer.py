@@ -125,11 +125,6 @@ def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkey
         assert len(searches) == count
 
 
-@pytest.fixture
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-
-
 def given_for(program):
     return {n: a.astype(np.float32) for n, a in sample(program).items()}
 
@@ -316,91 +311,6 @@ def test_opaque_calls_stand_between_programs(own_cache):
     np.testing.assert_allclose(second, product, rtol=1e-5)
     np.testing.assert_allclose(first, np.maximum(np.sort(product, axis=0), 0), rtol=1e-5)
     assert len(o.parts) == 2 and "Sort: sorting is no expression" in str(o.report)
-
-
-def test_a_module_takes_and_gives_tensors(own_cache):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 25, 4)
-    )
-    module.eval()
-    x = torch.randn(2, 3, 5, 5)
-    o = ea.optimize(module, (x,), seconds=4)
-    with torch.no_grad():
-        torch.testing.assert_close(o(x), module(x), rtol=1e-4, atol=1e-5)
-
-
-def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
-    torch = pytest.importorskip("torch")
-    module, x = torch.nn.ReLU().eval(), torch.ones(3)
-    with caplog.at_level(logging.WARNING, "einalg"):
-        o = ea.optimize(module, (x,), seconds=0)
-    assert o.times is not None
-    assert o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
-    assert torch.equal(o(-x), torch.zeros(3))
-
-
-def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, caplog):
-    torch = pytest.importorskip("torch")
-
-    class Large(torch.nn.Module):
-        """Its framework needs more memory than there is."""
-
-        def forward(self, x):
-            if type(x) is torch.Tensor and not torch.compiler.is_exporting():
-                raise RuntimeError("not enough memory: you tried to allocate 1 EB\nmore of it")
-            return x * 2
-
-    with caplog.at_level(logging.WARNING, "einalg"):
-        o = ea.optimize(Large().eval(), (torch.ones(3),), seconds=0)
-    assert "cannot run the model here, so its time is not known: not enough memory: you tried to allocate 1 EB" in caplog.text
-    assert o.times is None and not o.is_original and torch.equal(o(torch.ones(3)), torch.full((3,), 2.0))
-
-
-def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
-    """After a first call, in which it may do what it never does again."""
-    torch = pytest.importorskip("torch")
-    calls = []
-
-    class Counted(torch.nn.Module):
-        def forward(self, x):
-            if type(x) is torch.Tensor and not torch.compiler.is_exporting():
-                calls.append(1)
-            return x * 2
-
-    monkeypatch.setattr("einalg.machine.SLOW", 0.0)
-    o = ea.optimize(Counted().eval(), (torch.ones(3),), seconds=0)
-    assert len(calls) == 2 and min(o.times) > 0
-
-
-@pytest.mark.parametrize(("seconds", "measured"), [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2), ((1.0, 0.9), 1)])
-def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
-    """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
-    torch = pytest.importorskip("torch")
-    asked = []
-    monkeypatch.setattr("einalg.machine.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds))
-    model, x = torch.nn.ReLU().eval(), torch.ones(3)
-    found = [ea.optimize(model, (x,), seconds=0) for _ in range(2)]
-    assert all(o.times == seconds and o.is_original == (seconds[1] > seconds[0]) for o in found)
-    assert len(asked) == measured
-    ea.optimize(torch.nn.Sequential(model).eval(), (x,), seconds=0)  # as fast as it may be, it is another one
-    assert len(asked) == measured + 1
-
-
-def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
-    """What they do is not known by their names: these two differ in shape alone."""
-    torch = pytest.importorskip("torch")
-    asked = []
-    monkeypatch.setattr("einalg.machine.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4])
-
-    class Sorted(torch.nn.Module):
-        def forward(self, x):
-            return torch.sort(x).values
-
-    for size in (3, 4):
-        ea.optimize(Sorted().eval(), (torch.ones(size),), seconds=0)
-    assert len(asked) == 2
 
 
 def test_what_is_no_model():
