@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from derive import repairs, variations
@@ -15,7 +16,7 @@ from derive.places import Path, places, scope_at
 from derive.rules import ALL
 from derive.tidy import tidied
 from einalg.access import Constant, unpadded
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, RuleError
 from einalg.ops.templates import TEMPLATES, Template
 from einalg.program import Program
 from einalg.scope import Scope
@@ -54,7 +55,7 @@ class Expansion:
             if move in together:
                 continue
             try:
-                moved, steps = _at_all_alike(program, move, known)
+                moved, steps = self._at_all_alike(program, move, known)
                 following, tidying = tidied(moved, known)
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
@@ -75,18 +76,15 @@ class Expansion:
     def _proposals(self, program: Program) -> Iterator[Move]:
         sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
         heaviest = max((operations(scope) for _, scope in sums), default=0)
-        heavy = [(path, scope, self._near(scope)) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not transforms(scope)]
-        for path, scope, near in heavy:
+        heavy = [(path, scope) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not transforms(scope)]
+        for path, scope in heavy:
             # One scope after the other: what is repaired elsewhere does not depend on it.
-            if _weight(near[0]) > CLEAN if near else is_heavy(scope):
-                for listed in near or [[ANOTHER_BODY]]:
-                    yield from repairs.repairs(path, scope, listed)
+            if self._is_far(scope):
+                yield from self._of_scope(path, scope)
                 return
-        light = not any(is_heavy(scope) for _, scope, _ in heavy)  # at such sizes nothing is too heavy for an eOperator
-        for path, scope, near in heavy:
-            for listed in near or [[ANOTHER_BODY]] * light:
-                yield from repairs.repairs(path, scope, listed)
-            yield from variations.of_scope(path, scope, self.rules)
+        light = not any(is_heavy(scope) for _, scope in heavy)  # at such sizes nothing is too heavy for an eOperator
+        for path, scope in heavy:
+            yield from self._of_scope(path, scope, light)
         for path, scope in places(program):
             if not transforms(scope):
                 yield from variations.merges(path, scope)
@@ -94,26 +92,56 @@ class Expansion:
         own = [rule for name, rule in self.rules.items() if name not in ALL]
         yield from moves(program, own)
 
+    def _of_scope(self, path: Path, scope: Scope, light: bool = False) -> Iterator[Move]:
+        """Repairs of a scope, also where it is near no operator if it is `light`; and its variations, unless it is far from all operators."""
+        is_far = self._is_far(scope)
+        for listed in self._near(scope) or [[ANOTHER_BODY]] * (is_far or light):
+            yield from repairs.repairs(path, scope, listed)
+        if not is_far:
+            yield from variations.of_scope(path, scope, self.rules)
+
+    def _is_far(self, scope: Scope) -> bool:
+        near = self._near(scope)
+        return _weight(near[0]) > CLEAN if near else is_heavy(scope)
+
     def _near(self, scope: Scope) -> list[list[Reason]]:
         """What separates a scope from each operator that it may become, the nearest first."""
         return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
 
+    def _at_all_alike(self, program: Program, move: Move, known: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+        """The program after a move, and after the same move at all scopes that are alike, as the phases of one sum are, if all have it.
 
-def _at_all_alike(program: Program, move: Move, known: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
-    """The program after a move, and after the same move at all scopes that are alike, as the phases of one sum are, if all have it.
-
-    What is best for one is best for all of them: that some are moved and some are not is no state of its own.
-    """
-    moved = apply(program, move, known)
-    others = [Move(move.rule, path, move.args) for path in fellows(program, move.path)] if known[move.rule].level == "scope" else []
-    try:
-        together = moved
-        for other in others:
-            together = apply(together, other, known)
-    except EinalgError as error:
-        log.debug("%s does not apply at all that is alike: %s", move, error)
+        What is best for one is best for all of them: that some are moved and some are not is no state of its own. Where scopes differ in an
+        offset, arguments may too: the same move is then the one that is proposed for the other scope in its place.
+        """
+        moved = apply(program, move, known)
+        paths = fellows(program, move.path) if known[move.rule].level == "scope" else []
+        same, counterpart = partial(_same, move), partial(self._counterpart, program, move)
+        for other in (same, counterpart) if paths else ():
+            try:
+                together, others = moved, [other(path) for path in paths]
+                for its in others:
+                    together = apply(together, its, known)
+            except EinalgError as error:
+                log.debug("%s does not apply at all that is alike: %s", move, error)
+            else:
+                return together, [move, *others]
         return moved, [move]
-    return together, [move, *others]
+
+    def _counterpart(self, program: Program, move: Move, path: Path) -> Move:
+        """What is proposed for another scope in the place of a move. Raises `RuleError` where as many of that kind are not."""
+        own, others = ([m for m in self._of_scope(at, scope_at(program, at)) if _is_of_kind(m, move)] for at in (move.path, path))
+        if move not in own or len(own) != len(others):
+            raise RuleError(f"{move} has no counterpart at {path}")
+        return others[own.index(move)]
+
+
+def _same(move: Move, path: Path) -> Move:
+    return Move(move.rule, path, move.args)
+
+
+def _is_of_kind(one: Move, other: Move) -> bool:
+    return one.rule == other.rule and one.args.keys() == other.args.keys()
 
 
 def fellows(program: Program, path: Path) -> list[Path]:

@@ -42,16 +42,17 @@ MOST_WORK = 16  # times the work of the expression as it is: states with more ar
 
 @dataclass(frozen=True)
 class Budget:
-    """How far to search: moves deep, states expanded, seconds, candidates; `patience` is states without a new candidate.
+    """How far to search: moves deep, states expanded, seconds, candidates.
 
-    `bytes` bounds the memory that the kept states may take, estimated.
+    `patience` is states without a candidate that promises more than all before it; `bytes` bounds the memory that the kept states may take,
+    estimated.
     """
 
     depth: int = 24
     states: int = 400
     seconds: float = 20.0
     candidates: int = 128
-    patience: int = 200
+    patience: int = 100
     bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
@@ -241,7 +242,7 @@ class _Search:
         self.keep(program, derivation, gap, state.order)
         factored = len({move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name})
         kinds = len({likeness(scope) for _, scope in places(program)})  # phases of a sum count once
-        priority = NEAR * gap + LEVEL * state.level + SCOPE * kinds + FACTORED * factored + TWICE * log2(max(1.0, more))
+        priority = NEAR * gap + LEVEL * state.level + SCOPE * kinds + FACTORED * factored + TWICE * log2(max(1 / MOST_WORK, more))
         return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:
@@ -258,7 +259,7 @@ class _Search:
             f"the limit of {counted(self.budget.states, 'state')} was reached": self.stats.states >= self.budget.states,
             f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
             f"the limit of {counted(self.budget.candidates, 'candidate')} was reached": self.stats.candidates >= self.budget.candidates,
-            f"no other candidate in {self.budget.patience} states": self.stats.states - self.improved >= self.budget.patience,
+            f"no better candidate in {counted(self.budget.patience, 'state')}": self.stats.states - self.improved >= self.budget.patience,
             f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES >= self.budget.bytes,
         }
         self.stats.stopped = next((why for why, reached in limits.items() if reached), "")
@@ -290,8 +291,9 @@ class _Search:
         self.kernel_lists.add(identity)
         estimate = total(self.model, kernels)
         spent = time.perf_counter() - self.began
+        if all(estimate < other.estimate for other in self.found):
+            self.improved = self.stats.states
         self.found.append(Found(flat, kernels, derivation, estimate, self.stats.states, spent))
-        self.improved = self.stats.states
         if not as_it_is:
             self.stats.candidates += 1
             if self.stats.first_hit is None:

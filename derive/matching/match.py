@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -52,7 +53,14 @@ def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> 
 
 def match(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Kernel | None:
     """The first of `matches`, or None."""
-    return next(matches(scope, output, among), None)
+    known = profile_of(scope).solved
+    if ("match", among) not in known:
+        known["match", among] = next(matches(scope, output, among), None)
+    found: Kernel | None = known["match", among]
+    if found is None or found.output == output:
+        return found
+    views = (replace(view, name=output) if view.name == found.output else view for view in found.views)
+    return replace(found, output=output, views=tuple(views))
 
 
 def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:

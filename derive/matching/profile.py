@@ -119,6 +119,7 @@ class Profile:
 
 
 _PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity: comparing expressions costs more than looking at one again
+_EQUAL: dict[Any, Profile] = {}  # by scope and names of indices, for scopes that the states of a search make again
 _MOST_PROFILES = 4096
 
 
@@ -128,7 +129,12 @@ def profile_of(scope: Scope) -> Profile:
     if found is None:
         if len(_PROFILES) >= _MOST_PROFILES:
             _PROFILES.clear()
-        found = _PROFILES[id(scope)] = (scope, Profile(scope))
+            _EQUAL.clear()
+        names = scope, tuple(it.index for it in _all_iterators(scope))
+        profile = _EQUAL.get(names)
+        if profile is None:
+            profile = _EQUAL[names] = Profile(scope)
+        found = _PROFILES[id(scope)] = (scope, profile)
     return found[1]
 
 
