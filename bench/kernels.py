@@ -179,12 +179,18 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())
     errors = {name: float(np.abs(np.asarray(result()) - expected).max()) / largest for name, result in results.items()}
-    times = {**alternately(limits, threads, 0.0), **alternately(found, threads)}  # apart: a copy leaves nothing in the caches
-    return row(case, program, threads, times, errors, told)
+    spent = {**turns(limits, threads, 0.0), **turns(found, threads)}  # apart: a copy leaves nothing in the caches
+    told = {**told, "shortest ms": {name: min(times) * 1e3 for name, times in spent.items()}}
+    return row(case, program, threads, {name: median(times) for name, times in spent.items()}, errors, told)
 
 
 def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, float]:
-    """Medians of calls in turns; another one begins each round, and short ones are called several times in a row.
+    """Medians of the seconds of calls in turns."""
+    return {name: median(spent) for name, spent in turns(calls, threads, seconds).items()}
+
+
+def turns(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, list[float]]:
+    """Seconds of calls in turns; another one begins each round, and short ones are called several times in a row.
 
     Every turn begins with as many calls that do not count: what runs again and again finds its own data in the caches, not those of
     others, and its threads awake.
@@ -200,7 +206,7 @@ def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECOND
                 pause()
             _spent(calls[name], repeats[name], threads)
             times[name].append(_spent(calls[name], repeats[name], threads))
-    return {name: median(spent) for name, spent in times.items()}
+    return times
 
 
 def _spent(call: Call, repeats: int, threads: int) -> float:

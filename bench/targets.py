@@ -124,7 +124,8 @@ def _reason(row: bench.Row, program: Program, lanes: int, peak: float, copy: flo
         size = bytes_moved(program)
         rest = f"its {size / 1e6:.3g} MB are more than the caches of one core hold" if size > OWN_CACHE else "loads, stores and borders take the rest"
         return f"{100 * peak:.0f} % of the peak: {rest}"
-    causes = "; ".join(_causes(row, program, lanes, len(kernels) or len(program.statements))) or "these figures do not tell the cause"
+    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements))]
+    causes = "; ".join(found) or "these figures do not tell the cause"
     if copy > 1:
         return f"its data stay in caches, {100 * peak:.0f} % of the peak: {causes}"
     if copy >= NEAR:
@@ -142,6 +143,13 @@ def fewer_products(kernels: Iterable[str], peak: float) -> str:
     around = sum(kernel in ("eop", "reshape") for kernel in kernels)
     axes = ", along one axis only" if "conv1d" in kernels else ""
     return f"fewer products are done than counted ({100 * peak:.0f} % of the peak){axes}; these remain, and {around} kernels that transform or copy"
+
+
+def _disturbed(row: bench.Row, peak: float) -> Iterator[str]:
+    """What the shortest of all runs reaches, where that is near the peak as the shortest run of a loop of products shows it."""
+    times, shortest, ours = row["more"]["ms"], row["more"].get("shortest ms", {}), _ours(row)
+    if shortest and (least := peak * times[ours] / shortest[ours] * shortest["peak"] / times["peak"]) >= NEAR:
+        yield f"the shortest run reaches {100 * least:.0f} % of the peak, what else the core does takes the rest"
 
 
 def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Iterator[str]:
