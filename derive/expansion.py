@@ -10,7 +10,7 @@ from typing import Any
 
 from derive import repairs, variations
 from derive.cost import Roofline, operations, traffic
-from derive.matching import Reason, distance, plausible, profile_of, reasons
+from derive.matching import Reason, distance, ranked
 from derive.moves import Move, Rule, apply, moves
 from derive.places import Path, places, scope_at
 from derive.rules import ALL
@@ -106,7 +106,7 @@ class Expansion:
 
     def _near(self, scope: Scope) -> list[list[Reason]]:
         """What separates a scope from each operator that it may become, the nearest first."""
-        return sorted((reasons(scope, t) for t in plausible(profile_of(scope), self.templates)), key=_weight)
+        return [against for _, against in ranked(scope, self.templates)]
 
     def _at_all_alike(self, program: Program, move: Move, known: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
         """The program after a move, and after the same move at all scopes that are alike, as the phases of one sum are, if all have it.

@@ -1,8 +1,8 @@
 """Matching of scopes with library operators, and expression distance (design §7)."""
 
-from derive.matching.distance import Distance, distance, distance_to, nearest
+from derive.matching.distance import Distance, distance, distance_to, ranked
 from derive.matching.groups import Group, groups, grown, named, spellings
-from derive.matching.match import match, matches, plausible, reasons, templates
+from derive.matching.match import match, matches, reasons, templates
 from derive.matching.profile import profile_of
 from derive.matching.separation import Distances, distances, why_not
 from derive.matching.unify import Reason
@@ -20,9 +20,8 @@ __all__ = [
     "match",
     "matches",
     "named",
-    "nearest",
-    "plausible",
     "profile_of",
+    "ranked",
     "reasons",
     "spellings",
     "templates",

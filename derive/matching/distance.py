@@ -53,15 +53,15 @@ WRAPPER = 0.5  # weight of a scope that only copies another one
 FAR = 20.0
 
 
-def nearest(scope: Scope, among: tuple[Template, ...] = TEMPLATES) -> tuple[Template, list[Reason]] | None:
-    """The template with the lightest reasons against it, and these; None where no template has such a body."""
+def ranked(scope: Scope, among: tuple[Template, ...] = TEMPLATES) -> list[tuple[Template, list[Reason]]]:
+    """The templates with the body of a scope and the reasons against each, the one with the lightest first; none where none has such a body."""
     profile = profile_of(scope)
-    known = profile.solved.get(("nearest", among))
+    known = profile.solved.get(("ranked", among))
     if known is None:
-        ranked = [(sum(r.weight for r in found), k, t, found) for k, t in enumerate(plausible(profile, among)) for found in [reasons(scope, t)]]
-        best = min(ranked, key=lambda row: row[:2], default=None)
-        known = profile.solved["nearest", among] = [] if best is None else [best[2:]]
-    return known[0] if known else None
+        known = [(t, reasons(scope, t)) for t in plausible(profile, among)]
+        known.sort(key=lambda row: sum(r.weight for r in row[1]))
+        profile.solved["ranked", among] = known
+    return known
 
 
 def distance(scopes: Iterable[Scope], among: tuple[Template, ...] = TEMPLATES, heavy: Callable[[Scope], bool] = lambda _: True) -> float:
@@ -74,6 +74,6 @@ def distance(scopes: Iterable[Scope], among: tuple[Template, ...] = TEMPLATES, h
         if isinstance(scope.body, Access) or not any(True for _ in reductions(scope.body)):
             around += WRAPPER
             continue
-        found = nearest(scope, among)
-        (heavies if heavy(scope) else others).append(FAR if found is None else sum(r.weight for r in found[1]))
+        nearest = next((against for _, against in ranked(scope, among)), None)
+        (heavies if heavy(scope) else others).append(FAR if nearest is None else sum(r.weight for r in nearest))
     return (sum(heavies) if heavies else min(others)) + around

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import einalg as ea
 from codegen.compiled import compile_program
-from derive.matching import arrays, distance, distance_to, groups, match, named, nearest, templates
+from derive.matching import arrays, distance, distance_to, groups, match, named, ranked, templates
 from derive.search import kernels_of
 from einalg import ops
 from einalg.affine import Index, affine
@@ -346,7 +346,7 @@ def test_expressions_are_their_operator():
 def test_they_are_no_aims_of_a_search():
     assert not any(t.plain for t in TEMPLATES) and all(t.plain for t in PLAIN)
     copy = ea.parse("O[i,j] = A[j,i]", A=(3, 4))
-    assert nearest(copy) is None and kernels_of(as_program(copy))[0].op == "eop"
+    assert ranked(copy) == [] and kernels_of(as_program(copy))[0].op == "eop"
     matmul = ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[j,i] = T[i,j]", A=(3, 4), B=(4, 5))
     assert distance(scope for _, scope in matmul) == distance([*(s for _, s in matmul)][:1]) + 0.5
 
