@@ -57,10 +57,10 @@ def match(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Ke
     if ("match", among) not in known:
         known["match", among] = next(matches(scope, output, among), None)
     found: Kernel | None = known["match", among]
-    if found is None or found.output == output:
-        return found
+    if found is None:
+        return None
     views = (replace(view, name=output) if view.name == found.output else view for view in found.views)
-    return replace(found, output=output, views=tuple(views))
+    return replace(found, output=output, scope=scope, views=tuple(views))
 
 
 def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:

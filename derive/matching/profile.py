@@ -119,7 +119,7 @@ class Profile:
 
 
 _PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity: comparing expressions costs more than looking at one again
-_EQUAL: dict[Any, Profile] = {}  # by scope and names of indices, for scopes that the states of a search make again
+_EQUAL: dict[Any, Profile] = {}  # of scopes that are written alike, to the names of indices: the states of a search make them again
 _MOST_PROFILES = 4096
 
 
@@ -130,10 +130,10 @@ def profile_of(scope: Scope) -> Profile:
         if len(_PROFILES) >= _MOST_PROFILES:
             _PROFILES.clear()
             _EQUAL.clear()
-        names = scope, tuple(it.index for it in _all_iterators(scope))
-        profile = _EQUAL.get(names)
+        written = scope, scope.indices, scope.body
+        profile = _EQUAL.get(written)
         if profile is None:
-            profile = _EQUAL[names] = Profile(scope)
+            profile = _EQUAL[written] = Profile(scope)
         found = _PROFILES[id(scope)] = (scope, profile)
     return found[1]
 

@@ -13,10 +13,10 @@ from einalg import ops
 from einalg.program import as_program
 
 
-def phases(samples=1, channels=8, size=5, filters=4, taps=4):
+def phases(channels=8, size=5, filters=4):
     """A transposed convolution of stride 2, whose four phases are sums of the same extents and other offsets; and the first split by phases."""
-    read = ea.tensor("A", (samples, channels, size, size))
-    program = as_program(ops.conv_transpose2d(read, ea.tensor("K", (channels, filters, taps, taps), role="weight"), stride=2, padding=1))
+    weights = ea.tensor("K", (channels, filters, 4, 4), role="weight")
+    program = as_program(ops.conv_transpose2d(ea.tensor("A", (1, channels, size, size)), weights, stride=2, padding=1))
     splits = [following for following, moves, _ in expansion(program) if moves[0].rule == "expression splitting"]
     return program, max(splits, key=lambda one: len(fellows(one, ("O", 0))))
 
@@ -43,10 +43,9 @@ def test_phases_that_differ_in_an_offset_are_gathered_together():
 def test_both_axes_of_all_phases_are_factorised_early():
     """What does less work comes first, so that a second factorisation does not wait for copies of phases."""
     program, _ = phases(channels=256, size=8, filters=128)
-    found, stats, _ = search(program, Budget(states=30, seconds=60))
+    found = search(program, Budget(states=30, seconds=60))[0]
     axes = [{(move.args["output"], move.args["tap"]) for move in f.moves if move.rule == "bilinear factorisation"} for f in found]
     assert max(map(len, axes)) == 2
-    assert stats.states <= 30
 
 
 @pytest.mark.parametrize("patience", [1, 5, 20])

@@ -28,6 +28,23 @@ def test_the_iterator_mapping_table_tells_where_an_index_occurs():
     assert table == {"b": "AKO", "h": "AO", "f": "KO", "w": "AO", "c": "AK"}
 
 
+def test_equal_scopes_share_a_profile_only_where_their_indices_are_the_same():
+    """These two differ in which of the sums is over k: what is told of an index of one is wrong for the other."""
+    one, other = (f"O[i] = Sum[{a}:3](A[i,{a}]) + Sum[{b}:3](B[i,{b}])" for a, b in ("kl", "lk"))
+    assert ea.parse(one, A=(2, 3), B=(2, 3)) == ea.parse(other, A=(2, 3), B=(2, 3))
+    assert rows(one, A=(2, 3), B=(2, 3)) == {"i": "ABO", "k": "A", "l": "B"}
+    assert rows(other, A=(2, 3), B=(2, 3)) == {"i": "ABO", "k": "B", "l": "A"}
+    assert rows(one.replace("k", "j"), A=(2, 3), B=(2, 3)) == {"i": "ABO", "j": "A", "l": "B"}
+
+
+@pytest.mark.parametrize("text", ["O[i,j] += A[i,k]*B[k,j]", "O[j,i] = A[i,j]*2"])
+def test_the_kernel_of_an_equal_scope_writes_its_own_output(text):
+    one, other = (ea.parse(text, A=(3, 4), B=(4, 5)) for _ in range(2))
+    found = match(one, "P"), match(other, "Q"), match(one, "P")
+    assert [(kernel.output, kernel.views[-1].name, kernel.inputs) for kernel in found] == [(name, name, found[0].inputs) for name in "PQP"]
+    assert found[0].scope is one and found[1].scope is other and found[0].sizes == found[1].sizes
+
+
 def test_indices_of_extent_one_are_in_no_row():
     assert rows("O[b,i,j] += A[b,i,k]*B[k,j]", A=(1, 3, 4), B=(4, 1)) == {"i": "AO", "k": "AB"}
 
