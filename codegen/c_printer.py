@@ -199,7 +199,8 @@ class Printer:
             return f"#pragma omp parallel for{' simd' if flat else ''}{f' collapse({count})' if count > 1 else ''} schedule(static)"
         if loop.kind == "vec":
             return self.vector_pragma(loop)
-        return f"#pragma GCC unroll {loop.extent or 8}" if loop.kind == "unroll" else ""
+        written = {"unroll": loop.extent or 8, "rolled": 1}.get(loop.kind)
+        return f"#pragma GCC unroll {written}" if written else ""
 
     def vector_pragma(self, loop: For) -> str:
         """The pragma of a loop whose steps are independent but for the registers that they reduce into."""

@@ -97,8 +97,7 @@ class _Nest(Packing):
         if right is None and (self.t.pack_right or panel.width % self.t.lanes):
             right = Buf(self.named("panels"), (number * self.most * panel.elements,), self.c.dtype, "local")
             self.out.append(Alloc(right))
-            with self.panel(first, stop) as panel:
-                self.pack_right(panel, right, panel.place * (self.most * panel.elements))
+            self.pack_right(first, stop, right, lambda panel: panel.place * (self.most * panel.elements))
         kind = "par" if self.within and not self.outer_columns and GROUP not in first.indices else "seq"  # where threads share no groups
         outer, *others = self.outer_rows or (None,)
         if outer is None:
@@ -220,7 +219,7 @@ class _Nest(Packing):
         kept = Ref(read, (affine(LINE), affine(VECTOR), affine(LANE)))
         if tile.rows > 1:
             self.out.append(Alloc(read))
-        with self.depth(axes) as place:
+        with self.depth(axes, "rolled") as place:
             if buf:
                 self.look_ahead(buf, begin + place * panel.elements, panel, tile)
             if buf and self.ahead("right"):

@@ -5,7 +5,7 @@ Panels and tiles of an operand that is known ahead lie one after the other in a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
@@ -93,8 +93,7 @@ class Packing(Nest):
             else:
                 with self.loops(self.outer_columns):
                     for first, stop, _ in self.panels():
-                        with self.panel(first, stop) as panel:
-                            self.pack_right(panel, kept, self.kept_panel(panel))
+                        self.pack_right(first, stop, kept, self.kept_panel)
         return Function(kept.name, (operand.buf,), kept, tuple(self.out), f"{operand.buf.name}, packed for {self.c.target.buf.name}")
 
     # Walks.
@@ -157,7 +156,7 @@ class Packing(Nest):
                     yield tile
 
     @contextmanager
-    def depth(self, axes: Sequence[Axis]) -> Iterator[Affine]:
+    def depth(self, axes: Sequence[Axis], kind: str = "seq") -> Iterator[Affine]:
         """The loops over some steps of depth, and how many of its elements came before."""
         first, *others = axes
         inner = first.extent // self.outer.extent  # axes that are one with the outermost
@@ -166,7 +165,7 @@ class Packing(Nest):
         for axis in others:
             before = before * axis.extent + affine(axis.index)
         most = least(low + self.t.depth * inner, high) if self.steps > 1 else high
-        with self.loop(first.index, most, low, most=first.extent), self.loops(others):
+        with self.loop(first.index, most, low, kind, first.extent), self.loops(others, kind):
             yield before
 
     # Copies.
@@ -208,23 +207,24 @@ class Packing(Nest):
                 with self.loop(I, tile.rows), self.depth(axes) as place:
                     self.put(Ref(packed, (begin + self.in_tiles(tile, place),)), "=", self.of_left(tile, axes))
 
-    def pack_right(self, panel: Panel, packed: Buf, begin: Affine) -> None:
+    def pack_right(self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[Panel], Affine]) -> None:
+        """Copy some panels of equal form, each to where it begins; those in order side by side, as they lie in memory, for each element of depth."""
         axes, own = (self.outer, *self.inner), self.c.right.buf.dtype == self.c.dtype
         if own and len(self.columns) == 1 and self.columns[0].right == 1:
-            with self.depth(axes) as place:
-                to = Ref(packed, (begin + self.in_panel(panel, place),))
+            with self.depth(axes) as place, self.panel(first, stop) as panel:
+                to = Ref(packed, (begin(panel) + self.in_panel(panel, place),))
                 if panel.width % panel.lanes:
                     self.out += each(panel, 1, Put(to, "=", Number(0, self.c.dtype)), whole=True)
                 self.out += each(panel, 1, Put(to, "=", self.of_right(panel, self.column(panel), axes)))
             return
-        with self.loop(LINE, panel.lines):
+        with self.panel(first, stop) as panel, self.loop(LINE, panel.lines):
             for low, high in ((0, panel.width), (panel.width, panel.vectors * panel.lanes)):
                 if low == high:
                     continue
                 with self.loop(LANE, high, low), self.depth(axes) as place:
                     inside = place * panel.elements + affine(LINE) * (panel.vectors * panel.lanes) + affine(LANE)
                     read = self.of_right(panel, panel.column + affine(LANE), axes)
-                    self.put(Ref(packed, (begin + inside,)), "=", Number(0, self.c.dtype) if low else read)
+                    self.put(Ref(packed, (begin(panel) + inside,)), "=", Number(0, self.c.dtype) if low else read)
 
     # Elements.
 
