@@ -113,9 +113,9 @@ class Put:
 class For:
     """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
 
-    `kind` says how: `seq`, `unroll`, `rolled` (never written out, so that what steps share is read again rather than kept), `vec` (steps side by side in vector registers), `par` (shared by threads), `block`, `thread`,
-    `warp` (the threads of a warp take each step together), or `lanes`: from 0 to a constant, the steps of every statement in one
-    vector register, or as many of its elements.
+    `kind` says how: `seq`, `unroll`, `rolled` (never written out: what steps share is read again, not kept in registers), `vec` (steps
+    side by side in vector registers), `par` (shared by threads), `block`, `thread`, `warp` (the threads of a warp take each step
+    together), or `lanes`: from 0 to a constant, the steps of every statement in one vector register, or as many of its elements.
     """
 
     index: Index
