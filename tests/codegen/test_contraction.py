@@ -302,6 +302,31 @@ def test_what_does_not_fit_is_refused() -> None:
         contract(best[0], replace(best[1], vectors=0))
 
 
+def test_sums_of_a_register_tile_stay_loops() -> None:
+    """Written out, gcc keeps what neighbouring taps share in registers, and the sums no longer fit."""
+    scope = ops.conv2d(ea.tensor("A", (1, 16, 12, 12)), ea.tensor("K", (16, 16, 3, 3), role="weight"), padding=1)
+    function = Case(scope, ahead=("K",)).function(Machine(vector=32, registers=16))
+    loops = [node for node in walk(function) if isinstance(node, For) and node.kind == "rolled"]
+    assert {node.extent for node in loops} == {16, 3}
+    lines = [line.strip() for line in c_source([function]).splitlines()]
+    assert lines.count("#pragma GCC unroll 1") == len(loops)
+    assert all(after.startswith("for (") for line, after in zip(lines, lines[1:]) if line == "#pragma GCC unroll 1")
+
+
+def test_panels_are_copied_as_they_lie_in_memory() -> None:
+    """Neighbouring panels one after the other for each element of depth: rows that are a page apart displace one another from the cache."""
+    machine = Machine(vector=32, registers=16)
+    scope = ea.parse("O[m,n] += A[m,k]*B[k,n]", A=(24, 40), B=(40, 96))
+    kernel = match(scope, "O")
+    found = kernel and contraction_of(kernel, scope, "f32", ("A",))
+    assert found
+    tiling = next(t for t in tilings(found, machine) if t.pack_right and t.vectors == 2)
+    function = contract(found, replace(tiling, depth=40, group=3))
+    copies = [node for node in walk(function) if isinstance(node, Put) and node.ref.buf.name == "panels"]
+    outer = [node.index.name for node in walk(function) if isinstance(node, For) and copies[0] in walk(node)]
+    assert outer.index("k") < outer.index("panel")
+
+
 def test_sums_along_memory_are_not_tiled() -> None:
     """One filter over the innermost axis has nothing to lay side by side; such sums are left to other code."""
     scope = ops.conv2d(ea.tensor("A", (1, 20, 20, 32)), ea.tensor("K", (3, 3, 32, 1)), layout="NHWC", weight_layout="HWIO")
