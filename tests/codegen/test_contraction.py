@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +311,7 @@ def test_sums_of_a_register_tile_stay_loops() -> None:
     assert {node.extent for node in loops} == {16, 3}
     lines = [line.strip() for line in c_source([function]).splitlines()]
     assert lines.count("#pragma GCC unroll 1") == len(loops)
-    assert all(after.startswith("for (") for line, after in zip(lines, lines[1:]) if line == "#pragma GCC unroll 1")
+    assert all(after.startswith("for (") for line, after in pairwise(lines) if line == "#pragma GCC unroll 1")
 
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:
