@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from sympy import Basic
 
-from einalg.access import Constant, Node, Tensor
+from einalg.access import Access, Constant, Node, Tensor
 from einalg.dtypes import is_float
 from einalg.errors import NotationError, UseError
 from einalg.scope import Scope
@@ -30,7 +30,7 @@ class Program(Node, Basic):
     (('O',), (4,))
     """
 
-    __slots__ = ("statements", "outputs", "_tensors")
+    __slots__ = ("statements", "outputs", "_tensors", "_scopes")
     _fields = ("statements", "outputs")
 
     def __new__(cls, statements: Iterable[Any], outputs: Iterable[Any] = ()) -> Program:
@@ -42,7 +42,7 @@ class Program(Node, Basic):
             twice = next(name for name in names if names.count(name) > 1)
             raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
         node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
-        node._tensors = None
+        node._tensors, node._scopes = None, dict(pairs)
         missing = [o for o in node.outputs if o not in names]
         if missing:
             raise NotationError(f"output {missing[0]} is not a statement; the statements are {', '.join(names)}")
@@ -55,9 +55,8 @@ class Program(Node, Basic):
         return tuple(name for name, _ in self.statements)
 
     def __getitem__(self, name: str) -> Scope:
-        for key, scope in self.statements:
-            if key == name:
-                return scope
+        if name in self._scopes:
+            return self._scopes[name]
         raise NotationError(f"the program has no statement {name!r}; it has {', '.join(self.names)}")
 
     @property
@@ -180,17 +179,25 @@ def inlined(program: Program, output: str | None = None) -> Scope:
 
 def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
     """Replace tensors by name, at any depth, by other readables of the same box."""
-    if not values:
-        return scope
+
+    def change(access: Access) -> Access:
+        base = access.tensor
+        value = base if isinstance(base, Scope) else values.get(base.name, base)
+        return access if value is base else rebased(access, value)
+
+    return substitute_accesses(scope, change) if values else scope
+
+
+def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Scope:
+    """Replace accesses at any depth; one of a scope is asked for with that scope changed already."""
     memo: dict[Scope, Scope] = {}  # not by identity: a scope may be spelled twice
+
+    def changed(access: Access) -> Access:
+        inner = memo.get(access.tensor)
+        return change(access if inner is None or inner is access.tensor else rebased(access, inner))
+
     for node in all_scopes(scope):
-
-        def change(access: Any) -> Any:
-            base = access.tensor
-            value = memo.get(base, base) if isinstance(base, Scope) else values.get(base.name, base)
-            return access if value is base else rebased(access, value)
-
-        body = map_accesses(node.body, change)
+        body = map_accesses(node.body, changed)
         memo[node] = node if body is node.body else Scope(node.iterators, node.where, body)
     return memo[scope]
 

@@ -16,10 +16,11 @@ from derive.derivation import PROMISING, Candidate, derivation
 from derive.history import replay
 from derive.matching import named
 from derive.moves import Move
+from derive.optimizer.slabs import Slab, on_slabs, on_tensors, slabs
 from derive.record import program_record
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
-from einalg.access import Constant, Tensor
+from einalg.access import Tensor
 from einalg.cache import Shelf, hashed
 from einalg.errors import EinalgError
 from einalg.graph import unique
@@ -94,15 +95,15 @@ def _weights(program: Program, scope: Scope, known: frozenset[str]) -> Iterator[
 
 def _alone(scope: Scope, known: frozenset[str]) -> Program:
     given = {}
-    for label, tensor in _labelled(scope).items():
-        role = "weight" if is_weight(tensor) or tensor.name in known else "input"
-        given[tensor.name] = Tensor(label, tensor.axes, tensor.dtype, role)
-    return Program([("O", substitute_tensors(scope, given))])
+    for label, slab in _labelled(scope).items():
+        role = "weight" if is_weight(slab.tensor) or slab.tensor.name in known else "input"
+        given[slab.tensor.name] = slab, slab.called(label, role)
+    return Program([("O", on_slabs(scope, given))])
 
 
-def _labelled(scope: Scope) -> dict[str, Tensor]:
+def _labelled(scope: Scope) -> dict[str, Slab]:
     """What a statement reads, by its name in a program of its own."""
-    return {f"A{number}": tensor for number, tensor in enumerate(scope.tensors.values()) if not isinstance(tensor, Constant)}
+    return {f"A{number}": slab for number, slab in enumerate(slabs(scope).values())}
 
 
 def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
@@ -171,7 +172,7 @@ def with_layers(program: Program, layers: list[Layer], chosen: Callable[[Layer],
     for name, scope in program.statements:
         rows = [(name, scope)] if name not in replaced else _placed(name, scope, replaced[name], taken)
         for label, row in rows:
-            placed = substitute_tensors(row, {k: t for k, t in known.items() if k in row.tensors})
+            placed = substitute_tensors(row, {k: known[k] for k in row.tensors if k in known})
             statements.append((label, placed))
             known[label] = statement_tensor(label, placed)
     return Program(statements, program.outputs)
@@ -186,7 +187,7 @@ def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tupl
     for label, row in flat.statements:
         own = name if label in flat.outputs else unique(f"{name}_{label}", taken)
         taken.add(own)
-        placed = substitute_tensors(row, {k: v for k, v in values.items() if k in row.tensors})
+        placed = on_tensors(row, values)
         rows.append((own, placed))
-        values[label] = statement_tensor(own, placed)
+        values[label] = Slab.whole(statement_tensor(own, placed))
     return rows
