@@ -29,6 +29,8 @@ ROLES = ("input", "weight", "intermediate")
 
 def lift(value: Any) -> Basic:
     """A field of a node as a SymPy argument."""
+    if isinstance(value, Basic):
+        return value
     if isinstance(value, str):
         return Str(value)
     if isinstance(value, (tuple, list)):
@@ -154,6 +156,15 @@ class Tensor(Node, Indexable, Basic):
     def is_known(self) -> bool:
         """Whether the values are known before run time: those of weights and of constants."""
         return self.role in ("weight", "constant")
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What it is but for its name."""
+        return type(self), *(getattr(self, name) for name in self._fields if name != "name")
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        """What SymPy compares where it brings operands into an order: their order is that of their `args`, which take longer to make."""
+        return tuple(getattr(self, name) for name in self._fields)
 
     def _sympystr(self, printer: Any) -> str:
         return self.name

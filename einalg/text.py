@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,13 +11,14 @@ from einalg.access import Indexable, Tensor
 from einalg.affine import Index
 from einalg.errors import NotationError
 from einalg.infer import build_scope
-from einalg.program import Program, statement_tensor
+from einalg.program import Program, statement_tensor, substitute_tensors
 from einalg.scope import Reduce, Scope
 from einalg.source import Source
 from einalg.text_values import Reader
-from einalg.traverse import accesses, reductions
-from einalg.wellformed import check
+from einalg.traverse import accesses, all_scopes, reductions
+from einalg.wellformed import check_scope
 
+LEFT, READ = re.compile(r"\s*[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?=[\[.])")  # the name of a statement, and of what is subscripted or padded
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
 
@@ -47,9 +49,8 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
     """
     reader, statements = _Statements(Source(""), dict(tensors)), list[tuple[str, Scope]]()
     for line in lines:
-        reader.source = Source(line)
         try:
-            statements += [reader.taken(node) for node in reader.source.module().body]
+            statements += reader.line(line)
         except RecursionError:
             raise NotationError("a statement is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
     return statements
@@ -85,6 +86,7 @@ class _Statements:
     def __init__(self, source: Source, tensors: dict[str, Any]):
         self.source, self.tensors = source, tensors
         self.scopes: dict[str, Scope] = {}
+        self.alike: dict[Any, tuple[list[str], Scope]] = {}  # what was read in lines, by these without the names of the tensors
 
     def module(self, module: ast.Module) -> Any:
         if not module.body:
@@ -100,9 +102,40 @@ class _Statements:
             return self.with_outputs(statements, last, outputs)
         return statements[0][1] if len(statements) == 1 else Program(statements)
 
+    def line(self, text: str) -> list[tuple[str, Scope]]:
+        """The statements of a line, which is read once for all that differ in the names of tensors alone, as those of equal layers do."""
+        name, reads, form = self.form(text)
+        if name not in self.tensors and form in self.alike:
+            names, scope = self.alike[form]
+            return [self.kept(name, substitute_tensors(scope, {old: self.tensors[new] for old, new in zip(names, reads) if old != new}))]
+        self.source = Source(text)
+        statements = [self.taken(node) for node in self.source.module().body]
+        if [one for one, _ in statements] == [name]:
+            self.alike[form] = reads, statements[0][1]
+        return statements
+
+    def form(self, text: str) -> tuple[str, list[str], Any]:
+        """The name that a line gives, those of the tensors that it reads, and the line with what these are in their places."""
+        left = LEFT.match(text)
+        name, begin = (left[0].strip(), left.end()) if left else ("", 0)
+        numbers: dict[str, int] = {}
+
+        def number(found: re.Match[str]) -> str:
+            return f"#{numbers.setdefault(found[0], len(numbers))}" if found[0] in self.tensors else found[0]
+
+        rest = READ.sub(number, text[begin:])
+        return name, list(numbers), (rest, *map(self.kind, numbers))
+
+    def kind(self, name: str) -> Any:
+        """What a tensor is but for its name, and where it has values."""
+        scope = self.scopes.get(name)
+        return self.tensors[name].kind, (scope.iterators, scope.where) if scope is not None and scope.where else None
+
     def taken(self, node: ast.stmt) -> tuple[str, Scope]:
         """A statement, which the next ones may read."""
-        name, scope = self.statement(node)
+        return self.kept(*self.statement(node))
+
+    def kept(self, name: str, scope: Scope) -> tuple[str, Scope]:
         self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
         return name, scope
 
@@ -139,8 +172,9 @@ class _Statements:
             raise self.source.error(name, f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1")
         reader = Reader(self.source, self.tensors, node)
         scope = self.assigned(reader, node, target) if isinstance(target, ast.Subscript) else self.named(reader, node, name.id)
-        if any(earlier.where for earlier in self.scopes.values()):
-            reader.guard(node, check, Program((*self.scopes.items(), (name.id, scope))))
+        for inner in all_scopes(scope):
+            if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
+                reader.guard(node, check_scope, inner, self.scopes)
         return name.id, scope
 
     def named(self, reader: Reader, node: ast.Assign | ast.AugAssign, name: str) -> Scope:

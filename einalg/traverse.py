@@ -236,8 +236,10 @@ def _promoted(body: Any) -> str:
         return "bool"
     if not body.args:
         return "f32" if body in (sympy.oo, -sympy.oo) or not body.is_Integer else "bool"
-    constants = [a for a in body.args if a.is_number]
-    inner = promote(*(_promoted(a) for a in body.args if not a.is_number))
+    constants, others = list[Any](), list[Any]()
+    for a in body.args:
+        (constants if a.is_number else others).append(a)
+    inner = promote(*map(_promoted, others))
     if is_float(inner):
         return inner  # a constant never widens an f16
     return inner if _keeps_integers(body) and all(c.is_integer for c in constants) else "f32"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
 import sympy
 
 from derive.matching import arrays
+from derive.matching.alike import matched_once
 from derive.matching.numbers import as_python, assignments_of, numbers
 from derive.matching.pattern import Pattern, pattern
 from derive.matching.profile import Profile, profile_of
@@ -53,14 +53,7 @@ def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> 
 
 def match(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Kernel | None:
     """The first of `matches`, or None."""
-    known = profile_of(scope).solved
-    if ("match", among) not in known:
-        known["match", among] = next(matches(scope, output, among), None)
-    found: Kernel | None = known["match", among]
-    if found is None:
-        return None
-    views = (replace(view, name=output) if view.name == found.output else view for view in found.views)
-    return replace(found, output=output, scope=scope, views=tuple(views))
+    return matched_once(scope, output, tuple(among), lambda: next(matches(scope, output, among), None))
 
 
 def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:

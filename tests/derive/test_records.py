@@ -13,8 +13,10 @@ import einalg as ea
 from derive import record
 from derive.history import History
 from derive.moves import Move
-from einalg.errors import RecordError
+from einalg import text
+from einalg.errors import RangeError, RecordError
 from einalg.program import as_program
+from einalg.source import Source
 from einalg.testing import strategies
 
 PROGRAM = as_program(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -39,6 +41,39 @@ def test_a_program_may_be_longer_than_a_text(monkeypatch):
         record.program_from_record(written)
     with pytest.raises(RecordError):
         record.program_from_record({**written, "text": "", "outputs": []})
+
+
+def test_statements_of_equal_layers_are_read_once(monkeypatch):
+    layer = "T{k}[i:6] = Sum[j:6](W{k}[i,j]*T{before}[j]) + b{k}[i]"
+    lines = ["T0[i:6] = x[i]", *(layer.format(k=k, before=k - 1) for k in range(1, 9))]
+    shapes = {"x": (6,), **{f"W{k}": (6, 6) for k in range(1, 9)}, **{f"b{k}": (6,) for k in range(1, 9)}}
+    program = ea.parse("\n".join(lines), **shapes)
+    read = []
+    monkeypatch.setattr(text, "Source", lambda line: read.append(line) or Source(line))
+    written = json.loads(json.dumps(record.program_record(program)))
+    assert record.program_from_record(written) == program
+    assert [line for line in read if line] == written["text"].splitlines()[:2]
+
+
+@pytest.mark.parametrize("kinds", [("f32", "f64"), ("f32", "i32")])
+def test_statements_that_read_other_kinds_of_tensors_are_not_alike(kinds):
+    given = {f"A{k}": ea.tensor(f"A{k}", (4,), kind) for k, kind in enumerate(kinds)}
+    (_, first), (_, second) = text.parse_lines(["S[i] = A0[i]*2", "T[i] = A1[i]*2"], given)
+    assert (first.dtype, second.dtype) == kinds
+
+
+def test_names_that_trade_places_are_read_as_they_stand():
+    given = {name: ea.tensor(name, (4, 4)) for name in "AB"}
+    lines = ["S[i,j] = A[i,j]*B[j,i]", "T[i,j] = B[i,j]*A[j,i]", "U[i,j] = A[i,j]*A[j,i]"]
+    assert text.parse_lines(lines, given) == [(line[0], ea.parse(line.partition("\n")[0], **given)) for line in lines]
+
+
+def test_what_is_read_where_it_has_no_value_is_refused_in_every_statement():
+    given = {name: ea.tensor(name, (6,)) for name in "AB"}
+    lines = ["S = L[i:6](A[i], where=i >= 2)", "T = L[i:6](B[i], where=i >= 3)", "U[i:2:6] = S[i]*2", "V[i:2:6] = T[i]*2"]
+    with pytest.raises(RangeError, match="reads points of T at which it has no value"):
+        text.parse_lines(lines, given)
+    assert [name for name, _ in text.parse_lines(lines[:3], given)] == ["S", "T", "U"]
 
 
 def saved(tmp_path):
