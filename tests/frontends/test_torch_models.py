@@ -14,6 +14,9 @@ from bench.models import MODELS, SMALL, TILED  # noqa: E402
 from bench.models.measuring import arrays_of, exact, relative  # noqa: E402
 from einalg.errors import ShapeError  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
+from einalg.frontends.torch.calls import leaves  # noqa: E402
+from einalg.frontends.torch.exporting import exported  # noqa: E402
+from einalg.frontends.torch.whole import kept_whole  # noqa: E402
 from tests.frontends.torch_graphs import same  # noqa: E402
 
 PUBLISHED = {  # shapes of weights, and of what they are applied to, that the figures in the literature name
@@ -223,3 +226,52 @@ def test_what_torch_cannot_export() -> None:
 
     with pytest.raises(NotationError, match=r"torch.export has no graph of Branching(.|\n)*backend='einalg'"):
         load_model(Branching(), (torch.ones(3),))
+
+
+RECURRENT = [
+    torch.nn.LSTM(5, 7, 2, bidirectional=True),
+    torch.nn.GRU(5, 7, batch_first=True),
+    torch.nn.RNN(5, 7, bias=False),
+    torch.nn.RNN(5, 7, nonlinearity="relu"),
+]
+
+
+@pytest.mark.parametrize("module", RECURRENT, ids=repr)
+def test_a_recurrent_network_is_traced_as_one_operator(module: Any) -> None:
+    x = torch.randn(3, 4, 5)
+    (node,) = [n for n in exported(module.eval(), (x,), {}).graph.nodes if n.op == "call_function" and str(n.target).endswith("input")]
+    assert str(node.target).startswith("einalg.")
+    examples = [tuple(value.shape) for value in node.meta["val"]]
+    assert examples == [tuple(value.shape) for value in node.target(*args_of(node, module, x))]
+    with torch.no_grad():
+        for found, wanted in zip(leaves(load_model(module, (x,)).function()(x)), leaves(module(x)), strict=True):
+            same(found.numpy(), wanted)
+
+
+def args_of(node: Any, module: Any, x: Any) -> list[Any]:
+    """The arguments of the operator of a network, its states before the first step zero."""
+    _, states, _, *others = node.args
+    several = isinstance(states, (list, tuple))
+    begin = [torch.zeros(tuple(state.meta["val"].shape)) for state in (states if several else [states])]
+    return [x, begin if several else begin[0], list(module.parameters()), *others]
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
+def test_a_network_with_projections_of_its_states_stays_a_call_of_torch() -> None:
+    module, x = torch.nn.LSTM(5, 7, proj_size=3).eval(), torch.randn(4, 2, 5)
+    model = load_model(module, (x,))
+    assert [node.operator for node in model.graph.opaque] == ["lstm.input"]
+    with torch.no_grad():
+        for found, wanted in zip(leaves(model.function()(x)), leaves(module(x)), strict=True):
+            same(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_packed_sequences_are_left_to_torch(kind: Any) -> None:
+    module = kind(5, 7).eval()
+    packed = torch.nn.utils.rnn.pack_sequence([torch.randn(length, 5) for length in (4, 2, 1)])
+    with torch.no_grad():
+        wanted = module(packed)[0].data
+        with kept_whole():
+            found = module(packed)[0].data
+    assert torch.equal(found, wanted)

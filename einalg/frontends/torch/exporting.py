@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
 from einalg.errors import NotationError, ShapeError
+from einalg.frontends.torch.functional import gives_new, is_expressed, without_writes
 from einalg.frontends.torch.registry import ATEN, TrainingMode
+from einalg.frontends.torch.whole import kept_whole
 
 
 def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """An exported program in core ATen, in which operators of the table stay whole; shapes are those of the arguments.
+    """An exported program, of operators of the table where these are all, else taken apart into core ATen but for these; shapes are the arguments'.
 
     Raises `ShapeError` for arguments that the module does not take, `NotationError` for what torch cannot export.
     """
     import torch
 
     _require_arguments(module, arguments, keywords)
-    table = decompositions()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
         try:
-            program = torch.export.export(module, tuple(arguments), dict(keywords), strict=False)
-            return program.run_decompositions(table)
+            with kept_whole():
+                program = torch.export.export(module, tuple(arguments), dict(keywords), strict=False)
+            # The graph calls what the module calls; to take that apart takes longer than to trace it.
+            is_functional = without_writes(program.graph_module)
+            if is_functional and is_expressed(program.graph):
+                return program
+            return program.run_decompositions(decompositions() if is_functional else decompositions(gives_new))
         except TrainingMode:
             raise
         except Exception as error:  # of many kinds, none of which torch names as its own
@@ -46,13 +52,14 @@ def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[
         raise ShapeError(f"{takes}, and the example inputs do not fit: {error}\n  give the arguments of one call, as a tuple") from None
 
 
-def decompositions() -> Any:
-    """Torch's table for core ATen, without what einalg has an expression for."""
+def decompositions(kept: Callable[[Any], bool] = lambda operator: True) -> Any:
+    """Torch's table for core ATen, without what einalg has an expression for and is `kept`."""
     import torch
 
     table = torch.export.default_decompositions()
     for known in filter(None, map(operator_named, ATEN)):
-        table.pop(known, None)
+        if kept(known):
+            table.pop(known, None)
     return table
 
 

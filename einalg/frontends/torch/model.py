@@ -10,6 +10,7 @@ from einalg.direct import Direct
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
+from einalg.frontends.torch.functional import is_check
 from einalg.frontends.torch.reading import Reader
 from einalg.frontends.torch.tensors import Array, array_of, tensor_of
 from einalg.graph import Graph
@@ -122,7 +123,7 @@ def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx
 def _without_checks(graph: fx.Graph) -> None:
     """Leave out what torch checks of shapes that depend on data, and what is computed for that alone."""
     for node in list(graph.nodes):
-        if str(node.target).removeprefix("aten.").startswith(("_assert", "sym_constrain_range")):
+        if is_check(node):
             graph.erase_node(node)
     graph.eliminate_dead_code()
 

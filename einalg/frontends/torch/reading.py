@@ -14,6 +14,7 @@ from einalg.access import Tensor
 from einalg.dtypes import dtype_name
 from einalg.errors import EinalgError
 from einalg.frontends.torch.calls import Call, leaves, mapped, nodes_in
+from einalg.frontends.torch.functional import names_of
 from einalg.frontends.torch.registry import ATEN, NotExpressed, TrainingMode
 from einalg.frontends.torch.tensors import array_of, described
 from einalg.graph import Builder, needed, unique
@@ -73,7 +74,7 @@ class Reader:
         reads = nodes_in(node.args, node.kwargs)
         names = [self.values[n] for n in reads if n not in self._fixed]
         known = all(name in self.builder.weights for name in names)
-        overload, base = _names(node.target)
+        overload, base = names_of(node.target)
         if _repeatable(node.target) and (base in SHAPE_ONLY or (known and all(name in self._constant for name in names))):
             self._compute(node, base, reads, constant=True)
             return
@@ -179,12 +180,6 @@ class Reader:
 
     def _unique(self, name: str) -> str:
         return unique(name, self.builder.values)
-
-
-def _names(target: Any) -> tuple[str, str]:
-    """An operator with its overload, without `aten.`, and without the overload too."""
-    text = str(target).removeprefix("aten.")
-    return text, text.rsplit(".", 1)[0]
 
 
 def _repeatable(target: Any) -> bool:
