@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from itertools import count
 from time import perf_counter, sleep
@@ -32,6 +33,30 @@ def next_process(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(choosing, "_taken", taken)
     monkeypatch.setattr(choosing, "_again", again)
     return lambda: (taken.clear(), again.clear())
+
+
+@pytest.mark.parametrize("place", [0, 9, 10, 24])
+def test_values_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    monkeypatch.setattr(choosing, "BLOCK", 10)
+    expected = np.linspace(-1, 3, 25, dtype=np.float32).reshape(5, 5)
+    found, nowhere = expected.copy(), expected.copy()
+    found.flat[place] += np.float32(2e-4)  # within 1e-4 of the largest
+    assert choosing._same(found, expected, "f32")
+    found.flat[place] += np.float32(2e-4)
+    assert not choosing._same(found, expected, "f32")
+    nowhere.flat[place] = np.nan
+    assert choosing._same(nowhere, nowhere.copy(), "f32") and not choosing._same(nowhere, expected, "f32")
+
+
+def test_large_values_are_compared_in_little_memory() -> None:
+    expected = np.ones(8 * choosing.BLOCK + 5, np.float32)
+    found = expected.copy()
+    tracemalloc.start()
+    assert choosing._same(found, expected, "f32")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 * 8 * choosing.BLOCK
+    assert choosing._same(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
 
 
 def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
