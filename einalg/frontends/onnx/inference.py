@@ -49,7 +49,12 @@ def is_deterministic(node: Any, opsets: Opsets) -> bool:
     schema = schema_of(node, opsets)
     if schema is None or any(a.HasField("g") or a.graphs for a in node.attribute):
         return False
-    return not node.op_type.startswith("Random") and node.op_type not in ("Bernoulli", "Multinomial", "Dropout")
+    return not is_random(node.op_type)
+
+
+def is_random(operator: str) -> bool:
+    """Whether an operator may give another result at each call."""
+    return operator.startswith("Random") or operator in ("Bernoulli", "Multinomial", "Dropout")
 
 
 def function_of(node: Any, types: Sequence[Any], opsets: Opsets) -> Any:
