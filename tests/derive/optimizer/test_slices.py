@@ -165,7 +165,7 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
     monkeypatch.setattr(optimizer, "execute", lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays))
     found = optimizer._exact(program, given_arrays)
     assert read == [(1, 4, 9, 9)] * 3
-    np.testing.assert_array_equal(found["O"], expected["O"])
+    np.testing.assert_allclose(found["O"], expected["O"], rtol=1e-13)  # a library may add in another order for another batch
 
 
 def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
