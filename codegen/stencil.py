@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from operator import add
+from operator import sub
 
 from codegen.contraction import Axis, Epilogue, Operand, Stored, extent
 from codegen.epilogue import read_once
@@ -24,7 +24,6 @@ OPERATORS = ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d")
 
 
 Taps = tuple[tuple[int, int], ...]
-OnePhase = tuple[tuple[int, ...], tuple[Axis, ...], Taps]  # of one axis: where its results begin, repetitions, and taps
 
 
 @dataclass(frozen=True)
@@ -50,19 +49,21 @@ class Span:
 
 @dataclass(frozen=True)
 class Phase:
-    """Results with the same taps, each a shift and where its weight lies: those from an element of the result on, the first of `begin`.
+    """Results along one axis with the same taps, each a shift and where its weight lies.
 
-    The others are where an epilogue begins to read. `axes` repeat them along phases whose weights and results lie in equal steps.
+    `begin` is the element of the result at which they begin, and where an epilogue begins to read.
     """
 
     begin: tuple[int, ...]
-    axes: tuple[Axis, ...]
-    lines: Taps
-    positions: Taps
+    taps: Taps
 
-    @property
-    def taps(self) -> int:
-        return len(self.lines) * len(self.positions)
+
+@dataclass(frozen=True)
+class Together:
+    """Phases along one axis that are computed at once; `axes` repeat them along others, whose weights and results lie in equal steps."""
+
+    phases: tuple[Phase, ...]
+    axes: tuple[Axis, ...]
 
 
 def stored(axis: Axis) -> tuple[int, ...]:
@@ -72,7 +73,10 @@ def stored(axis: Axis) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Stencil(Stored):
-    """`target[batch, filters, lines, positions] = Σ[channels, taps] data · weights`, or what an epilogue makes of each."""
+    """`target[batch, filters, lines, positions] = Σ[channels, taps] data · weights`, or what an epilogue makes of each.
+
+    Lines and positions lie in the phases `above` and `along`.
+    """
 
     left: Operand
     right: Operand
@@ -82,15 +86,21 @@ class Stencil(Stored):
     channels: tuple[Axis, ...]
     lines: Span
     positions: Span
-    phases: tuple[Phase, ...]
+    above: tuple[Phase, ...]
+    along: tuple[Phase, ...]
     dtype: str
     epilogue: Epilogue | None = None
 
     @property
     def work(self) -> int:
         """Products, those with zeros outside of the data among them."""
-        taps = sum(extent(phase.axes) * phase.taps for phase in self.phases)
-        return extent((*self.batch, self.filters, *self.channels)) * self.lines.extent * self.positions.extent * taps
+        lines, positions = (sum(len(phase.taps) for phase in phases) for phases in (self.above, self.along))
+        return extent((*self.batch, self.filters, *self.channels)) * self.lines.extent * self.positions.extent * lines * positions
+
+    def parts(self, number: int) -> Iterator[tuple[Phase, Together]]:
+        """Phases of the lines, each with so many of the positions that are computed together."""
+        for above, along in product(together(self.above, 1, Index("phase_h")), together(self.along, number, Index("phase_w"))):
+            yield above.phases[0], Together(along.phases, (*above.axes, *along.axes))
 
 
 def stencils_of(kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, Scope] | None = None) -> list[Stencil] | None:
@@ -128,20 +138,13 @@ def stencils_of(kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, S
     if filters is None or len(found) < len(letters) or any(phases is None for phases in found):
         return None
     nowhere = (0,) * len(stored(filters))
-    point: tuple[Span, list[OnePhase]] = (Span(1, 1, nowhere, 1, 0), [(nowhere, (), ((0, 0),))])
+    point = Span(1, 1, nowhere, 1, 0), (Phase(nowhere, ((0, 0),)),)
     spans = [*([[point]] if len(found) == 1 else []), *(phases for phases in found if phases is not None)]
     return [
-        Stencil(
-            left, right, target, batch, filters, channels, lines, positions, tuple(_joint(*pair) for pair in product(above, along)), dtype, finish
-        )
+        Stencil(left, right, target, batch, filters, channels, lines, positions, above, along, dtype, finish)
         for (lines, above), (positions, along) in product(*spans)
         if lines.extent and positions.extent
     ]
-
-
-def _joint(line: OnePhase, position: OnePhase) -> Phase:
-    """A phase of the lines with one of the positions."""
-    return Phase(tuple(map(add, line[0], position[0])), (*line[1], *position[1]), line[2], position[2])
 
 
 def _groups(data: View, weights: View, out: View) -> tuple[Axis, ...]:
@@ -149,7 +152,7 @@ def _groups(data: View, weights: View, out: View) -> tuple[Axis, ...]:
     return axes("g", **{side: View(v.name, 0, {"g": v.batch}) for side, v in (("left", data), ("right", weights), ("target", out))})
 
 
-def _phases(kernel: Kernel, letter: str, place: Axis) -> list[tuple[Span, list[OnePhase]]] | None:
+def _phases(kernel: Kernel, letter: str, place: Axis) -> list[tuple[Span, tuple[Phase, ...]]] | None:
     """One axis of space, whose results lie along `place`: spans of equal extent, each with its phases.
 
     There is one phase for a convolution, and one for each step of a transposed one.
@@ -162,79 +165,98 @@ def _phases(kernel: Kernel, letter: str, place: Axis) -> list[tuple[Span, list[O
     if "transpose" not in kernel.op:
         before = data.pads.get(letter, (0, 0))[0]
         taps = tuple((dilation * t - before, t * window.right) for t in range(window.extent))
-        return [_spanned(Span(place.extent, stride, steps, line.extent, line.left), [((0,) * len(steps), (), taps)])]
+        return [_spanned(Span(place.extent, stride, steps, line.extent, line.left), [Phase((0,) * len(steps), taps)])]
     before = kernel.sizes.get(f"padding_{letter}_before", 0)
-    found = dict[int, list[tuple[int, Taps]]]()
+    found = dict[int, list[Phase]]()
     for phase in range(min(stride, place.extent)):
         at = [(phase + before - dilation * t, t * window.right) for t in range(window.extent)]
         taps = tuple((n // stride, where) for n, where in at if n % stride == 0)
-        found.setdefault(-(-(place.extent - phase) // stride), []).append((phase, taps))
+        found.setdefault(-(-(place.extent - phase) // stride), []).append(Phase(tuple(phase * step for step in steps), taps))
     apart = tuple(step * stride for step in steps)
-    return [_spanned(Span(n, 1, apart, line.extent, line.left), _repeated(ps, steps, Index(f"phase_{letter}"))) for n, ps in found.items()]
+    return [_spanned(Span(n, 1, apart, line.extent, line.left), phases) for n, phases in found.items()]
 
 
-def _spanned(span: Span, phases: list[OnePhase]) -> tuple[Span, list[OnePhase]]:
+def _spanned(span: Span, phases: Sequence[Phase]) -> tuple[Span, tuple[Phase, ...]]:
     """A span with what the taps of all its phases meet."""
-    shifts = [shift for _, _, taps in phases for shift, _ in taps] or [0]
-    return replace(span, low=min(shifts), reach=max(shifts) - min(shifts) + 1), phases
+    shifts = [shift for phase in phases for shift, _ in phase.taps] or [0]
+    return replace(span, low=min(shifts), reach=max(shifts) - min(shifts) + 1), tuple(phases)
 
 
-def _repeated(phases: Sequence[tuple[int, Taps]], steps: tuple[int, ...], index: Index) -> list[OnePhase]:
-    """Phases by their numbers as few: those with the same shifts, in equal steps of results and weights, as one that repeats."""
-    found: list[tuple[int, int, int, int, Taps]] = []  # the first, how many, their distance, that of their weights, and taps
-    for phase, taps in phases:
-        if found and taps and [shift for shift, _ in taps] == [shift for shift, _ in found[-1][4]]:
-            first, count, distance, weight, known = found[-1]
-            if count == 1:
-                distance, weight = phase - first, taps[0][1] - known[0][1]
-            if phase == first + count * distance and all(w == v + count * weight for (_, w), (_, v) in zip(taps, known)):
-                found[-1] = first, count + 1, distance, weight, known
-                continue
-        found.append((phase, 1, 0, 0, taps))
-    return [
-        (tuple(first * step for step in steps), _phase_axis(index, count, weight, [distance * step for step in steps]), taps)
-        for first, count, distance, weight, taps in found
-    ]
+def together(phases: Sequence[Phase], number: int, index: Index) -> list[Together]:
+    """So many neighbouring phases at once; those that have the same shifts as the ones before, in equal steps, as these that repeat.
+
+    >>> phases = [Phase((k,), ((0, 4 + k), (-1, k))) for k in range(4)]
+    >>> [(len(found.phases), found.axes[0].extent, found.axes[0].target) for found in together(phases, 2, Index("phase"))]
+    [(2, 2, 2)]
+    """
+    found: list[tuple[Sequence[Phase], Sequence[Phase], int, tuple[int, ...]]] = []  # the first, the last, how many, and their distance
+    for start in range(0, len(phases), number):
+        some = phases[start : start + number]
+        first, last, count, apart = found[-1] if found else (some, some, 0, ())
+        distance = _distance(last, some) if count else None
+        if distance and (count == 1 or distance == apart):
+            found[-1] = first, some, count + 1, distance
+        else:
+            found.append((some, some, 1, ()))
+    return [Together(tuple(first), (_repeating(index, count, *apart),) if count > 1 else ()) for first, _, count, apart in found]
 
 
-def _phase_axis(index: Index, count: int, weight: int, apart: Sequence[int]) -> tuple[Axis, ...]:
-    """Phases that repeat, so far apart in the result and in what an epilogue reads."""
-    target, *beside = apart
-    return (Axis(index, count, 0, weight, target, tuple(beside)),) if count > 1 else ()
+def _repeating(index: Index, count: int, weight: int, target: int, *beside: int) -> Axis:
+    """An axis of phases, whose weights, results, and what an epilogue reads are so far apart."""
+    return Axis(index, count, 0, weight, target, beside)
+
+
+def _distance(some: Sequence[Phase], others: Sequence[Phase]) -> tuple[int, ...] | None:
+    """How far the weights of some phases, and what they store, are from those of others; None with other shifts, or more than one distance."""
+    if [[shift for shift, _ in phase.taps] for phase in some] != [[shift for shift, _ in phase.taps] for phase in others]:
+        return None
+    weights = {after - before for p, q in zip(some, others) for (_, before), (_, after) in zip(p.taps, q.taps)} or {0}
+    begins = {tuple(map(sub, q.begin, p.begin)) for p, q in zip(some, others)}
+    return (*weights, *next(iter(begins))) if len(weights) == len(begins) == 1 else None
 
 
 @dataclass(frozen=True)
 class Run:
-    """Taps of an axis that lie in equal steps, in one phase of its positions' step.
+    """Taps of some phases of an axis that lie in equal steps, in one phase of its positions' step.
 
-    Position l meets element `l + first + number*step` of the phase, and its weights are `offset + number*weight`.
+    Position l meets element `l + first + number*step` of the phase; `weights` are the phases that have these taps, by their number, each
+    with where the weight of the first lies, and how far the next one is.
     """
 
     phase: int
     first: int
     step: int
-    offset: int
-    weight: int
     count: int
+    weights: tuple[tuple[int, int, int], ...]
 
 
-def runs(span: Span, taps: Taps) -> Iterator[Run]:
-    """Some taps of an axis as runs: positions that step over elements read each phase of these in order.
+def runs(span: Span, phases: Sequence[Phase]) -> Iterator[Run]:
+    """The taps of phases of an axis as runs: positions that step over elements read each phase of these in order.
 
-    >>> list(runs(Span(4, 2, (1,), 9, 1, low=-1), ((-1, 0), (0, 5), (1, 10))))
-    [Run(phase=0, first=0, step=1, offset=0, weight=10, count=2), Run(phase=1, first=0, step=0, offset=5, weight=0, count=1)]
+    >>> list(runs(Span(4, 2, (1,), 9, 1, low=-1), [Phase((0,), ((-1, 0), (0, 5), (1, 10)))]))
+    [Run(phase=0, first=0, step=1, count=2, weights=((0, 0, 10),)), Run(phase=1, first=0, step=0, count=1, weights=((0, 5, 0),))]
     """
-    places = [(shift - span.low, offset) for shift, offset in taps]
-    for phase in sorted({place % span.step for place, _ in places}):
-        yield from _in_steps(phase, [(place // span.step, offset) for place, offset in places if place % span.step == phase])
+    places = dict[int, list[tuple[int, int]]]()
+    for number, phase in enumerate(phases):
+        for shift, offset in phase.taps:
+            places.setdefault(shift - span.low, []).append((number, offset))
+    for phase in sorted({place % span.step for place in places}):
+        yield from _in_steps(phase, [(place // span.step, uses) for place, uses in sorted(places.items()) if place % span.step == phase])
 
 
-def _in_steps(phase: int, places: Sequence[tuple[int, int]]) -> Iterator[Run]:
+def _in_steps(phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]]) -> Iterator[Run]:
     while places:
-        (first, offset), *others = places
-        step, weight = (others[0][0] - first, others[0][1] - offset) if others else (0, 0)
-        count = 1
-        while count < len(places) and places[count] == (first + count * step, offset + count * weight):
-            count += 1
-        yield Run(phase, first, step, offset, weight, count)
+        (first, uses), *others = places
+        numbers = [number for number, _ in uses]
+        step, weights, count = 0, [0] * len(uses), 1
+        if others and [number for number, _ in others[0][1]] == numbers:
+            step, weights = others[0][0] - first, [after - before for (_, before), (_, after) in zip(uses, others[0][1])]
+            while count < len(places) and places[count] == _later(places[0], count, step, weights):
+                count += 1
+        yield Run(phase, first, step, count, tuple((number, offset, weight) for (number, offset), weight in zip(uses, weights)))
         places = places[count:]
+
+
+def _later(place: tuple[int, Sequence[tuple[int, int]]], times: int, step: int, weights: Sequence[int]) -> tuple[int, list[tuple[int, int]]]:
+    """Where a run is after some steps."""
+    return place[0] + times * step, [(number, offset + times * weight) for (number, offset), weight in zip(place[1], weights)]

@@ -18,7 +18,7 @@ from codegen.contraction import Axis, Operand, Side, extent, offset
 from codegen.epilogue import Finish
 from codegen.ir import Apply, Bound, Buf, Number, Put, Ref, Turn
 from codegen.machine import Machine
-from codegen.stencil import Phase, Run, Stencil, runs
+from codegen.stencil import Phase, Run, Stencil, Together, runs
 from codegen.tiling import LATENCY, PRODUCTS, shared
 from codegen.writer import LANE, Writer, least, most
 from einalg.affine import Affine, Index, affine
@@ -35,13 +35,19 @@ FETCHED, LINE_BYTES = 0.75, 64  # cycles for a line of the second cache, and its
 
 @dataclass(frozen=True)
 class Form:
-    """The numbers of a nest: elements of a vector, filters, lines and vectors of a tile, and tiles of a block."""
+    """The numbers of a nest: elements of a vector; phases of positions, filters, lines and vectors of a tile; and tiles of a block."""
 
     lanes: int
+    phases: int
     filters: int
     lines: int
     vectors: int
     block: int = 1
+
+    @property
+    def sums(self) -> int:
+        """Vectors of sums of a tile."""
+        return self.phases * self.filters * self.lines * self.vectors
 
     def panels(self, positions: int) -> int:
         return -(-positions // (self.lanes * self.vectors))
@@ -49,9 +55,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Part:
-    """What a register tile computes: so many lines, those of a tile of the block that begins at line `start`, and some filters, on a panel."""
+    """What a register tile computes, of some phases and filters: so many lines, those of a tile of the block from line `start` on, on a panel."""
 
-    phase: Phase
+    above: Phase
+    along: Together
     start: Affine
     tile: Affine
     lines: int
@@ -59,20 +66,38 @@ class Part:
     filter: Affine
     filters: int
 
+    def sum(self, phase: int, number: int, line: int) -> int:
+        """Where the sums of a phase and a filter at a line are."""
+        return (phase * self.filters + number) * self.lines + line
+
 
 def form(stencil: Stencil, machine: Machine) -> tuple[Form, float]:
     """The numbers that keep the machine's registers busiest, and what the nest costs, in cycles."""
-    lanes, filters = machine.vector // numpy_dtype(stencil.dtype).itemsize, stencil.filters.extent
-    width, room = -(-stencil.positions.extent // lanes), machine.registers - SPARE
-    ways = [
-        Form(lanes, some, lines, vectors)
-        for some in {-(-filters // n) for n in range(1, filters + 1)}
-        for vectors in range(1, width + 1)
-        for lines in range(1, stencil.lines.extent + 1)
-        if some * lines * vectors <= max(1, room) and some * lines * vectors * max((1, *(len(phase.lines) for phase in stencil.phases))) <= LARGEST
-    ] or [Form(lanes, 1, 1, 1)]
-    blocked = [_blocked(stencil, way, machine) for way in ways]
+    blocked = [_blocked(stencil, way, machine) for way in _ways(stencil, machine)]
     return min(((way, _cycles(stencil, way, machine)) for way in blocked), key=lambda pair: pair[1])
+
+
+def _ways(stencil: Stencil, machine: Machine) -> list[Form]:
+    """What fits into the registers."""
+    lanes, room = machine.vector // numpy_dtype(stencil.dtype).itemsize, max(1, machine.registers - SPARE)
+    width, written = -(-stencil.positions.extent // lanes), max((1, *(len(phase.taps) for phase in stencil.above)))
+    ways = [
+        Form(lanes, phases, filters, lines, vectors)
+        for phases in _shares(len(stencil.along), room)
+        for filters in _shares(stencil.filters.extent, room // phases)
+        for vectors in range(1, min(width, room // (phases * filters)) + 1)
+        for lines in range(1, min(stencil.lines.extent, room // (phases * filters * vectors)) + 1)
+    ]
+    return [way for way in ways if way.sums * written <= LARGEST] or [Form(lanes, 1, 1, 1, 1)]
+
+
+def _shares(number: int, most: int) -> list[int]:
+    """The largest shares, at most so large, of all ways to share a number out evenly.
+
+    >>> _shares(10, 6)
+    [1, 2, 3, 4, 5]
+    """
+    return sorted({share for n in range(1, number + 1) if (share := -(-number // n)) <= most})
 
 
 def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
@@ -82,7 +107,7 @@ def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
     held = (machine.level2 // 4 // max(1, line) - lines.reach) // (way.lines * lines.step)
     tiles = -(-lines.extent // way.lines)
     shares = max(1, tiles * extent(stencil.batch) // (4 * machine.cores))
-    return Form(way.lanes, way.filters, way.lines, way.vectors, max(1, min(held, tiles, shares)))
+    return replace(way, block=max(1, min(held, tiles, shares)))
 
 
 def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
@@ -94,12 +119,14 @@ def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
         met = (size - 1) * lines.step + lines.reach
         missing = max(0.0, 1 - machine.level1 / (channels * met * panels * way.vectors * way.lanes * stencil.positions.step * dtype))
         fetched = FETCHED * missing * channels * met * (1 + way.vectors * way.lanes * dtype / LINE_BYTES)
-        for phase in stencil.phases:
-            reads = len({lines.step * line + shift for line in range(size) for shift, _ in phase.lines}) * way.vectors
-            products = way.filters * size * way.vectors * len(phase.lines)
-            step = max(products / PRODUCTS, LATENCY * len(phase.lines)) + WAITING * (2 * reads + products)
-            stored = way.filters * size * way.vectors * (3 if stencil.positions.target == 1 else 2 * way.lanes)
-            total += count * panels * filters * extent(phase.axes) * (step * channels * len(phase.positions) + stored + fetched)
+        for above, along in stencil.parts(way.phases):
+            reads = len({lines.step * line + shift for line in range(size) for shift, _ in above.taps}) * way.vectors
+            summed = 0.0
+            for run in runs(stencil.positions, along.phases):
+                products = len(run.weights) * way.filters * size * way.vectors * len(above.taps)
+                summed += run.count * (max(products / PRODUCTS, LATENCY * len(above.taps)) + WAITING * (2 * reads + products))
+            stored = len(along.phases) * way.filters * size * way.vectors * (3 if stencil.positions.target == len(along.phases) else 2 * way.lanes)
+            total += count * panels * filters * extent(along.axes) * (summed * channels + stored + fetched)
         rows = -(-count // way.block) * max(0, (way.block * size - 1) * lines.step + lines.reach)
         copied = rows * channels * stencil.positions.data
         total += copied * (0.2 if stencil.positions.left == 1 and stencil.positions.step == 1 else 1.0)
@@ -116,7 +143,7 @@ class _Nest:
         self.w, self.s, self.f, self.kind = w, stencil, numbers, "par" if parallel else "seq"
         operands: dict[Side, Operand] = {"left": stencil.left, "right": stencil.right, "target": stencil.target, **dict(enumerate(stencil.beside))}
         self.begin = {side: offset(stencil.batch, side) + operand.offset for side, operand in operands.items()}
-        found = [run for phase in stencil.phases for run in runs(stencil.positions, phase.positions)]
+        found = list(runs(stencil.positions, stencil.along))
         self.phases = sorted({run.phase for run in found})
         ends = [run.first + max(0, run.step * (run.count - 1)) for run in found]
         self.panels = numbers.panels(stencil.positions.extent)
@@ -140,9 +167,9 @@ class _Nest:
         copy = self.w.local("lines", (max(1, extent(self.s.channels) * rows * self.line),), self.s.dtype)
         if self.phases:
             self.copy(copy, start * span.step + span.low, rows)
-        for phase in self.s.phases:
-            with self.w.loop(TILE, number, known=(0, tiles)) as tile, self.w.loops(phase.axes):
-                self.filters(copy, rows, Part(phase, start, tile, lines, affine(PANEL), affine(FILTER), 1))
+        for above, along in self.s.parts(self.f.phases):
+            with self.w.loop(TILE, number, known=(0, tiles)) as tile, self.w.loops(along.axes):
+                self.filters(copy, rows, Part(above, along, start, tile, lines, affine(PANEL), affine(FILTER), 1))
 
     def filters(self, copy: Buf, rows: int, part: Part) -> None:
         """All filters and positions of a tile of lines."""
@@ -246,13 +273,14 @@ class _Nest:
 
     def tile(self, copy: Buf, rows: int, part: Part) -> None:
         w, f, dtype = self.w, self.f, self.s.dtype
-        sums = w.local("sum", (part.filters * part.lines, f.vectors, f.lanes), dtype, "vector")
+        number = len(part.along.phases) * part.filters * part.lines
+        sums = w.local("sum", (number, f.vectors, f.lanes), dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Put(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.filters * part.lines))
-        if part.phase.taps:
+        w.lanes(Put(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, number))
+        if part.above.taps and any(phase.taps for phase in part.along.phases):
             read = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
             with w.loops(self.s.channels):
-                for run in runs(self.s.positions, part.phase.positions):
+                for run in runs(self.s.positions, part.along.phases):
                     with w.loop(TAP, run.count) as tap:
                         self.step(copy, rows, part, run, tap, Ref(read, (affine(0), affine(VECTOR), affine(LANE))), sums)
         self.store(sums, part)
@@ -262,18 +290,18 @@ class _Nest:
         w, s, f = self.w, self.s, self.f
         first = (self.channel() * rows + part.tile * (part.lines * s.lines.step)) * self.line + self.phases.index(run.phase) * self.width
         column = part.panel * (f.vectors * f.lanes) + run.first + tap * run.step + affine(VECTOR) * f.lanes + affine(LANE)
-        weights = self.begin["right"] + offset((*s.channels, *part.phase.axes), "right") + run.offset + tap * run.weight
+        weights = self.begin["right"] + offset((*s.channels, *part.along.axes), "right")
         for row, uses in self.met(part):
             w.lanes(Put(read, "=", Ref(copy, (first + row * self.line + column,))), f.lanes, (VECTOR, 0, f.vectors))
-            for (line, at), number in product(uses, range(part.filters)):
-                weight = Ref(s.right.flat, (weights + at + (part.filter + number) * s.filters.right,))
-                here = Ref(sums, (affine(number * part.lines + line), affine(VECTOR), affine(LANE)))
+            for (line, at), (phase, begin, apart), number in product(uses, run.weights, range(part.filters)):
+                weight = Ref(s.right.flat, (weights + at + begin + tap * apart + (part.filter + number) * s.filters.right,))
+                here = Ref(sums, (affine(part.sum(phase, number, line)), affine(VECTOR), affine(LANE)))
                 w.lanes(Put(here, "+=", Apply("mul", (weight, read), s.dtype)), f.lanes, (VECTOR, 0, f.vectors))
 
     def met(self, part: Part) -> list[tuple[int, list[tuple[int, int]]]]:
         """The lines of data that a tile meets, and what for: a line of the tile, and where its weight lies."""
         span, found = self.s.lines, dict[int, list[tuple[int, int]]]()
-        for line, (shift, at) in product(range(part.lines), part.phase.lines):
+        for line, (shift, at) in product(range(part.lines), part.above.taps):
             found.setdefault(span.step * line + shift - span.low, []).append((line, at))
         return sorted(found.items())
 
@@ -298,30 +326,32 @@ class _Nest:
             self.spread(sums, part)
 
     def stored(self, sums: Buf, part: Part) -> None:
-        """Vectors of the result."""
+        """Vectors of the result, whose positions have one phase."""
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
         for number in range(part.filters):
-            low = number * part.lines
-            to = self.stored_at(part, affine(number), affine(I) - low, affine(VECTOR) * self.f.lanes + affine(LANE))
+            low = part.sum(0, number, 0)
+            to = self.stored_at(part, 0, affine(number), affine(I) - low, affine(VECTOR) * self.f.lanes + affine(LANE))
             self.w.lanes(Put(to, "=", here), self.f.lanes, (VECTOR, 0, self.f.vectors), (I, low, low + part.lines))
 
     def spread(self, sums: Buf, part: Part) -> None:
-        """Elements of the result, or what an epilogue makes of them, by way of memory."""
-        w, f, width = self.w, self.f, self.f.vectors * self.f.lanes
-        spilled = w.local("edge", (part.filters * part.lines * width,), self.s.dtype)
+        """Elements of the result, or what an epilogue makes of them, by way of memory; those of all phases of a position together."""
+        w, f, width, phases = self.w, self.f, self.f.vectors * self.f.lanes, range(len(part.along.phases))
+        total = len(phases) * part.filters * part.lines
+        spilled = w.local("edge", (total * width,), self.s.dtype)
         at = affine(I) * width + affine(VECTOR) * f.lanes + affine(LANE)
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Put(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.filters * part.lines))
+        w.lanes(Put(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, total))
         count = least(width, -part.panel * width + self.s.positions.extent) if self.s.positions.extent % width else affine(width)
         with w.loop(NUMBER, part.filters) as number, w.loop(LINE, part.lines) as line, w.loop(PLACE, count, kind="vec", known=(0, width)) as place:
-            read = Ref(spilled, ((number * part.lines + line) * width + place,))
-            target, *beside = (self.stored_at(part, number, line, place, side) for side in self.s.stored)
-            w.put(target, "=", Finish(self.s.epilogue, read, beside).value if self.s.epilogue else read)
+            for phase in phases:
+                read = Ref(spilled, ((number * part.lines + line + part.sum(phase, 0, 0)) * width + place,))
+                target, *beside = (self.stored_at(part, phase, number, line, place, side) for side in self.s.stored)
+                w.put(target, "=", Finish(self.s.epilogue, read, beside).value if self.s.epilogue else read)
 
-    def stored_at(self, part: Part, number: Affine, line: Affine, place: Affine, side: Side = "target") -> Ref:
-        """A filter, line and position of a part, in the result, or in what an epilogue reads there."""
+    def stored_at(self, part: Part, phase: int, number: Affine, line: Affine, place: Affine, side: Side = "target") -> Ref:
+        """A phase, filter, line and position of a part, in the result, or in what an epilogue reads there."""
         s, width = self.s, self.f.vectors * self.f.lanes
         operand, k = (s.beside[side], side + 1) if isinstance(side, int) else (s.target, 0)
-        at = self.begin[side] + part.phase.begin[k] + offset(part.phase.axes, side) + (part.filter + number) * s.filters.step(side)
-        at = at + (part.start + part.tile * part.lines + line) * s.lines.stored[k] + (part.panel * width + place) * s.positions.stored[k]
-        return Ref(operand.flat, (at,))
+        at = self.begin[side] + part.above.begin[k] + part.along.phases[phase].begin[k] + offset(part.along.axes, side)
+        at = at + (part.filter + number) * s.filters.step(side) + (part.start + part.tile * part.lines + line) * s.lines.stored[k]
+        return Ref(operand.flat, (at + (part.panel * width + place) * s.positions.stored[k],))

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.c_file import c_source
 from codegen.compiled import compile_program
+from codegen.contraction import Axis
 from codegen.ir import For, Function, Put, walk
 from codegen.libraries import einalg_library
 from codegen.libraries.generated_stencils import stencil_function
 from codegen.machine import Machine
-from codegen.stencil import Span, runs
+from codegen.stencil import Phase, Span, runs, together
 from derive.matching import match, templates
 from derive.search import kernels_of
 from einalg import ops
+from einalg.affine import Index
 from einalg.dtypes import numpy_dtype
 from einalg.execute import execute
 from einalg.program import Program, as_program
@@ -154,12 +156,37 @@ def test_tiles_of_this_machine() -> None:
     check([Case(ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2), machine=WIDE) for size in sizes])
 
 
-@given(st.lists(st.tuples(st.integers(-5, 9), st.integers(0, 99)), min_size=1, max_size=6), st.integers(1, 4))
-def test_runs_are_all_taps_once(taps: list[tuple[int, int]], step: int) -> None:
-    low = min(shift for shift, _ in taps)
-    span = Span(4, step, 1, 9, 1, low=low)
-    found = [((r.first + k * r.step) * step + r.phase + low, r.offset + k * r.weight) for r in runs(span, tuple(taps)) for k in range(r.count)]
-    assert sorted(found) == sorted(taps)
+TAPS = st.dictionaries(st.integers(-5, 9), st.integers(0, 99), min_size=1, max_size=6)
+
+
+@given(st.lists(TAPS, min_size=1, max_size=3), st.integers(1, 4))
+def test_runs_are_all_taps_once(taps: list[dict[int, int]], step: int) -> None:
+    low = min(shift for some in taps for shift in some)
+    span = Span(4, step, (1,), 9, 1, low=low)
+    found = [
+        (phase, (run.first + k * run.step) * step + run.phase + low, begin + k * apart)
+        for run in runs(span, [Phase((0,), tuple(some.items())) for some in taps])
+        for phase, begin, apart in run.weights
+        for k in range(run.count)
+    ]
+    assert sorted(found) == sorted((phase, shift, at) for phase, some in enumerate(taps) for shift, at in some.items())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.dictionaries(st.integers(-1, 1), st.integers(0, 9), max_size=2)), min_size=1, max_size=7),
+    st.integers(1, 8),
+)
+def test_phases_together_are_all_phases_once(phases: list[tuple[int, dict[int, int]]], number: int) -> None:
+    given_phases = [Phase((begin, 2 * begin), tuple(taps.items())) for begin, taps in phases]
+    found = []
+    for some in together(given_phases, number, Index("p")):
+        (axis,) = some.axes or (Axis(Index("p"), 1, 0, 0, 0, (0,)),)
+        assert len(some.phases) <= number
+        for k in range(axis.extent):
+            for phase in some.phases:
+                begin = (phase.begin[0] + k * axis.target, phase.begin[1] + k * axis.beside[0])
+                found.append(Phase(begin, tuple((shift, at + k * axis.right) for shift, at in phase.taps)))
+    assert found == given_phases
 
 
 # What is wrong is noticed.
