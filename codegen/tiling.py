@@ -6,6 +6,7 @@ after four cycles.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, prod
@@ -17,6 +18,7 @@ from einalg.dtypes import numpy_dtype
 PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle, all instructions in a cycle, cycles
 FEW = 16  # tiles of rows that take a panel from memory faster than it comes
 PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
+LINE, LINE_MISS = 64, 1.0  # of the cache: bytes, and cycles for one that others of its set drive out
 
 
 @dataclass(frozen=True)
@@ -187,10 +189,19 @@ class _Plan:
         if not self.tiling.pack_right:
             loads += vectors  # a vector that lies across two lines of the cache
         jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
-        step = PAGE_MISS * min(1.0, jump) + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
+        missed = PAGE_MISS * min(1.0, jump) + LINE_MISS * self._crowded(rows)
+        step = missed + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
         stride = self.contraction.columns[-1].target
         stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
         return depth * step + stores + 20
+
+    def _crowded(self, rows: int) -> int:
+        """How many rows that are read in place are more than their sets of the first cache hold; lines a page apart are of one set."""
+        if self.tiling.pack_left or not self.contraction.rows:
+            return 0
+        apart = self.contraction.rows[-1].left * self.size
+        held = Counter(row * apart % PAGE // LINE for row in range(rows))
+        return sum(max(0, lines - self.target.level1 // PAGE) for lines in held.values() if apart)
 
     def _packed_right(self, vectors: int, depth: int) -> float:
         if not self.tiling.pack_right or self.contraction.right.ahead:
