@@ -9,8 +9,7 @@ fastest library, `ratio` how many times faster the program is; `error` is the la
 largest element. What misses a `target` (`bench.targets` has them) is followed by the reason that its figures tell: the ratio that the
 machine's limits allow the program as it is written, or what keeps it from them. A derivation that computes less can be beyond the peak.
 The table of threads tells how many times faster two are than one; that of making, what the first kernel of a case takes to be written and
-to be compiled, and what a new process takes to have the program ready, where all of it is on disk. A convolution alone keeps its layout:
-channels first, its transforms stay along one axis; in a network, `ea.optimize` may lay the channels last.
+to be compiled, and what a new process takes to have the program ready, where all of it is on disk.
 """
 
 from __future__ import annotations

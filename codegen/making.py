@@ -25,6 +25,7 @@ from codegen.schedule import Schedule
 from codegen.shared_objects import Place, loaded, placed
 from codegen.sharing import Unit, unit
 from codegen.tuning import TUNINGS
+from codegen.turned import turned
 from einalg.cache import Shelf, hashed, own_code
 from einalg.errors import CodegenError, EinalgError
 from einalg.graph import unique
@@ -204,7 +205,8 @@ class Making:
         if name not in self.written:
             scope = self.alone[name].scope
             function = einalg_library.function(kernel, scope, self.ahead) if kernel.op != EOP else None
-            self.written[name] = (EINALG, function) if function else (GENERATED, lower(name, scope, self.known, self.schedule))
+            own = function or turned(name, scope) or lower(name, scope, self.known, self.schedule)
+            self.written[name] = EINALG if function else GENERATED, own
         return self.written[name]
 
     def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:

@@ -32,7 +32,6 @@ from einalg.access import Tensor
 from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.jupyter.costs import Bar, Costs
-from einalg.kernel import EOP
 from einalg.program import Program, as_program
 from einalg.settled import is_weight
 from einalg.wording import counted
@@ -249,7 +248,7 @@ def _varied(ordered: Sequence[Some]) -> list[Some]:
     turns = []
     for position, candidate in enumerate(ordered):
         made = {k.output for k in candidate.kernels}
-        operators = frozenset((EOP if k.is_eop else k.op, k.is_eop or made.isdisjoint(k.inputs)) for k in candidate.kernels)
+        operators = frozenset((k.op, k.is_eop or made.isdisjoint(k.inputs)) for k in candidate.kernels)
         turns.append((seen[operators], position, candidate))
         seen[operators] += 1
     return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]

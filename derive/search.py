@@ -14,13 +14,14 @@ from math import log2
 from typing import Any
 
 from derive.ahead import Ahead
+from derive.channels import channels_last
 from derive.cost import CostModel, Roofline, total
 from derive.expansion import Expansion, arithmetic, is_heavy, likeness, transforms, work
 from derive.exploration import Explored
 from derive.matching import distance, match
 from derive.moves import Move, Rule
 from derive.places import places
-from derive.rules import ALL, bilinear_factorisation
+from derive.rules import ALL, bilinear_factorisation, staging, variable_substitution
 from derive.rules.spelling import lifted
 from derive.tidy import flattened, parted, tidied
 from einalg.access import Access
@@ -208,16 +209,21 @@ class _Search:
         return not self.stats.stopped
 
     def starts(self) -> list[_State]:
-        """The expression as it was written, tidied; with all merged that merges, should it have been taken apart before;
-        and of that every part of a body by itself."""
+        """The expression as it was written, tidied; with all merged that merges, should it have been taken apart before; of that
+        every part of a body by itself; and with channels last, where rules may be used that bring them there."""
         self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
         known = {**ALL, **self.expand.rules}
         most = RECOMPUTED * arithmetic(self.start)
         tidy, tidying = tidied(self.start, known)
         merged, merging = flattened(self.start, known, lambda program: arithmetic(program) <= most)
         apart, parting = parted(merged, known)
+        starts = [(tidy, tidying), (merged, merging), (apart, [*merging, *parting])]
+        if {staging.RULE.name, variable_substitution.RULE.name} <= self.expand.rules.keys():
+            moved, moving = channels_last(tidy, known)
+            again, tidying_again = tidied(moved, known)
+            starts.append((again, [*tidying, *moving, *tidying_again]))
         queue = list[_State]()
-        for program, steps in ((tidy, tidying), (merged, merging), (apart, [*merging, *parting])):
+        for program, steps in starts:
             if key(program) not in self.seen:
                 self.seen.add(key(program))
                 self.keep(program, tuple(steps), self.distance(program), 0)

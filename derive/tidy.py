@@ -178,9 +178,11 @@ def _of_statements(program: Program) -> Iterator[Move]:
 
 
 def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
-    """Copies of scopes below this one, or this one as the copy of a copy."""
+    """Copies of scopes below this one, or this one as the copy of a copy; a copy of a copy of a tensor is one copy of the tensor."""
     for position, inner in enumerate(inner_scopes(scope)):
         if is_copy(inner):
+            if [isinstance(deep.body, Access) and not is_copy(deep) for deep in inner_scopes(inner)] == [True]:
+                yield Move(traversal_merging.RULE.name, (*path, position), {"inner": 0})
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
     if len(path) == 1 and is_copy(scope) and inner_scopes(scope) and _same_axes(scope):
         yield Move(traversal_merging.RULE.name, path, {"inner": 0})

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from derive.moves import Move, apply
+from derive.channels import bare, channels, reordered
+from derive.moves import apply
 from derive.optimizer.excerpts import excerpt, returned
 from derive.optimizer.shaping import fused, is_elementwise
-from derive.rules import ALL, variable_substitution
+from derive.rules import ALL
 from derive.rules.spelling import lifted
 from einalg.access import Access, Tensor
-from einalg.affine import Affine, Index
 from einalg.program import Program, statement_tensor, substitute_tensors
-from einalg.scope import Iterator as Range
-from einalg.scope import Reduce, Scope
+from einalg.scope import Scope
 from einalg.settled import settled
-from einalg.traverse import accesses, fresh_index, reductions
+from einalg.traverse import accesses
 
 Axis = tuple[str, int]  # of a statement's result
 
@@ -42,7 +41,7 @@ def channels_last(program: Program) -> Program:
     known = dict(program.statements)
     for name, order in moved.items():
         rows = excerpt(known, [name])
-        known[name] = returned(apply(rows, _reordered(program[name], name, order), ALL)[name], known)
+        known[name] = returned(apply(rows, reordered(program[name], name, order), ALL)[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}
     return _renamed(fused(apart, lambda _, scope: isinstance(scope.body, Access))[0], names)
@@ -58,17 +57,6 @@ def _renamed(program: Program, names: Mapping[str, str]) -> Program:
         statements.append((name if label in program.names else label, placed))
         known[name] = statement_tensor(*statements[-1])
     return Program(statements, program.outputs)
-
-
-def _reordered(scope: Scope, name: str, order: list[int]) -> Move:
-    """The move that walks over a statement's axes in another order."""
-    taken = {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}
-    names = {}
-    for index in (scope.indices[k] for k in order):
-        names[index] = fresh_index(index.name, taken)
-        taken.add(names[index])
-    forward, backward = {new.name: old.name for old, new in names.items()}, {old.name: new.name for old, new in names.items()}
-    return Move(variable_substitution.RULE.name, (name,), {"target": variable_substitution.TRAVERSAL, "forward": forward, "backward": backward})
 
 
 def _orders(program: Program) -> dict[str, list[int]]:
@@ -92,39 +80,13 @@ def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:
     """Axes of what a statement reads that are walked as axes of its result are."""
     own = {index: k for k, index in enumerate(scope.indices)}
     for access in accesses(scope.body):
-        for k, index in enumerate(_bare(access)):
+        for k, index in enumerate(bare(access)):
             if index in own:
                 yield (name, own[index]), (access.tensor.name, k)
 
 
 def _channels(name: str, scope: Scope) -> Iterator[Axis]:
     """The channels of what a convolution reads by windows, and those of its result that only its weights have."""
-    own = {index: k for k, index in enumerate(scope.indices)}
-    for node in reductions(scope.body):
-        factors = list(dict.fromkeys(accesses(node.body)))
-        for access in factors if node.op == "Sum" and len(factors) == 2 else ():
-            (other,) = (a for a in factors if a is not access)
-            if not _has_window(access, node, set(own)):
-                continue
-            shared = set(node.indices) & set(_bare(other))
-            yield from ((access.tensor.name, k) for k, index in enumerate(_bare(access)) if index in shared)
-            made = set(_bare(other)) & set(own) - access.free_symbols
-            yield from ((name, own[index]) for index in made)
-
-
-def _has_window(access: Access, node: Reduce, own: set[Index]) -> bool:
-    """Whether an index of the result and a summed one stand in one subscript, and not as the digits of a number."""
-    return any(_is_window(s, it, own) for s in access.subscripts for it in node.iterators)
-
-
-def _is_window(subscript: Affine, it: Range, own: set[Index]) -> bool:
-    beside = subscript.indices & own
-    if it.index not in subscript.indices or not beside:
-        return False
-    reach = abs(subscript.coefficient(it.index)) * it.extent
-    return it.extent == 1 or not subscript.is_affine() or any(abs(subscript.coefficient(index)) < reach for index in beside)
-
-
-def _bare(access: Access) -> list[Index | None]:
-    """The index that walks over each axis one by one, wherever it begins, as in what is joined of several tensors."""
-    return [(s - s.const).as_index() for s in access.subscripts]
+    for found in channels(scope):
+        yield from ((found.access.tensor.name, k) for k in found.summed)
+        yield from ((name, k) for k in found.made)

@@ -141,7 +141,7 @@ def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
-    if not isinstance(read.access.tensor, Tensor) or not read.access.free_symbols or any(lo >= hi for lo, hi in read.ranges.values()):
+    if not _is_given(read.access.tensor) or not read.access.free_symbols or any(lo >= hi for lo, hi in read.ranges.values()):
         return
     seen: set[Any] = set()
     gather = _gather(read.access)
@@ -150,6 +150,11 @@ def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
         if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
             seen.add((tuple(axes), tuple(subscripts)))
             yield {"access": position, "axes": [text(a) for a in axes], "subscripts": [text(s) for s in subscripts]}
+
+
+def _is_given(tensor: Any) -> bool:
+    """Whether a tensor is read, or a copy of one."""
+    return isinstance(tensor, Tensor) or (isinstance(tensor.body, Access) and isinstance(tensor.body.tensor, Tensor))
 
 
 def _idle(access: Access, subscripts: Sequence[Affine]) -> bool:

@@ -1,0 +1,110 @@
+"""Copies in another order of axes: every order, size and box, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.compiled import compile_program
+from codegen.ir import Turn, walk
+from codegen.lower import lower
+from codegen.machine import Machine
+from codegen.turned import turned
+from einalg.dtypes import numpy_dtype
+from einalg.execute import execute
+from einalg.program import as_program
+from einalg.scope import Scope
+from tests.codegen.harness import run_functions
+from tests.codegen.test_contraction import UNSHRUNK
+
+MACHINES = Machine(16, 16), Machine(32, 16), Machine(64, 32)
+
+
+def copied(sizes: tuple[int, ...], order: tuple[int, ...], low: int = 0, before: int = 0, after: int = 0, dtype: str = "f32") -> Scope:
+    """A tensor with its axes in another order, whose boxes begin at `low`, without what is `before` and `after` along each."""
+    A = ea.tensor("A", tuple((low, low + before + size + after) for size in sizes), dtype)
+    names = ea.indices(" ".join("ijkl"[: len(sizes)]))
+    ranges = [slice(name, low + before, low + before + size) for name, size in zip(names, sizes)]
+    return ea.L[tuple(ranges[k] for k in order)](A[tuple(names)])
+
+
+@st.composite
+def copies(draw: Any) -> tuple[Scope, Machine, bool]:
+    rank = draw(st.integers(2, 4))
+    order = tuple(draw(st.permutations(range(rank)).filter(lambda order: order[-1] != rank - 1)))
+    sizes = tuple(draw(st.sampled_from((16, 17, 31) if k in (rank - 1, order[-1]) else (1, 2, 4, 7))) for k in range(rank))
+    cuts = draw(st.sampled_from((0, 0, 1, 3))), draw(st.sampled_from((0, 0, 2)))
+    dtype = draw(st.sampled_from(("f32", "f32", "f64", "i32", "i64", "u32")))
+    return copied(sizes, order, draw(st.integers(-5, 5)), *cuts, dtype), draw(st.sampled_from(MACHINES)), draw(st.booleans())
+
+
+@settings(max_examples=8, phases=UNSHRUNK)
+@given(st.lists(copies(), min_size=5, max_size=8))
+def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
+    scopes = [scope for scope, _, _ in cases]
+    functions = [function for case in cases if (function := turned("O", *case))]
+    assert len(functions) == len(cases)
+    arrays = [{"A": np.arange(np.prod(scope.tensors["A"].shape)).reshape(scope.tensors["A"].shape).astype(_type(scope))} for scope in scopes]
+    for scope, given_arrays, found in zip(scopes, arrays, run_functions(functions, arrays)):
+        assert np.array_equal(found, execute(as_program(scope), given_arrays)["O"]), scope
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    "text, shape",
+    [
+        ("O[i:40,j:3,k:40] = A[k,i]", (40, 40)),
+        ("O[f:20,h:6,w:14] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 7, 2, 20)),
+        ("O[h:1:4,y:2,w:1:8,x:2,c:24] = A[c,2*h+y-2,2*w+x-2]", (24, 6, 14)),
+        ("O[f:20,h:5,w:18] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 9, 2, 20)),
+        ("O[f:20,w:-2:16] = A[(w+2)//3,(w+2)%3,f]", (6, 3, 20)),
+    ],
+)
+def test_digits_and_steps(text: str, shape: tuple[int, ...], machine: Machine) -> None:
+    scope, array = ea.parse(text, A=shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    function = turned("O", scope, machine) or lower("O", scope)
+    (found,) = run_functions([function], [{"A": array}])
+    assert np.array_equal(found, execute(as_program(scope), {"A": array})["O"])
+
+
+def test_digits_are_transposed() -> None:
+    scope = ea.parse("O[f:20,h:6,w:14] = A[h//2,h%2,w//2,w%2,f]", A=(3, 2, 7, 2, 20))
+    assert turned("O", scope, Machine(32, 16)) is not None
+
+
+def _type(scope: Scope) -> np.dtype[Any]:
+    return numpy_dtype(scope.dtype)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        copied((40, 50), (0, 1)),
+        copied((2, 40, 50), (1, 0, 2)),
+        copied((40, 50), (1, 0), dtype="u8"),
+        copied((40, 50), (1, 0), dtype="f16"),
+        copied((7, 50), (1, 0)),
+        copied((0, 50), (1, 0)),
+        ea.parse("O[i,j] = A[j,i]*2", A=(40, 50)),
+        ea.parse("O[i:20,j:40] = A[j,2*i]", A=(40, 40)),
+        ea.parse("O[i:40,j:40] = A.pad(1, 1)[j,i+1]", A=(40, 40)),
+        ea.parse("O[i:40] = A[i,i]", A=(40, 40)),
+    ],
+    ids=str,
+)
+def test_other_statements_are_none(scope: Scope) -> None:
+    assert turned("O", scope, MACHINES[-1]) is None
+
+
+@pytest.mark.parametrize("sizes, order", [((1, 64, 20, 21), (0, 2, 3, 1)), ((64, 64), (1, 0)), ((3, 33, 18), (0, 2, 1))])
+def test_compiled_programs_have_them(sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
+    scope = copied(sizes, order)
+    function = turned("O", scope)
+    assert function is not None and any(isinstance(node, Turn) for node in walk(function))
+    run, array = compile_program(scope), np.random.default_rng(0).standard_normal(sizes).astype(np.float32)
+    assert "turn_" in run.source() and np.array_equal(run(A=array), array.transpose(order))
