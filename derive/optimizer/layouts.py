@@ -1,7 +1,7 @@
 """Layouts chosen together: what convolutions sum over comes last in memory, in all that lies between them (design §11).
 
-The transforms, the products and the direct form of a convolution walk over neighbouring channels then. A single layer cannot choose
-that: its neighbours would have to be copied. Every change is a move of a rule.
+The transforms, the products and the direct form of a convolution walk over neighbouring channels then. A single layer can
+choose that only beside copies, which the search tries (`derive.channels`). Every change is a move of a rule.
 """
 
 from __future__ import annotations
