@@ -112,14 +112,15 @@ def _is_worth(scope: Scope, found: Channels) -> bool:
 
 def _moves(program: Program, name: str, found: Channels) -> Iterator[Move]:
     """A copy of what is read, and another order of the result, where these are not so already."""
-    scope, rank = program[name], len(found.access.subscripts)
-    order = last(found.summed, rank)
-    if order != list(range(rank)):
-        moving = [k for k in order if found.access.subscripts[k].terms]
-        places = {k: affine(Index(f"y{number}")) for number, k in enumerate(moving)}
-        position = next(number for number, reads in enumerate(staging.distinct_reads(scope)) if reads[0].access == found.access)
-        axes = [text(found.access.subscripts[k]) for k in moving]
-        staged = [text(places.get(k, s)) for k, s in enumerate(found.access.subscripts)]
-        yield Move(staging.RULE.name, (name,), {"access": position, "axes": axes, "subscripts": staged})
-    if (order := last(found.made, scope.rank)) != list(range(scope.rank)):
+    scope, subscripts = program[name], found.access.subscripts
+    order = last(found.summed, len(subscripts))
+    if order != sorted(order):
+        moving = [k for k in order if subscripts[k].terms]
+        staged = list(subscripts)
+        for number, k in enumerate(moving):
+            staged[k] = affine(Index(f"y{number}"))
+        position = next(number for number, same in enumerate(staging.distinct_reads(scope)) if same[0].access == found.access)
+        args = {"access": position, "axes": [text(subscripts[k]) for k in moving], "subscripts": [text(s) for s in staged]}
+        yield Move(staging.RULE.name, (name,), args)
+    if (order := last(found.made, scope.rank)) != sorted(order):
         yield reordered(scope, name, order)
