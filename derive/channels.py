@@ -115,12 +115,11 @@ def _moves(program: Program, name: str, found: Channels) -> Iterator[Move]:
     scope, subscripts = program[name], found.access.subscripts
     order = last(found.summed, len(subscripts))
     if order != sorted(order):
-        moving = [k for k in order if subscripts[k].terms]
-        staged = list(subscripts)
-        for number, k in enumerate(moving):
-            staged[k] = affine(Index(f"y{number}"))
+        moving, staged = [(axis, subscripts[axis]) for axis in order if subscripts[axis].terms], list(subscripts)
+        for number, (axis, _) in enumerate(moving):
+            staged[axis] = affine(Index(f"y{number}"))
         position = next(number for number, same in enumerate(staging.distinct_reads(scope)) if same[0].access == found.access)
-        args = {"access": position, "axes": [text(subscripts[k]) for k in moving], "subscripts": [text(s) for s in staged]}
+        args = {"access": position, "axes": [text(form) for _, form in moving], "subscripts": [text(s) for s in staged]}
         yield Move(staging.RULE.name, (name,), args)
     if (order := last(found.made, scope.rank)) != sorted(order):
         yield reordered(scope, name, order)
