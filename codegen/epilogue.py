@@ -6,7 +6,7 @@ them. Both are cut where either begins a new digit; every piece of an axis is th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -75,7 +75,7 @@ def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scop
     """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
     product, same = target.buf, dtype == target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))
-    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(_is_plain, reads)) or has_numbers(scope):
+    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(is_plain, reads)) or has_numbers(scope):
         return None
     flat = {access: simplify(_flat(access), scope.ranges) for access in reads}
     results = {flat[access] for access in reads if access.tensor.name == product.name}
@@ -97,7 +97,7 @@ def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scop
     return Reading([piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands))
 
 
-def _is_plain(access: Access) -> bool:
+def is_plain(access: Access) -> bool:
     """Whether an access reads a tensor in memory as it is."""
     return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
 
@@ -151,22 +151,32 @@ def _common(axis: Axis, digit: Digit, forms: Sequence[Affine]) -> Iterator[Axis]
         yield Axis(axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside))
 
 
-class Finish:
-    """The leaves of an epilogue's body at one place (`codegen.scalar.Leaves`): a result, and elements by their numbers."""
+class Elements:
+    """The leaves of a body that reads tensors at one place (`codegen.scalar.Leaves`), by access; `value` is what it makes of them."""
+
+    def __init__(self, body: Any, elements: Mapping[Access, Value]):
+        self.elements = elements
+        self.value = translate(body, self)
+
+    def access(self, access: Access) -> Value:
+        return self.elements[access]
+
+    def reduction(self, reduce: Any) -> Value:
+        raise CodegenError(f"what is computed at one place sums nothing, but {reduce}")
+
+    def holds(self, condition: Constraint) -> Value:
+        raise CodegenError(f"what is computed at one place asks for no other, but whether {condition}")
+
+    def index(self, form: Affine) -> Affine:
+        raise CodegenError(f"what is computed at one place asks for no other, but for {form}")
+
+
+class Finish(Elements):
+    """The leaves of an epilogue's body: a result, and elements by their numbers."""
 
     def __init__(self, epilogue: Epilogue, result: Value, elements: Sequence[Ref]):
         self.product, self.result = epilogue.product, result
-        self.elements = dict(zip(epilogue.reads, elements, strict=True))
-        self.value = translate(epilogue.body, self)
+        super().__init__(epilogue.body, dict(zip(epilogue.reads, elements, strict=True)))
 
     def access(self, access: Access) -> Value:
         return self.result if access.tensor.name == self.product else self.elements[access]
-
-    def reduction(self, reduce: Any) -> Value:
-        raise CodegenError(f"an epilogue sums nothing, but {reduce}")
-
-    def holds(self, condition: Constraint) -> Value:
-        raise CodegenError(f"an epilogue knows no place, but asks whether {condition}")
-
-    def index(self, form: Affine) -> Affine:
-        raise CodegenError(f"an epilogue knows no place, but asks for {form}")

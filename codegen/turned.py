@@ -1,26 +1,30 @@
-"""Copies in another order of axes: squares of elements are transposed in registers (design §10).
+"""Statements that read tensors in another order of axes: squares of elements are transposed in registers (design §10).
 
-Where neighbours of the copy are not neighbours in what is read, a loop over either would touch a line of the cache for each element, and
+Where neighbours of the result are not neighbours in what is read, a loop over either would touch a line of the cache for each element, and
 lines whose distance is a power of 2 drive each other out. A square reads and writes whole vectors of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator as Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
-from codegen.contraction import Axis, Operand, merged, offset
+from codegen.contraction import Axis, Side, merged, offset
+from codegen.epilogue import Elements, is_plain
 from codegen.guards import Range
 from codegen.ir import Buf, Function, Put, Ref, Turn
 from codegen.machine import Machine, machine
+from codegen.plan import has_numbers
 from codegen.scalar import computed
 from codegen.writer import LANE, Writer
-from einalg.access import Constant, Tensor
+from einalg.access import Access
 from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
 from einalg.facts import simplify
 from einalg.scope import Iterator, Scope
-from einalg.traverse import fresh_index
+from einalg.traverse import accesses, fresh_index, reductions
 
 ROWS, COLUMNS, NUMBER = Index("rows"), Index("columns"), Index("number")
 SIZES = (4, 8)  # bytes of elements of which a square fits into registers
@@ -28,7 +32,7 @@ PARALLEL = 1 << 18  # elements from which on threads pay
 
 
 def turned(name: str, scope: Scope, target: Machine | None = None, parallel: bool | None = None) -> Function | None:
-    """The function of the statement `name = scope` if it is such a copy, else None.
+    """The function of the statement `name = scope` if it reads elements one by one, some in another order; else None.
 
     >>> import einalg as ea
     >>> turned("O", ea.parse("O[i,j] = A[j,i]", A=(40, 50)), Machine(64, 32)).inputs[0].name
@@ -36,48 +40,70 @@ def turned(name: str, scope: Scope, target: Machine | None = None, parallel: boo
     >>> turned("O", ea.parse("O[i,j] = A[i,j]", A=(40, 50)), Machine(64, 32)) is None
     True
     """
-    source, element = getattr(scope.body, "tensor", None), numpy_dtype(scope.dtype).itemsize
-    if not isinstance(source, Tensor) or isinstance(source, Constant) or scope.where:
+    reads = list(dict.fromkeys(accesses(scope.body)))
+    if scope.where or any(True for _ in reductions(scope.body)) or not all(map(is_plain, reads)) or has_numbers(scope):
         return None
-    found, size = _axes(scope), (target or machine()).vector // element
-    if found is None or element not in SIZES or not scope.dtype == source.dtype == computed(scope.dtype):
+    walk = _walk(scope, reads)
+    column = next((axis for axis in walk.axes if axis.target == 1), None) if walk else None
+    if walk is None or column is None:
         return None
-    axes, first = found
-    row, column = (next((axis for axis in axes if axis.step(side) == 1), None) for side in ("left", "target"))
-    if row is None or column is None or row is column or min(row.extent, column.extent) < size:
+    across = [number for number in range(len(reads)) if column.step(number) not in (0, 1)]
+    row = next((axis for axis in walk.axes if across and all(axis.step(number) == 1 for number in across)), None)
+    dtypes = {reads[number].tensor.dtype for number in across}
+    if row is None or len(dtypes) > 1 or (isinstance(scope.body, Access) and dtypes != {scope.dtype}):
         return None
-    buf, out = Buf(source.name, source.shape, source.dtype), Buf(name, scope.shape, scope.dtype)
-    w = Writer((buf.name, out.name))
+    (dtype,) = dtypes
+    size = (target or machine()).vector // numpy_dtype(dtype).itemsize
+    if computed(dtype) != dtype or numpy_dtype(dtype).itemsize not in SIZES or min(row.extent, column.extent) < size:
+        return None
+    tensors = {tensor.name: Buf(tensor.name, tensor.shape, tensor.dtype) for tensor in scope.tensors.values()}
+    out = Buf(name, scope.shape, scope.dtype)
+    w = Writer((*tensors, name))
     threads = prod(scope.shape) >= PARALLEL if parallel is None else parallel
-    _squares(w, Operand(buf, first), Operand(out, 0), [axis for axis in axes if axis not in (row, column)], (row, column), size, threads)
-    return Function(name, (buf,), out, tuple(w.out), str(scope))
+    _Squares(w, scope, reads, walk, (row, column), across, size, out).write("par" if threads else "seq")
+    return Function(name, tuple(tensors.values()), out, tuple(w.out), str(scope))
 
 
-def _axes(scope: Scope) -> tuple[list[Axis], int] | None:
-    """The axes of a copy with their steps in what is read (`left`) and in the copy, neighbours that lie like one as one, and the first element.
+@dataclass(frozen=True)
+class _Walk:
+    """The axes of a statement with their steps in the result and `beside` in every read, and the first element of each read."""
 
-    An index that is read by its digits is an axis for each. None for another statement.
+    axes: list[Axis]
+    first: list[int]
+
+
+def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
+    """How a statement is walked: neighbours that lie like one are one axis, an index that is read by its digits is an axis for each.
+
+    None where some read lies in no strides.
     """
-    access = scope.body
-    if access.base is not access.tensor:  # padded
-        return None
-    read = sum(((form - low) * step for form, (low, _), step in zip(access.subscripts, access.tensor.box, _steps(access.tensor.shape))), affine(0))
-    own = sum(((affine(it.index) - it.low) * step for it, step in zip(scope.iterators, _steps(scope.shape))), affine(0))
+    flat = [_flat([form - low for form, (low, _) in zip(read.subscripts, read.tensor.box)], read.tensor.shape) for read in reads]
+    own = _flat([affine(it.index) - it.low for it in scope.iterators], scope.shape)
     ranges, forms = dict[Index, Range](), dict[Index, Affine]()
     for it in scope.iterators:
-        digits = _digits(it, read, {*scope.indices, *ranges})
+        digits = _digits(it, flat, {*scope.indices, *ranges})
         ranges |= {digit: (0, extent) for digit, extent, _ in digits}
         forms[it.index] = sum((affine(digit) * step for digit, _, step in digits), affine(it.low))
-    read, own = (simplify(form.substitute(forms), ranges) for form in (read, own))
-    if not read.is_affine():
+    own, *flat = (simplify(form.substitute(forms), ranges) for form in (own, *flat))
+    if not all(form.is_affine() for form in flat):
         return None
-    axes = [Axis(index, high, read.coefficient(index), 0, own.coefficient(index)) for index, (_, high) in ranges.items() if high != 1]
-    return list(merged(sorted(axes, key=lambda axis: -axis.left), "left", "target")), read.const
+    axes = [Axis(i, n, 0, 0, own.coefficient(i), tuple(form.coefficient(i) for form in flat)) for i, (_, n) in ranges.items() if n != 1]
+    ordered = sorted(axes, key=lambda axis: -axis.target)
+    return _Walk(list(merged(ordered, "target", *range(len(flat)))), [form.const for form in flat])
 
 
-def _digits(it: Iterator, read: Affine, taken: set[Index]) -> list[tuple[Index, int, int]]:
+def _flat(subscripts: Sequence[Affine], shape: Sequence[int]) -> Affine:
+    """An element, counted as it lies in memory."""
+    total = affine(0)
+    for form, size in zip(subscripts, shape):
+        total = total * size + form
+    return total
+
+
+def _digits(it: Iterator, forms: Sequence[Affine], taken: set[Index]) -> list[tuple[Index, int, int]]:
     """An index, or the two digits of it that are read: the name, the extent and the step of each."""
-    divisors = {atom.divisor for atom, _ in read.terms if not isinstance(atom, Index) and it.index in atom.argument.indices}
+    atoms = (atom for form in forms for atom, _ in form.terms if not isinstance(atom, Index))
+    divisors = {atom.divisor for atom in atoms if it.index in atom.argument.indices}
     (divisor,) = divisors if len(divisors) == 1 else (1,)
     high = fresh_index(it.index.name, taken)
     if divisor == 1 or it.extent % divisor:
@@ -85,27 +111,56 @@ def _digits(it: Iterator, read: Affine, taken: set[Index]) -> list[tuple[Index, 
     return [(high, it.extent // divisor, divisor), (fresh_index(it.index.name, {*taken, high}), divisor, 1)]
 
 
-def _steps(shape: tuple[int, ...]) -> list[int]:
-    """How far neighbours of each axis are apart."""
-    return [prod(shape[k + 1 :]) for k in range(len(shape))]
+@dataclass(frozen=True)
+class _Squares:
+    """Squares of a pair of axes: the first lies side by side in what is read `across`, the second in the result."""
 
+    w: Writer
+    scope: Scope
+    reads: Sequence[Access]
+    walk: _Walk
+    pair: tuple[Axis, Axis]
+    across: Sequence[int]
+    size: int
+    out: Buf
 
-def _squares(w: Writer, source: Operand, target: Operand, outer: list[Axis], pair: tuple[Axis, Axis], size: int, parallel: bool) -> None:
-    """Loops over all other axes, and over squares of a pair: `row` lies side by side in what is read, `column` in the copy."""
-    row, column = pair
-    kind = "par" if parallel else "seq"
-    with w.loops(sorted(outer, key=lambda axis: -axis.target), kind):
-        for first, count in _blocks(row.extent, size):
-            with w.loop(ROWS, count, kind="seq" if outer else kind) as rows:
-                for start, number in _blocks(column.extent, size):
-                    with w.loop(COLUMNS, number) as columns:
-                        at = rows * size + first, columns * size + start
-                        read = offset(outer, "left") + at[0] + at[1] * column.left + source.offset
-                        square = w.local("square", (size * size,), source.buf.dtype)
-                        w.out.append(Turn(Ref(source.flat, (read,)), column.left, size, size, Ref(square, (affine(0),))))
-                        with w.loop(NUMBER, size) as line:
-                            place: Affine = offset(outer, "target") + (at[0] + line) * row.target + at[1] + affine(LANE)
-                            w.lanes(Put(Ref(target.flat, (place,)), "=", Ref(square, (line * size + affine(LANE),))), size)
+    def write(self, kind: str) -> None:
+        """Loops over all other axes, and over the squares."""
+        (row, column), w = self.pair, self.w
+        outer = [axis for axis in self.walk.axes if axis not in self.pair]
+        with w.loops(outer, kind):
+            for first, count in _blocks(row.extent, self.size):
+                with w.loop(ROWS, count, kind="seq" if outer else kind) as rows:
+                    for start, number in _blocks(column.extent, self.size):
+                        with w.loop(COLUMNS, number) as columns:
+                            self.square(outer, rows * self.size + first, columns * self.size + start)
+
+    def square(self, outer: Sequence[Axis], first: Affine, start: Affine) -> None:
+        """The results of so many rows from `first` on, and columns from `start` on."""
+        w, size, squares = self.w, self.size, dict[int, Buf]()
+        for number in self.across:
+            begin = self.place(outer, number, first, start)
+            squares[number] = w.local("square", (size * size,), begin.buf.dtype)
+            w.out.append(Turn(begin, self.pair[1].step(number), size, size, Ref(squares[number], (affine(0),))))
+        with w.loop(NUMBER, size) as line:
+            column = affine(LANE)
+            turned = {number: Ref(square, (line * size + column,)) for number, square in squares.items()}
+            target = self.place(outer, "target", first + line, start + column)
+            if isinstance(self.scope.body, Access):
+                return w.lanes(Put(target, "=", turned[0]), size)
+            read = [turned.get(number) or self.place(outer, number, first + line, start + column) for number in range(len(self.reads))]
+            with w.loop(LANE, size, kind="vec"):
+                w.put(target, "=", Elements(self.scope.body, dict(zip(self.reads, read))).value)
+
+    def place(self, outer: Sequence[Axis], side: Side, row: Affine, column: Affine) -> Ref:
+        """An element of the result, or of a read."""
+        buf, first = (self.out, 0) if side == "target" else (self._buffer(int(side)), self.walk.first[int(side)])
+        at = offset(outer, side) + row * self.pair[0].step(side) + column * self.pair[1].step(side) + first
+        return Ref(Buf(buf.name, (prod(buf.shape),), buf.dtype), (at,))
+
+    def _buffer(self, number: int) -> Buf:
+        tensor = self.reads[number].tensor
+        return Buf(tensor.name, tensor.shape, tensor.dtype)
 
 
 def _blocks(extent: int, size: int) -> Iterable[tuple[int, int]]:

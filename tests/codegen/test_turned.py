@@ -63,13 +63,19 @@ def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
         ("O[h:1:4,y:2,w:1:8,x:2,c:24] = A[c,2*h+y-2,2*w+x-2]", (24, 6, 14)),
         ("O[f:20,h:5,w:18] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 9, 2, 20)),
         ("O[f:20,w:-2:16] = A[(w+2)//3,(w+2)%3,f]", (6, 3, 20)),
+        ("O[i,j] = Max(A[j,i] + B[j] - C[i,j], 0)", (20, 24)),
+        ("O[n,j,i] = A[n,i,j]*A[n,i,j] + A[1,i,j]/(2 + C[j,i])", (3, 20, 24)),
+        ("O[i:20,j:20] = A[i,j] - A[j,i]", (20, 20)),
+        ("O[n,h,w,c:20] = Piecewise((A[n,c,h,w], A[n,c,h,w] > B[c]), (B[c], True))", (2, 20, 4, 6)),
     ],
 )
-def test_digits_and_steps(text: str, shape: tuple[int, ...], machine: Machine) -> None:
-    scope, array = ea.parse(text, A=shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+def test_bodies_digits_and_steps(text: str, shape: tuple[int, ...], machine: Machine) -> None:
+    scope = ea.parse(text, A=shape, B=(20,), C=(24, 20))
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(-9, 10, tensor.shape).astype(np.float32) ** 2 for name, tensor in scope.tensors.items()}
     function = turned("O", scope, machine) or lower("O", scope)
-    (found,) = run_functions([function], [{"A": array}])
-    assert np.array_equal(found, execute(as_program(scope), {"A": array})["O"])
+    (found,) = run_functions([function], [arrays])
+    np.testing.assert_allclose(found, execute(as_program(scope), arrays)["O"], rtol=1e-6)
 
 
 def test_digits_are_transposed() -> None:
@@ -90,7 +96,9 @@ def _type(scope: Scope) -> np.dtype[Any]:
         copied((40, 50), (1, 0), dtype="f16"),
         copied((7, 50), (1, 0)),
         copied((0, 50), (1, 0)),
-        ea.parse("O[i,j] = A[j,i]*2", A=(40, 50)),
+        ea.parse("O[i,j] = A[j,i]*i", A=(40, 50)),
+        ea.parse("O[i,j] = A[j,i] + B[i,2*j]", A=(40, 50), B=(50, 80)),
+        ea.parse("O[i,j] += A[j,i]*B[k]", A=(40, 50), B=(3,)),
         ea.parse("O[i:20,j:40] = A[j,2*i]", A=(40, 40)),
         ea.parse("O[i:40,j:40] = A.pad(1, 1)[j,i+1]", A=(40, 40)),
         ea.parse("O[i:40] = A[i,i]", A=(40, 40)),
