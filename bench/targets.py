@@ -21,6 +21,7 @@ import sympy
 import bench
 from bench.case_rows import bytes_moved
 from bench.kernel_cases import CASES, Case
+from derive.cost import arithmetic
 from derive.rules.spelling import lifted
 from einalg.program import Program, as_program
 from einalg.traverse import accesses, reductions
@@ -70,6 +71,7 @@ NETWORKS: dict[int, dict[str, float]] = {
 }  # fmt: skip
 NEAR = 0.75  # share of a limit, or of the lanes of vectors, from which on it is not called far below
 OWN_CACHE = 2 << 20  # bytes that the caches of one core hold at most
+FEW = 1.5  # operations for a byte, below which no cache gives data as fast as they are used
 SHORT = 0.02  # milliseconds of a call until which calling counts
 
 
@@ -124,7 +126,7 @@ def _reason(row: bench.Row, program: Program, lanes: int, peak: float, copy: flo
         size = bytes_moved(program)
         rest = f"its {size / 1e6:.3g} MB are more than the caches of one core hold" if size > OWN_CACHE else "loads, stores and borders take the rest"
         return f"{100 * peak:.0f} % of the peak: {rest}"
-    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements))]
+    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements))] or [*_delivered(program)]
     causes = "; ".join(found) or "these figures do not tell the cause"
     if copy > 1:
         return f"its data stay in caches, {100 * peak:.0f} % of the peak: {causes}"
@@ -166,6 +168,12 @@ def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Itera
     spent = row["more"]["ms"][_ours(row)]
     if spent <= SHORT:
         yield f"of {1e3 * spent:.2g} µs, the call itself takes a part"
+
+
+def _delivered(program: Program) -> Iterator[str]:
+    """Whether each element is used so seldom that giving it takes longer than using it."""
+    if (each := arithmetic(program) / bytes_moved(program)) < FEW:
+        yield f"with {each:.2g} operations for a byte, what memory and caches give is the limit"
 
 
 def filters(program: Program) -> int:
