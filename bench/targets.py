@@ -71,6 +71,7 @@ NETWORKS: dict[int, dict[str, float]] = {
 }  # fmt: skip
 NEAR = 0.75  # share of a limit, or of the lanes of vectors, from which on it is not called far below
 OWN_CACHE = 2 << 20  # bytes that the caches of one core hold at most
+LAST_CACHE = 32 << 20  # bytes that the caches of a machine hold, mostly
 FEW = 1.5  # operations for a byte, below which no cache gives data as fast as they are used
 SHORT = 0.02  # milliseconds of a call until which calling counts
 
@@ -165,6 +166,8 @@ def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Itera
         yield "exp or tanh of elements takes its time"
     if kernels > 1:
         yield f"{kernels} kernels follow one another"
+    if (written := sum(4 * prod(program[name].shape) for name in program.outputs)) > LAST_CACHE:
+        yield f"its results, {written / 1e6:.3g} MB, go to memory, each line of which is read before it is written"
     spent = row["more"]["ms"][_ours(row)]
     if spent <= SHORT:
         yield f"of {1e3 * spent:.2g} µs, the call itself takes a part"
