@@ -11,7 +11,7 @@ from derive.candidates import Candidate
 from derive.choices import Choice, Choices, program_distance
 from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented
-from derive.matching import Distances, distances, why_not
+from derive.matching import Distances, distances, named, why_not
 from derive.moves import Move, Rule, apply, moves
 from derive.places import Path, places, scope_at
 from derive.proof import prove
@@ -182,7 +182,7 @@ class Session:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """What the program would run on now: a library operator where a statement matches one, generated code elsewhere."""
-        return kernels_of(lifted(self.expr))
+        return named(kernels_of(lifted(self.expr)))
 
     def compile(self, target: str = "cpu") -> Runnable:
         """The program as a callable `run(**arrays)`."""
