@@ -201,3 +201,9 @@ def test_in_a_notebook_without_widgets_it_is_html():
     assert set(forms) == {"text/plain", "text/html"} and forms["text/plain"] == str(s)
     assert "summation splitting at O" in forms["text/html"]
     assert f"Moves: {len(s.moves())}" in forms["text/html"]
+
+
+def test_kernels_are_named_as_in_a_derivation():
+    expression = ea.parse("O[i,j] = A[j,i]", A=(4, 5))
+    (found,) = ea.derive(expression, measure=False).best.kernels
+    assert ea.Session(expression).kernels[0].op == found.op == "transpose"
