@@ -82,6 +82,8 @@ class Level:
             found = self._where(node.where, found, _within(IDENTITY[node.op], dtype))
         if node.op in ("Sum", "Prod"):
             found = self.writer.expand(found, [*found.shape[:outer], *self.shape[outer:]])
+        if len(self.shape) == outer:  # without axes, ONNX reduces along all of them
+            return found
         axes = self.writer.integers(range(outer, len(self.shape)))
         return self.writer.add(REDUCED[node.op], [found, axes], found.shape[:outer], dtype, keepdims=0)
 

@@ -95,6 +95,9 @@ def test_random_programs(case: Any) -> None:
         ("O[i:4] = Sum[s:7](A[i]*Sum[r:1](A[s])*Sum[r:5](A[i]*B[i]))", (7, 4)),
         ("O[i:1] = Sum[s:2](A[i]*B[i])", (1, 1)),
         ("O[i,j] = Sum[s:3](3*A[i]*B[j])/2", (4, 5)),
+        ("O[i,j] = Sum[()](A[i], where=(Eq(i%2,1))) + Sum[()](A[i]*B[j], where=(Eq(i%2,0)))", (4, 5)),
+        ("O[i,j] = Max[()](A[i], where=(Eq(i%2,1)))*B[j]", (4, 5)),
+        ("O[i:6,j] = B[j] + Sum[()](A[2], where=(Eq(i%2,1)))", (4, 5)),
     ],
 )
 def test_sums_over_what_does_not_vary(text: str, sizes: tuple[int, int]) -> None:
