@@ -127,7 +127,7 @@ def _reason(row: bench.Row, program: Program, lanes: int, peak: float, copy: flo
         size = bytes_moved(program)
         rest = f"its {size / 1e6:.3g} MB are more than the caches of one core hold" if size > OWN_CACHE else "loads, stores and borders take the rest"
         return f"{100 * peak:.0f} % of the peak: {rest}"
-    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements))] or [*_delivered(program)]
+    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements), copy)] or [*_delivered(program)]
     causes = "; ".join(found) or "these figures do not tell the cause"
     if copy > 1:
         return f"its data stay in caches, {100 * peak:.0f} % of the peak: {causes}"
@@ -155,7 +155,7 @@ def _disturbed(row: bench.Row, peak: float) -> Iterator[str]:
         yield f"the shortest run reaches {100 * least:.0f} % of the peak, what else the core does takes the rest"
 
 
-def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Iterator[str]:
+def _causes(row: bench.Row, program: Program, lanes: int, kernels: int, copy: float) -> Iterator[str]:
     """What the shape of a case tells of a time far from both limits."""
     count = filters(program)
     if count and count * 4 <= lanes:
@@ -167,7 +167,8 @@ def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Itera
     if kernels > 1:
         yield f"{kernels} kernels follow one another"
     if (written := sum(4 * prod(program[name].shape) for name in program.outputs)) > LAST_CACHE:
-        yield f"its results, {written / 1e6:.3g} MB, go to memory, each line of which is read before it is written"
+        share = 100 * copy * (1 + written / bytes_moved(program))
+        yield f"each line of its results, {written / 1e6:.3g} MB, is read from memory before it is written, with which the bandwidth is {share:.0f} %"
     spent = row["more"]["ms"][_ours(row)]
     if spent <= SHORT:
         yield f"of {1e3 * spent:.2g} µs, the call itself takes a part"
@@ -176,7 +177,7 @@ def _causes(row: bench.Row, program: Program, lanes: int, kernels: int) -> Itera
 def _delivered(program: Program) -> Iterator[str]:
     """Whether each element is used so seldom that giving it takes longer than using it."""
     if (each := arithmetic(program) / bytes_moved(program)) < FEW:
-        yield f"with {each:.2g} operations for a byte, what memory and caches give is the limit"
+        yield f"with {each:.2g} operations for a byte, its time is that of loads and stores"
 
 
 def filters(program: Program) -> int:

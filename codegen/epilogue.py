@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from codegen.block import buffer
 from codegen.contraction import Axis, Contraction, Epilogue, Operand, extent
 from codegen.ir import Buf, Ref, Value
 from codegen.plan import has_numbers
@@ -77,22 +78,21 @@ def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scop
     reads = dict.fromkeys(accesses(scope.body))
     if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(is_plain, reads)) or has_numbers(scope):
         return None
-    flat = {access: simplify(_flat(access), scope.ranges) for access in reads}
-    results = {flat[access] for access in reads if access.tensor.name == product.name}
-    if len(results) != 1 or not all(form.is_affine() for form in flat.values()):
+    elements = {access: simplify(flat(access), scope.ranges) for access in reads}
+    results = {elements[access] for access in reads if access.tensor.name == product.name}
+    if len(results) != 1 or not all(form.is_affine() for form in elements.values()):
         return None
     digits = _digits(scope, results.pop(), prod(product.shape))
     least = min((axis.target for axis in axes if axis.extent != 1), default=1)
     if digits is None or target.offset or least < 1 or extent(axes) != prod(product.shape):
         return None
-    own = _own(scope)
-    others = {access: form for access, form in flat.items() if access.tensor.name != product.name}
-    forms = [own, *others.values()]
+    others = {access: form for access, form in elements.items() if access.tensor.name != product.name}
+    forms = [own(scope), *others.values()]
     pieces = [_pieces(axis, digits, forms) for axis in axes]
     if any(piece is None for piece in pieces):
         return None
     lows = {it.index: affine(it.low) for it in scope.iterators}
-    operands = {access: Operand(_buffer(access.tensor), form.substitute(lows).const) for access, form in others.items()}
+    operands = {access: Operand(buffer(access.tensor), form.substitute(lows).const) for access, form in others.items()}
     stored = Operand(Buf(name, scope.shape, scope.dtype), 0)
     return Reading([piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands))
 
@@ -102,25 +102,21 @@ def is_plain(access: Access) -> bool:
     return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
 
 
-def _flat(access: Access) -> Affine:
+def flat(access: Access) -> Affine:
     """The element that an access reads, counted as it lies in memory."""
     return _counted(zip((form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)), access.tensor.shape))
 
 
-def _own(scope: Scope) -> Affine:
+def own(scope: Scope) -> Affine:
     """The element of its result that a scope computes."""
     return _counted((affine(it.index) - it.low, it.extent) for it in scope.iterators)
 
 
 def _counted(subscripts: Iterable[tuple[Affine, int]]) -> Affine:
-    flat = affine(0)
+    total = affine(0)
     for form, size in subscripts:
-        flat = flat * size + form
-    return flat
-
-
-def _buffer(tensor: Tensor) -> Buf:
-    return Buf(tensor.name, tensor.shape, tensor.dtype)
+        total = total * size + form
+    return total
 
 
 def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:

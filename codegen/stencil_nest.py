@@ -114,15 +114,16 @@ def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
     """What the sums and the copies cost."""
     lines, panels = stencil.lines, way.panels(stencil.positions.extent)
     filters, channels, dtype = -(-stencil.filters.extent // way.filters), extent(stencil.channels), numpy_dtype(stencil.dtype).itemsize
+    parts = [(above, along, list(runs(stencil.positions, along.phases))) for above, along in stencil.parts(way.phases)]
     total = 0.0
     for size, count in shared(lines.extent, way.lines):
         met = (size - 1) * lines.step + lines.reach
         missing = max(0.0, 1 - machine.level1 / (channels * met * panels * way.vectors * way.lanes * stencil.positions.step * dtype))
         fetched = FETCHED * missing * channels * met * (1 + way.vectors * way.lanes * dtype / LINE_BYTES)
-        for above, along in stencil.parts(way.phases):
+        for above, along, taps in parts:
             reads = len({lines.step * line + shift for line in range(size) for shift, _ in above.taps}) * way.vectors
             summed = 0.0
-            for run in runs(stencil.positions, along.phases):
+            for run in taps:
                 products = len(run.weights) * way.filters * size * way.vectors * len(above.taps)
                 summed += run.count * (max(products / PRODUCTS, LATENCY * len(above.taps)) + WAITING * (2 * reads + products))
             stored = len(along.phases) * way.filters * size * way.vectors * (3 if stencil.positions.target == len(along.phases) else 2 * way.lanes)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from codegen.block import buffer
 from codegen.contraction import Axis, Side, merged, offset
-from codegen.epilogue import Elements, is_plain
+from codegen.epilogue import Elements, flat, is_plain, own
 from codegen.guards import Range
 from codegen.ir import Buf, Function, Put, Ref, Turn
 from codegen.machine import Machine, machine
@@ -56,7 +57,7 @@ def turned(name: str, scope: Scope, target: Machine | None = None, parallel: boo
     size = (target or machine()).vector // numpy_dtype(dtype).itemsize
     if computed(dtype) != dtype or numpy_dtype(dtype).itemsize not in SIZES or min(row.extent, column.extent) < size:
         return None
-    tensors = {tensor.name: Buf(tensor.name, tensor.shape, tensor.dtype) for tensor in scope.tensors.values()}
+    tensors = {tensor.name: buffer(tensor) for tensor in scope.tensors.values()}
     out = Buf(name, scope.shape, scope.dtype)
     w = Writer((*tensors, name))
     threads = prod(scope.shape) >= PARALLEL if parallel is None else parallel
@@ -77,27 +78,18 @@ def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
 
     None where some read lies in no strides.
     """
-    flat = [_flat([form - low for form, (low, _) in zip(read.subscripts, read.tensor.box)], read.tensor.shape) for read in reads]
-    own = _flat([affine(it.index) - it.low for it in scope.iterators], scope.shape)
+    elements = [flat(read) for read in reads]
     ranges, forms = dict[Index, Range](), dict[Index, Affine]()
     for it in scope.iterators:
-        digits = _digits(it, flat, {*scope.indices, *ranges})
+        digits = _digits(it, elements, {*scope.indices, *ranges})
         ranges |= {digit: (0, extent) for digit, extent, _ in digits}
         forms[it.index] = sum((affine(digit) * step for digit, _, step in digits), affine(it.low))
-    own, *flat = (simplify(form.substitute(forms), ranges) for form in (own, *flat))
-    if not all(form.is_affine() for form in flat):
+    result, *elements = (simplify(form.substitute(forms), ranges) for form in (own(scope), *elements))
+    if not all(form.is_affine() for form in elements):
         return None
-    axes = [Axis(i, n, 0, 0, own.coefficient(i), tuple(form.coefficient(i) for form in flat)) for i, (_, n) in ranges.items() if n != 1]
+    axes = [Axis(i, n, 0, 0, result.coefficient(i), tuple(form.coefficient(i) for form in elements)) for i, (_, n) in ranges.items() if n != 1]
     ordered = sorted(axes, key=lambda axis: -axis.target)
-    return _Walk(list(merged(ordered, "target", *range(len(flat)))), [form.const for form in flat])
-
-
-def _flat(subscripts: Sequence[Affine], shape: Sequence[int]) -> Affine:
-    """An element, counted as it lies in memory."""
-    total = affine(0)
-    for form, size in zip(subscripts, shape):
-        total = total * size + form
-    return total
+    return _Walk(list(merged(ordered, "target", *range(len(elements)))), [form.const for form in elements])
 
 
 def _digits(it: Iterator, forms: Sequence[Affine], taken: set[Index]) -> list[tuple[Index, int, int]]:
@@ -154,13 +146,9 @@ class _Squares:
 
     def place(self, outer: Sequence[Axis], side: Side, row: Affine, column: Affine) -> Ref:
         """An element of the result, or of a read."""
-        buf, first = (self.out, 0) if side == "target" else (self._buffer(int(side)), self.walk.first[int(side)])
+        buf, first = (self.out, 0) if side == "target" else (buffer(self.reads[int(side)].tensor), self.walk.first[int(side)])
         at = offset(outer, side) + row * self.pair[0].step(side) + column * self.pair[1].step(side) + first
         return Ref(Buf(buf.name, (prod(buf.shape),), buf.dtype), (at,))
-
-    def _buffer(self, number: int) -> Buf:
-        tensor = self.reads[number].tensor
-        return Buf(tensor.name, tensor.shape, tensor.dtype)
 
 
 def _blocks(extent: int, size: int) -> Iterable[tuple[int, int]]:

@@ -83,8 +83,11 @@ def test_the_reason_follows_from_the_figures(case: kernel_cases.Case, figures: d
         (partial(kernel_cases.conv, 1, 32, 224, 1, 5, padding=2), "with 1 filter, an element that is loaded serves few products"),
         (partial(kernel_cases.conv, 1, 2048, 7, 21, (11, 1), padding=(5, 0)), "21 filters fill their vectors of 16 to 66 %"),
         (partial(kernel_cases.mmoe, 1, 499, 8, 16, 2, 8), "7 kernels follow one another"),
-        (partial(kernel_cases.g2bmm, 12, 4096, 64, 256, 4), "its results, 101 MB, go to memory, each line of which is read before it is written"),
-        (partial(kernel_cases.matmul, 1, 1024, 1024), "with 0.5 operations for a byte, what memory and caches give is the limit"),
+        (
+            partial(kernel_cases.g2bmm, 12, 4096, 64, 256, 4),
+            "each line of its results, 101 MB, is read from memory before it is written",
+        ),
+        (partial(kernel_cases.matmul, 1, 1024, 1024), "with 0.5 operations for a byte, its time is that of loads and stores"),
     ],
 )
 def test_far_from_the_limits_the_shape_tells_the_cause(case: Any, cause: str) -> None:

@@ -19,7 +19,8 @@ from codegen.ir import For, Function, Put, walk
 from codegen.libraries import einalg_library
 from codegen.libraries.generated_stencils import stencil_function
 from codegen.machine import Machine
-from codegen.stencil import Phase, Span, runs, together
+from codegen.stencil import Phase, Span, runs, stencils_of, together
+from codegen.stencil_nest import form
 from derive.matching import match, templates
 from derive.search import kernels_of
 from einalg import ops
@@ -141,6 +142,16 @@ def transposed(taps: int, stride: int, padding: int, more: int = 0, size: int = 
 def test_phases(scope: Scope) -> None:
     """Phases with as many taps as others, with fewer and with none; positions that fill vectors, and that do not."""
     check([Case(scope), Case(scope, machine=WIDE, parallel=True)])
+
+
+@pytest.mark.parametrize("taps, stride, together", [(9, 4, 4), (3, 3, 3), (5, 1, 1)])
+def test_phases_are_computed_together(taps: int, stride: int, together: int) -> None:
+    """What is read of a line serves all of them, where there are registers for their sums."""
+    A, K = ea.tensor("A", (1, 8, 32, 32)), ea.tensor("K", (8, 1, taps, taps))
+    scope = ops.conv_transpose2d(A, K, stride=stride, padding=taps // 2, output_padding=stride - 1)
+    kernel = match(scope, "O", CONVOLUTIONS)
+    assert kernel is not None
+    assert {form(stencil, WIDE)[0].phases for stencil in stencils_of(kernel, scope, "f32") or ()} == {together}
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "f64"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.compiled import compile_program
-from codegen.ir import Turn, walk
+from codegen.ir import Function, Turn, walk
 from codegen.lower import lower
 from codegen.machine import Machine
 from codegen.turned import turned
@@ -56,31 +56,48 @@ def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    "text, shape",
+    "text, shape, most",
     [
-        ("O[i:40,j:3,k:40] = A[k,i]", (40, 40)),
-        ("O[f:20,h:6,w:14] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 7, 2, 20)),
-        ("O[h:1:4,y:2,w:1:8,x:2,c:24] = A[c,2*h+y-2,2*w+x-2]", (24, 6, 14)),
-        ("O[f:20,h:5,w:18] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 9, 2, 20)),
-        ("O[f:20,w:-2:16] = A[(w+2)//3,(w+2)%3,f]", (6, 3, 20)),
-        ("O[i,j] = Max(A[j,i] + B[j] - C[i,j], 0)", (20, 24)),
-        ("O[n,j,i] = A[n,i,j]*A[n,i,j] + A[1,i,j]/(2 + C[j,i])", (3, 20, 24)),
-        ("O[i:20,j:20] = A[i,j] - A[j,i]", (20, 20)),
-        ("O[n,h,w,c:20] = Piecewise((A[n,c,h,w], A[n,c,h,w] > B[c]), (B[c], True))", (2, 20, 4, 6)),
+        ("O[i:40,j:3,k:40] = A[k,i]", (40, 40), 16),
+        ("O[f:20,h:6,w:14] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 7, 2, 20), 16),
+        ("O[h:1:4,y:2,w:1:8,x:2,c:24] = A[c,2*h+y-2,2*w+x-2]", (24, 6, 14), 16),
+        ("O[f:20,h:5,w:18] = A[h//2,h%2,w//2,w%2,f]", (3, 2, 9, 2, 20), 16),
+        ("O[f:20,w:-2:16] = A[(w+2)//3,(w+2)%3,f]", (6, 3, 20), 16),
+        ("O[i,j:7] = A[j,i]", (7, 20), 4),
+        ("O[i,j] = Max(A[j,i] + B[j] - C[i,j], 0)", (20, 24), 16),
+        ("O[n,j,i] = A[n,i,j]*A[n,i,j] + A[1,i,j]/(2 + C[j,i])", (3, 20, 24), 16),
+        ("O[i:20,j:20] = A[i,j] - A[j,i]", (20, 20), 16),
+        ("O[n,h,w,c:20] = Piecewise((A[n,c,h,w], A[n,c,h,w] > B[c]), (B[c], True))", (2, 20, 4, 6), 16),
+        ("O[i,j] = A[j,19-i]", (24, 20), 0),
+        ("O[i:20,j:24] = A[23-j,i]", (24, 20), 16),
     ],
 )
-def test_bodies_digits_and_steps(text: str, shape: tuple[int, ...], machine: Machine) -> None:
+def test_bodies_digits_and_steps(text: str, shape: tuple[int, ...], most: int, machine: Machine) -> None:
+    """Squares where both sides have as many lanes; other statements are loops."""
     scope = ea.parse(text, A=shape, B=(20,), C=(24, 20))
+    function = turned("O", scope, machine)
+    assert (function is not None) is (machine.vector // 4 <= most)
+    compare(scope, function or lower("O", scope))
+
+
+def compare(scope: Scope, function: Function) -> None:
     rng = np.random.default_rng(0)
-    arrays = {name: rng.integers(-9, 10, tensor.shape).astype(np.float32) ** 2 for name, tensor in scope.tensors.items()}
-    function = turned("O", scope, machine) or lower("O", scope)
+    arrays = {name: (rng.integers(0, 10, t.shape) ** 2).astype(numpy_dtype(t.dtype)) for name, t in scope.tensors.items()}
     (found,) = run_functions([function], [arrays])
     np.testing.assert_allclose(found, execute(as_program(scope), arrays)["O"], rtol=1e-6)
 
 
-def test_digits_are_transposed() -> None:
-    scope = ea.parse("O[f:20,h:6,w:14] = A[h//2,h%2,w//2,w%2,f]", A=(3, 2, 7, 2, 20))
-    assert turned("O", scope, Machine(32, 16)) is not None
+@pytest.mark.parametrize("others", [("f64", "f32"), ("f16", "f32"), ("i8", "i32"), ("f32", "f64")])
+def test_mixed_types(others: tuple[str, str]) -> None:
+    """What is read in order may be of any type; all that is turned is of one."""
+    beside, across = others
+    A, B = ea.tensor("A", (20, 24), across), ea.tensor("B", (24, 20), beside)
+    i, j = ea.indices("i j")
+    scope = ea.L[i:24, j:20](A[j, i] + B[i, j])
+    function = turned("O", scope, MACHINES[-1])
+    assert function is not None
+    compare(scope, function)
+    assert turned("O", ea.L[i:20, j:20](A[j, i] + B[j, i]), MACHINES[-1]) is None
 
 
 def _type(scope: Scope) -> np.dtype[Any]:
