@@ -2,25 +2,89 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
+from einalg.cache import Shelf, hashed, own_code
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.torch.functional import gives_new, is_expressed, without_writes
+from einalg.frontends.torch.graphs import Exported, NotKept, Weight, graph_from_record, graph_record
+from einalg.frontends.torch.recording import Call, described, recorded, repeats, tensors_of
 from einalg.frontends.torch.registry import ATEN, TrainingMode
 from einalg.frontends.torch.whole import kept_whole
 
+LOG = logging.getLogger("einalg")
+GRAPHS = Shelf("graphs", ".json", "graphs of models")
 
-def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """An exported program, of operators of the table where these are all, else taken apart into core ATen but for these; shapes are the arguments'.
 
-    Raises `ShapeError` for arguments that the module does not take, `NotationError` for what torch cannot export.
+def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:
+    """A graph of operators of the table where these are all, else taken apart into core ATen but for these; shapes are the arguments'.
+
+    What was exported once is found again while the module calls the same operators. Raises `ShapeError` for arguments that the module does not
+    take, `NotationError` for what torch cannot export, and for a module that writes to its buffers.
     """
+    _require_arguments(module, arguments, keywords)
+    seen = described(module, arguments, keywords)
+    if seen is None:
+        return _exported(module, arguments, keywords)
+    key = hashed("graph", own_code(), seen)
+    known = _known(key, module, arguments, keywords)
+    if known is None:
+        calls = recorded(module, arguments, keywords)
+        known = _exported(module, arguments, keywords)
+        if calls is not None:
+            _keep(key, calls, known)
+    return known
+
+
+def _known(key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported | None:
+    """What was kept of a module that still makes the same calls."""
+    content = GRAPHS.read(key)
+    if content is None:
+        return None
+    try:
+        row = json.loads(content)
+        return graph_from_record(row["graph"], tensors_of(module)) if repeats(row["calls"], module, arguments, keywords) else None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        LOG.warning("einalg: a graph in the cache is damaged (%s); the model is exported again", error)
+        return None
+
+
+def _keep(key: str, calls: Sequence[Call], found: Exported) -> None:
+    try:
+        GRAPHS.replace(key, json.dumps({"calls": calls, "graph": graph_record(found)}).encode())
+    except NotKept as error:
+        LOG.debug("einalg: the graph of a module is not kept: %s", error)
+
+
+def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:
+    program = _by_torch(module, arguments, keywords)
+    signature = program.graph_signature
+    _refuse_state(signature, type(module).__name__)
+    tensors = {**program.constants, **program.state_dict}
+    weights = {
+        spec.arg.name: Weight(spec.target, tensors[spec.target], "CONSTANT" in spec.kind.name)
+        for spec in signature.input_specs
+        if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+    }
+    return Exported(program.graph, weights, program.call_spec.in_spec, program.call_spec.out_spec, program.graph_module)
+
+
+def _refuse_state(signature: Any, name: str) -> None:
+    for spec in signature.output_specs:
+        if "MUTATION" in spec.kind.name:
+            what = f"buffer {spec.target}" if "BUFFER" in spec.kind.name else f"input {spec.target}"
+            raise NotationError(f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first")
+
+
+def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A program of `torch.export`."""
     import torch
 
-    _require_arguments(module, arguments, keywords)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from einalg.direct import Direct
-from einalg.errors import NotationError, ShapeError
+from einalg.errors import ShapeError
 from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
 from einalg.frontends.torch.functional import is_check
@@ -43,27 +43,23 @@ class Model:
 
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """A module through `torch.export`."""
-    program = exported(module, arguments, keywords)
-    _refuse_state(program.graph_signature, type(module).__name__)
-    reader, kinds = Reader(), _kinds(program)
+    found, reader = exported(module, arguments, keywords), Reader()
     places: list[Place] = []
-    user_inputs = [n.name for n in program.graph.nodes if n.op == "placeholder" and n.name not in kinds]
+    user_inputs = [n.name for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights]
 
     def placeholder(node: fx.Node) -> None:
-        if node.name in kinds:
-            target, constant = kinds[node.name]
-            reader.weight(node, target, _tensor(program, target), constant)
+        if weight := found.weights.get(node.name):
+            reader.weight(node, weight.name, weight.tensor, weight.is_constant)
         elif hasattr(node.meta.get("val"), "dtype"):
             places.append((user_inputs.index(node.name), node.name, node.meta["val"].dtype))
             reader.input(node)
 
-    graph, names = _read(program.graph, program.graph_module, reader, placeholder)
-    leaves, spec = _output_leaves(program.graph), program.call_spec.out_spec  # torch makes it anew each time
-    outputs, nest = _outputs(leaves, names, graph), _nested(spec)
+    graph, names = _read(found.graph, found.owner, reader, placeholder)
+    outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
     rebuild = _rebuilder(outputs)
-    in_row = _is_row(program.call_spec.in_spec) and [position for position, _, _ in places] == list(range(program.call_spec.in_spec.num_leaves))
+    in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(range(found.in_spec.num_leaves))
     row = Row([dtype for _, _, dtype in places], [output.dtype for output in outputs], nest) if in_row and all(o.is_own for o in outputs) else None
-    arrays = _flattened(program.call_spec.in_spec, _call(arguments, keywords), places)
+    arrays = _flattened(found.in_spec, _call(arguments, keywords), places)
     return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
 
 
@@ -138,26 +134,6 @@ def _output_leaves(graph: fx.Graph) -> list[Any]:
     """What a graph gives, one by one: nodes and plain values."""
     (given,) = next(n for n in graph.nodes if n.op == "output").args
     return list(given) if isinstance(given, (tuple, list)) else [given]
-
-
-def _refuse_state(signature: Any, name: str) -> None:
-    for spec in signature.output_specs:
-        if "MUTATION" in spec.kind.name:
-            what = f"buffer {spec.target}" if "BUFFER" in spec.kind.name else f"input {spec.target}"
-            raise NotationError(f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first")
-
-
-def _kinds(program: Any) -> dict[str, tuple[str, bool]]:
-    """The placeholders that are known already: where their tensors are, and whether they are constants of the code."""
-    return {
-        spec.arg.name: (spec.target, "CONSTANT" in spec.kind.name)
-        for spec in program.graph_signature.input_specs
-        if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
-    }
-
-
-def _tensor(program: Any, target: str) -> Any:
-    return program.state_dict[target] if target in program.state_dict else program.constants[target]
 
 
 def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
