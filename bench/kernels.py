@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -42,6 +43,7 @@ from codegen.compiler import Compiler, find_compiler
 from codegen.libraries import einalg_library
 from codegen.lower import lower
 from codegen.machine import machine
+from codegen.memory import aligned
 from derive.cost import LOOKS, arithmetic
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
@@ -68,6 +70,17 @@ float peak(float x, float y) {{
   return total[0];
 }}
 """
+READ = """\
+typedef float vec __attribute__((vector_size({bytes})));
+float sum(const vec *data, long vectors, long rounds) {{
+  vec a = {{0}}, b = a, c = a, d = a;
+  for (long round = 0; round < rounds; ++round) {{
+    for (long i = 0; i + 4 <= vectors; i += 4) {{ a += data[i]; b += data[i + 1]; c += data[i + 2]; d += data[i + 3]; }}
+    __asm__ volatile("" ::: "memory");
+  }}
+  return (a + b + c + d)[0];
+}}
+"""
 
 
 def peak(compiler: Compiler) -> Call:
@@ -89,6 +102,17 @@ def peak(compiler: Compiler) -> Call:
 def copy() -> Call:
     source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
     return lambda: np.copyto(target, source)
+
+
+def reading(compiler: Compiler, count: int) -> tuple[Call, int]:
+    """A call that reads so many bytes again and again, which stay in the nearest cache that holds them; and how many it reads in all."""
+    vector = machine().vector
+    data, call = aligned((max(count // vector, 4), vector // 4), "f32"), compiler.load(READ.format(bytes=vector)).sum
+    data[:] = 0  # memory of its own for each page
+    call.argtypes, call.restype = [ctypes.c_void_p, ctypes.c_long, ctypes.c_long], ctypes.c_float
+    rounds = ceil(COPIED / data.nbytes)
+    given = data.ctypes.data, len(data), rounds
+    return lambda: (data, call(*given)), rounds * data.nbytes
 
 
 def rates(times: Mapping[str, float], threads: int) -> tuple[float, float]:

@@ -73,6 +73,7 @@ NEAR = 0.75  # share of a limit, or of the lanes of vectors, from which on it is
 OWN_CACHE = 2 << 20  # bytes that the caches of one core hold at most
 LAST_CACHE = 32 << 20  # bytes that the caches of a machine hold, mostly
 FEW = 1.5  # operations for a byte, below which no cache gives data as fast as they are used
+LONGER = 1.1  # times the nearest of the other limits, from which on one that looks at each statement is told
 SHORT = 0.02  # milliseconds of a call until which calling counts
 
 
@@ -264,17 +265,32 @@ def _missed(row: bench.Row, target: float) -> str:
 
 
 def _limits(row: bench.Row) -> Iterator[str]:
-    """What the machine needs for a network's work at least, and the ratio that the nearer limit would allow."""
+    """What the machine needs for a network's work at least, and the ratio that the nearest limit would allow."""
     ours, work = row["ms"]["einalg"], row["more"].get("work", {})
-    if len(work) == 4 and min(work["GFLOP/s"], work["GB/s"]) > 0:
-        products, memory = 1e3 * work["GFLOP"] / work["GFLOP/s"], work["MB"] / work["GB/s"]
-        yield f"its products as they are written take {products:.2g} ms at the peak, its {work['MB']:.3g} MB {memory:.2g} ms at the rate of a copy"
-        if (nearest := max(products, memory)) < ours:
-            yield f"at the {'peak' if products > memory else 'bandwidth'} the ratio were {row['ratio'] * ours / nearest:.2g}"
-        elif products > ours:
-            yield f"fewer products are done than written ({100 * products / ours:.0f} % of the peak)"
-        else:
-            yield "its data stay in caches"
+    if not {"GFLOP", "MB", "GFLOP/s", "GB/s"} <= {name for name in work if work[name]}:
+        return
+    times = {"peak": 1e3 * work["GFLOP"] / work["GFLOP/s"], "bandwidth": work["MB"] / work["GB/s"]}
+    copied = f"its {work['MB']:.3g} MB {times['bandwidth']:.2g} ms at the rate of a copy"
+    yield f"its products as they are written take {times['peak']:.2g} ms at the peak, {copied}"
+    again = _with_weights_again(work)
+    if again > LONGER * max(times.values()):
+        times["rate of caches"] = again
+        yield f"{again:.2g} ms where each statement takes its weights from a cache of {work['cache GB/s']:.3g} GB/s"
+    name = max(times, key=lambda limit: times[limit])
+    if times[name] < ours:
+        yield f"at the {name} the ratio were {row['ratio'] * ours / times[name]:.2g}"
+    elif times["peak"] > ours:
+        yield f"fewer products are done than written ({100 * times['peak'] / ours:.0f} % of the peak)"
+    else:
+        yield "its data stay in caches"
+
+
+def _with_weights_again(work: Mapping[str, Any]) -> float:
+    """The milliseconds of all statements, one after the other, each at the peak or at the rate at which a cache gives its weights."""
+    if not work.get("cache GB/s"):
+        return 0.0
+    kinds = work["statements"]
+    return sum(kind["count"] * max(1e3 * kind["GFLOP"] / work["GFLOP/s"], kind["weights MB"] / work["cache GB/s"]) for kind in kinds)
 
 
 # Results that are kept.

@@ -84,7 +84,12 @@ def arithmetic(program: Program) -> int:
     >>> arithmetic(as_program(ea.parse("O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)", A=(8, 8), B=(8,))))
     72
     """
-    return sum(2 * _points(scope, reduce) for _, scope in program.statements for reduce in reductions(scope.body))
+    return sum(arithmetic_of(scope) for _, scope in program.statements)
+
+
+def arithmetic_of(scope: Scope) -> int:
+    """Those of one statement."""
+    return sum(2 * _points(scope, reduce) for reduce in reductions(scope.body))
 
 
 def _points(scope: Scope, reduce: Reduce) -> int:

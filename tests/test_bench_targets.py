@@ -124,6 +124,9 @@ def test_networks_say_what_was_searched() -> None:
     assert targets.judged_network(network("bert", 1.0, batch=16))["target"] == 1.05
 
 
+AGAIN = [{"count": 10, "GFLOP": 0.01, "weights MB": 2.0}, {"count": 1, "GFLOP": 0.1, "weights MB": 1.0}]
+
+
 @pytest.mark.parametrize(
     "work, said",
     [
@@ -134,6 +137,14 @@ def test_networks_say_what_was_searched() -> None:
             "take 3 ms at the peak, its 1 MB 0.1 ms at the rate of a copy; fewer products are done than written (150 % of the peak)",
         ),
         ({"GFLOP": 0.1, "MB": 30.0}, "take 1 ms at the peak, its 30 MB 3 ms at the rate of a copy; its data stay in caches"),
+        (
+            {"GFLOP": 0.19, "MB": 3.0, "statements": AGAIN, "cache GB/s": 25.0},
+            "take 1.9 ms at the peak, its 3 MB 0.3 ms at the rate of a copy; at the peak the ratio were 1.3",
+        ),
+        (
+            {"GFLOP": 0.1, "MB": 3.0, "statements": AGAIN[:1], "cache GB/s": 16.0},
+            "1.2 ms where each statement takes its weights from a cache of 16 GB/s; at the rate of caches the ratio were 1.9",
+        ),
     ],
 )
 def test_networks_say_what_the_machine_allows(work: Any, said: str) -> None:

@@ -7,7 +7,8 @@ import resource
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from math import prod
 from time import perf_counter
@@ -20,14 +21,15 @@ import torch
 import bench
 import einalg as ea
 from bench.kernel_cases import Array
-from bench.kernels import SECONDS, WRONG, alternately, copy, peak, rates
+from bench.kernels import SECONDS, WRONG, alternately, copy, peak, rates, reading
 from bench.models import MODELS, SMALL, TILED
 from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
 from codegen.compiler import find_compiler
-from derive.cost import arithmetic
+from derive.cost import arithmetic, arithmetic_of
 from einalg import api
 from einalg.dtypes import numpy_dtype
 from einalg.machine import Machine
+from einalg.scope import Scope
 
 OURS = "einalg"
 SMALL_SECONDS = 0.2  # of runs in turns, of a small network
@@ -68,8 +70,10 @@ def measured(
     errors = errors_of(results, exact(rival, inputs), left_out)
     times = alternately({way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS)
     if told.get("work") and (compiler := find_compiler()):
-        highest, copied = rates(alternately({"peak": peak(compiler), "copy": copy()}, threads, 0.0), threads)
-        told["work"] |= {"GFLOP/s": highest / 1e9, "GB/s": copied / 1e9}
+        read, size = reading(compiler, int(1e6 * max((kind["weights MB"] for kind in told["work"]["statements"]), default=0.0)))
+        limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, threads, 0.0)
+        highest, copied = rates(limits, threads)
+        told["work"] |= {"GFLOP/s": highest / 1e9, "GB/s": copied / 1e9, "cache GB/s": size * threads / limits["read"] / 1e9}
     return row((name, batch, threads), times, errors, told, left_out)
 
 
@@ -94,13 +98,24 @@ def optimized(module: Any, inputs: tuple[Any, ...], seconds: float) -> tuple[Cal
     return lambda: network(*inputs), told
 
 
-def work(network: ea.Optimized) -> dict[str, float]:
-    """Operations of the sums as the network is written, and the megabytes of its weights, inputs and outputs."""
+def work(network: ea.Optimized) -> dict[str, Any]:
+    """Operations of the sums as the network is written, the megabytes of its weights, inputs and outputs, and both of its statements.
+
+    These are told by kind, each with the megabytes of weights that it reads and how many there are.
+    """
     programs = [part.before for part in network.parts.values()]
+    kinds = Counter(_kind(scope, network.graph.weights) for program in programs for _, scope in program.statements)
+    statements = [{"count": count, "GFLOP": work / 1e9, "weights MB": held / 1e6} for (work, held), count in kinds.items() if work]
     tensors = {name: tensor for program in programs for name, tensor in program.inputs.items()}
     outputs = [program[name] for program in programs for name in program.outputs]
     held = sum(prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in (*tensors.values(), *outputs))
-    return {"GFLOP": sum(map(arithmetic, programs)) / 1e9, "MB": held / 1e6}
+    return {"GFLOP": sum(map(arithmetic, programs)) / 1e9, "MB": held / 1e6, "statements": statements}
+
+
+def _kind(scope: Scope, weights: Collection[str]) -> tuple[int, int]:
+    """Operations of the sums of a statement, and the bytes of the weights that it reads."""
+    read = (tensor for name, tensor in scope.tensors.items() if name in weights)
+    return arithmetic_of(scope), sum(prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in read)
 
 
 def again(name: str, batch: int, seconds: float) -> dict[str, float]:
