@@ -6,8 +6,8 @@ Every row is measured in a process of its own, whose libraries are loaded with s
 between all ways in the same minutes, and medians are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many
 times faster the optimized network is; `error` is the largest deviation from torch in double precision, relative to the largest
 element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
-from the cache: `again s` is `search s` in a fresh process that finds all there, not with `--small`; of it, the model is read in `read s`
-(by torch.export) and calls are timed in `timed s`. `target` is the ratio that one thread is to reach (`bench.targets`); a row that misses it
+from the cache: `again s` is `search s` in a fresh process that finds all there, not with `--small`; of it, the model is read in `read s`,
+and calls are timed in `timed s`. `target` is the ratio that one thread is to reach (`bench.targets`); a row that misses it
 says how many layers were searched and what share of a call the kernels take; `allowed s` are the seconds that the optimization was given.
 A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured, or `--json` names the file:
 rows that it has already, of such a machine and such libraries, stay but for those that are measured anew; a file of others is refused.

@@ -58,7 +58,7 @@ def described(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         given = [_shape(leaf) if isinstance(leaf, torch.Tensor) else _text(leaf, {}) for leaf in leaves]
         first: dict[int, str] = {}
         weights = [(name, _shape(tensor), first.setdefault(id(tensor), name)) for name, tensor in tensors_of(module).items()]
-    except Unrecorded:
+    except (Unrecorded, RuntimeError, ValueError):  # of torch, for a parameter that has no shape yet
         return None
     return repr((torch.__version__, torch.get_default_dtype(), [*map(_kind, module.named_modules())], weights, str(spec), given))
 
