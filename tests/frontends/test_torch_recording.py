@@ -204,6 +204,7 @@ def test_a_module_is_left_as_it_was() -> None:
     assert torch.equal(module(torch.ones(2)), torch.full((2,), 4.0))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("make", [lambda: nn.LazyLinear(2), lambda: torch.jit.script(nn.Linear(3, 2)), lambda: nn.Linear(3, 2, device="meta")])
 def test_what_torch_does_not_export_is_told_as_before(make: Any) -> None:
     with pytest.raises(NotationError, match="torch.export has no graph of"):
