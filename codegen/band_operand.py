@@ -40,18 +40,19 @@ class Form:
 
 def form(band: Band, machine: Machine) -> Form:
     """The numbers that keep the machine's registers busiest."""
-    lanes = machine.vector // numpy_dtype(band.dtype).itemsize
-    width, rows, taps = -(-extent(band.inner) // lanes), band.rows.extent, band.taps.extent
+    size, most, rows, taps = numpy_dtype(band.dtype).itemsize, machine.registers, band.rows.extent, band.taps.extent
 
-    def cycles(way: tuple[int, int]) -> float:
+    def width(lanes: int) -> int:
+        return -(-extent(band.inner) // lanes)
+
+    def cycles(way: Form) -> float:
         """What the sums of all columns of a row cost."""
-        height, vectors = way
-        whole, last = divmod(width, vectors)
-        steps = [step_cycles(height, v) for v in (*[vectors] * whole, *([last] if last else []))]
-        return sum(steps) * (taps + height) / height
+        whole, last = divmod(width(way.lanes), way.vectors)
+        steps = [step_cycles(way.rows, v) for v in (*[way.vectors] * whole, *([last] if last else []))]
+        return machine.passes(way.lanes, size) * sum(steps) * (taps + way.rows) / way.rows
 
-    ways = [(height, v) for v in range(1, width + 1) for height in range(1, min(rows, machine.registers) + 1) if (height + 1) * v < machine.registers]
-    return Form(lanes, *min(ways, key=cycles))
+    ways = (Form(lanes, n, v) for lanes in machine.widths(size) for v in range(1, width(lanes) + 1) for n in range(1, min(rows, most) + 1))
+    return min((way for way in ways if (way.rows + 1) * way.vectors < most), key=cycles)
 
 
 def band_operand(w: Writer, band: Band, machine: Machine, parallel: bool) -> None:

@@ -211,5 +211,5 @@ def cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()} {platform.node()}"
-    wanted = ("model name", "flags", "features", "cpu part", "cpu implementer")
+    wanted = ("vendor_id", "cpu family", "model name", "flags", "features", "cpu part", "cpu implementer")
     return "\n".join(dict.fromkeys(line for line in lines if line.lower().startswith(wanted))) + platform.machine()

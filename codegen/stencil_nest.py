@@ -79,16 +79,17 @@ def form(stencil: Stencil, machine: Machine) -> tuple[Form, float]:
 
 def _ways(stencil: Stencil, machine: Machine) -> list[Form]:
     """What fits into the registers."""
-    lanes, room = machine.vector // numpy_dtype(stencil.dtype).itemsize, max(1, machine.registers - SPARE)
-    width, written = -(-stencil.positions.extent // lanes), max((1, *(len(phase.taps) for phase in stencil.above)))
+    widths, room = machine.widths(numpy_dtype(stencil.dtype).itemsize), max(1, machine.registers - SPARE)
+    written = max((1, *(len(phase.taps) for phase in stencil.above)))
     ways = [
         Form(lanes, phases, filters, lines, vectors)
+        for lanes in widths
         for phases in _shares(len(stencil.along), room)
         for filters in _shares(stencil.filters.extent, room // phases)
-        for vectors in range(1, min(width, room // (phases * filters)) + 1)
+        for vectors in range(1, min(-(-stencil.positions.extent // lanes), room // (phases * filters)) + 1)
         for lines in range(1, min(stencil.lines.extent, room // (phases * filters * vectors)) + 1)
     ]
-    return [way for way in ways if way.sums * written <= LARGEST] or [Form(lanes, 1, 1, 1, 1)]
+    return [way for way in ways if way.sums * written <= LARGEST] or [Form(widths[0], 1, 1, 1, 1)]
 
 
 def _shares(number: int, most: int) -> list[int]:
@@ -114,6 +115,7 @@ def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
     """What the sums and the copies cost."""
     lines, panels = stencil.lines, way.panels(stencil.positions.extent)
     filters, channels, dtype = -(-stencil.filters.extent // way.filters), extent(stencil.channels), numpy_dtype(stencil.dtype).itemsize
+    turns = machine.passes(way.lanes, dtype)
     parts = [(above, along, list(runs(stencil.positions, along.phases))) for above, along in stencil.parts(way.phases)]
     total = 0.0
     for size, count in shared(lines.extent, way.lines):
@@ -125,9 +127,9 @@ def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
             summed = 0.0
             for run in taps:
                 products = len(run.weights) * way.filters * size * way.vectors * len(above.taps)
-                summed += run.count * (max(products / PRODUCTS, LATENCY * len(above.taps)) + WAITING * (2 * reads + products))
+                summed += run.count * (max(turns * products / PRODUCTS, LATENCY * len(above.taps)) + turns * WAITING * (2 * reads + products))
             stored = len(along.phases) * way.filters * size * way.vectors * (3 if stencil.positions.target == len(along.phases) else 2 * way.lanes)
-            total += count * panels * filters * extent(along.axes) * (summed * channels + stored + fetched)
+            total += count * panels * filters * extent(along.axes) * (summed * channels + turns * stored + fetched)
         rows = -(-count // way.block) * max(0, (way.block * size - 1) * lines.step + lines.reach)
         copied = rows * channels * stencil.positions.data
         total += copied * (0.2 if stencil.positions.left == 1 and stencil.positions.step == 1 else 1.0)

@@ -1,7 +1,7 @@
 """The numbers of a contraction's loop nest, and a small model that chooses them for a machine (design §10).
 
 The model counts cycles: a core with vector registers starts two products and two loads of vectors at once, and a product is ready
-after four cycles.
+after four cycles. Vectors that are wider than a core's units take several turns in these.
 """
 
 from __future__ import annotations
@@ -107,17 +107,18 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
     """Everything that the registers of a machine allow, of which the model finds one best."""
     if not c.columns:
         return
-    lanes = target.vector // numpy_dtype(c.dtype).itemsize
     own = [operand.buf.dtype == c.dtype for operand in (c.left, c.right)]
+    size = numpy_dtype(c.dtype).itemsize
     for row_axes, pack_left in ((1, False), (max(1, len(c.rows)), True)):
         if not own[0] and not pack_left:
             continue
         for column_axes, pack_right in _column_ways(c, own[1]):
             width, height = extent(c.columns[-column_axes:]), extent(c.rows[len(c.rows) - row_axes :])
-            for vectors, lines in _widths(c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)):
-                most = max(1, (target.registers - 2) // (vectors * lines) - 1)
-                for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
-                    yield Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
+            for lanes in target.widths(size):
+                for vectors, lines in _widths(c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)):
+                    most = max(1, (target.registers - 2) // (vectors * lines) - 1)
+                    for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
+                        yield Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
 
 
 def _column_ways(c: Contraction, own: bool) -> Iterator[tuple[int, bool]]:
@@ -153,6 +154,11 @@ class _Plan:
         return numpy_dtype(self.contraction.dtype).itemsize
 
     @property
+    def turns(self) -> int:
+        """Of a vector through the units of the machine."""
+        return self.target.passes(self.tiling.lanes, self.size)
+
+    @property
     def row_parts(self) -> tuple[int, int]:
         """Rows that are not walked as one, and those that are."""
         axes, inner = self.contraction.rows, len(self.contraction.rows) - self.tiling.row_axes
@@ -185,15 +191,15 @@ class _Plan:
 
     def _tile(self, rows: int, vectors: int, depth: int) -> float:
         products = rows * vectors
-        loads = vectors + rows
-        if not self.tiling.pack_right:
-            loads += vectors  # a vector that lies across two lines of the cache
+        read = vectors * (1 if self.tiling.pack_right else 2)  # also where a vector lies across two lines of the cache
+        loads = read + rows
         jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
         missed = PAGE_MISS * min(1.0, jump) + LINE_MISS * self._crowded(rows)
-        step = missed + max(products / PRODUCTS, loads / LOADS, (products + loads + 2) / ISSUED, LATENCY)
+        turns = self.turns
+        step = missed + max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY)
         stride = self.contraction.columns[-1].target
         stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
-        return depth * step + stores + 20
+        return depth * step + turns * stores + 20
 
     def _crowded(self, rows: int) -> int:
         """How many rows that are read in place are more than their sets of the first cache hold; lines a page apart are of one set."""
@@ -208,7 +214,7 @@ class _Plan:
             return 0.0
         if self.tiling.column_axes > 1 or self.contraction.columns[-1].right != 1:
             return 2.0 * vectors * self.tiling.lanes * depth
-        return 3.0 * vectors * depth
+        return 3.0 * self.turns * vectors * depth
 
     def _left(self, panels: int, depth: int, height: int) -> float:
         """The copy of the left operand, or what reading it out of order costs."""

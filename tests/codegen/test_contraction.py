@@ -158,6 +158,7 @@ def test_edges_of_this_machine() -> None:
     kernels = [match(case.scope, "O") for case in cases]
     assert all(kernel is not None and kernel.op == "matmul" for kernel in kernels)
     check(cases, Machine(64, 32, 4096, 16384))
+    check(cases, Machine(64, 32, 4096, 16384, turns=2))
 
 
 @given(st.integers(1, 500), st.integers(1, 30))

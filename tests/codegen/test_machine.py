@@ -15,7 +15,8 @@ from codegen.tiling import plan, products_per_cycle
 from einalg.affine import Index
 from einalg.turns import cores
 
-MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32))
+NARROW = Machine(64, 32, turns=2)
+MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32), NARROW)
 
 
 def product(rows: int, columns: int, depth: int) -> Contraction:
@@ -31,9 +32,17 @@ def test_tiles_fit_the_registers(target: Machine, sizes: tuple[int, int, int]) -
     best = plan(product(*sizes), target)
     assert best is not None
     contraction, tiling = best
-    assert tiling.fits(contraction) and tiling.lanes * 4 == target.vector
+    assert tiling.fits(contraction) and tiling.lanes in target.widths(4)
     assert tiling.rows * tiling.vectors * tiling.lines + tiling.vectors * tiling.lines < target.registers
-    assert products_per_cycle(contraction, tiling, target) <= 2 * tiling.lanes
+    assert products_per_cycle(contraction, tiling, target) <= 2 * target.widths(4)[-1]
+
+
+@pytest.mark.parametrize("columns, lanes", [(16, 16), (24, 8), (21, 8), (12, 16), (40, 8), (64, 16), (60, 16), (65, 8), (1000, 8)])
+def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(columns: int, lanes: int) -> None:
+    """Of one turn, the widest vectors do most; of two, 24 columns in three of 8 do more than in two of 16, which take a turn for nothing."""
+    for target, expected in ((NARROW, lanes), (Machine(64, 32), 16)):
+        _, tiling = plan(product(196, columns, 500), target) or pytest.fail()
+        assert tiling.lanes == expected
 
 
 @pytest.mark.parametrize("depth", [1024, 4096])

@@ -36,6 +36,7 @@ from tests.codegen.test_epilogue import Finished, check_finished, statements
 CONVOLUTIONS = tuple(t for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d") for t in templates(name))
 SMALL = Machine(vector=16, registers=12, level1=512, level2=4096, cores=2)
 WIDE = Machine(64, 32, cores=2)
+NARROW = Machine(64, 32, cores=2, turns=2)
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def convolutions(draw: Any) -> Case:
         scope = getattr(ops, f"conv_transpose{rank}d" if transposed else f"conv{rank}d")(A, K, **options)
     except ea.EinalgError:  # an axis would be empty
         scope = ops.conv1d(ea.tensor("A", (2, 3, 9)), ea.tensor("K", (1, 3, 3)), padding=1)
-    return Case(scope, parallel=draw(st.booleans()), machine=draw(st.sampled_from((SMALL, WIDE))))
+    return Case(scope, parallel=draw(st.booleans()), machine=draw(st.sampled_from((SMALL, WIDE, NARROW))))
 
 
 @settings(max_examples=6, phases=UNSHRUNK)
@@ -123,7 +124,7 @@ def test_biases_activations_and_residuals_of_phases(stride: int, taps: int) -> N
     ranges = [slice(index, size) for index, size in zip((n, f, h, w), results.shape)]
     plain, last = ea.L[tuple(ranges)], ea.L[ranges[0], ranges[2], ranges[3], ranges[1]]
     bodies = [L(ea.Max(T[n, f, h, w] + B[f], 0) - R[n, f, h, w]) for L in (plain, last)]
-    check_finished([OfFewFilters(Case(results, machine=machine), body) for body in bodies for machine in (SMALL, WIDE)])
+    check_finished([OfFewFilters(Case(results, machine=machine), body) for body in bodies for machine in (SMALL, WIDE, NARROW)])
 
 
 def test_results_that_are_read_in_parts_are_stored() -> None:
@@ -164,7 +165,13 @@ def test_types(dtype: str) -> None:
 def test_tiles_of_this_machine() -> None:
     """One more and one less than a register tile's lines and vectors."""
     sizes = [(25, 17), (26, 16), (27, 15), (28, 65)]
-    check([Case(ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2), machine=WIDE) for size in sizes])
+    check(
+        [
+            Case(ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2), machine=machine)
+            for size in sizes
+            for machine in (WIDE, NARROW)
+        ]
+    )
 
 
 TAPS = st.dictionaries(st.integers(-5, 9), st.integers(0, 99), min_size=1, max_size=6)
