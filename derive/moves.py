@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import islpy as isl
+import sympy
 
 from derive.places import Path, places, replace_at, scope_at
 from einalg.access import Constant
@@ -191,8 +192,12 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
 
 
 def _of_type(scope: Scope, dtype: str) -> Scope:
-    """A scope that still has a type of floats where no element of one is left in it: what is multiplied by 0 says nothing of its type."""
-    if scope.dtype == dtype or not is_float(dtype):
+    """A scope of the type that it had: a sum of truth values is no number, and what is multiplied by 0 says nothing of its type of floats."""
+    if scope.dtype == dtype:
+        return scope
+    if dtype == "bool":
+        return Scope(scope.iterators, scope.where, sympy.Ne(scope.body, 0))
+    if not is_float(dtype):
         return scope
     zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
     return Scope(scope.iterators, scope.where, scope.body + zero[()])

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Union
 
 import sympy
-from sympy import Basic, Expr, Tuple
+from sympy import Atom, Basic, Expr, Tuple
 from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 
@@ -38,6 +38,29 @@ def lift(value: Any) -> Basic:
     return sympy.sympify(value)
 
 
+class ScopeRead(Atom):
+    """A scope where it is read, as SymPy sees it: a whole, for SymPy would move cases of its body out of it, away from their indices."""
+
+    __slots__ = ("scope",)
+
+    def __new__(cls, scope: Any) -> ScopeRead:
+        read = super().__new__(cls)
+        read.scope = scope
+        return read
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.scope,)
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (self.scope,)
+
+    def sort_key(self, order: Any = None) -> Any:
+        return self.scope.sort_key(order)
+
+    def _sympystr(self, printer: Any) -> str:
+        return printer._print(self.scope)
+
+
 class Node:
     """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)` rebuilds the node."""
 
@@ -55,8 +78,13 @@ class Node:
     def args(self) -> tuple[Basic, ...]:
         """The fields as SymPy sees them."""
         if not self._args:  # pyright: ignore
-            self._args = tuple(lift(getattr(self, name)) for name in self._fields)
+            self._args = tuple(lift(self._seen(name)) for name in self._fields)
         return self._args
+
+    def _seen(self, name: str) -> Any:
+        """A field as SymPy is to see it."""
+        value = getattr(self, name)
+        return ScopeRead(value) if name == "base" and not isinstance(value, (Tensor, Padded)) else value
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.args
@@ -250,6 +278,7 @@ class Padded(Node, Indexable, Basic):
     _fields = ("base", "amounts", "fill")
 
     def __new__(cls, base: Any, amounts: Iterable[Any], fill: Any = 0) -> Padded:
+        base = base.scope if isinstance(base, ScopeRead) else base
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
         given = tuple(amounts)
@@ -334,7 +363,7 @@ class Access(Node, Element, Expr):
     is_extended_real = True
 
     def __new__(cls, base: Any, subscripts: Iterable[Any]) -> Access:
-        given = tuple(subscripts)
+        base, given = base.scope if isinstance(base, ScopeRead) else base, tuple(subscripts)
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
         if len(given) != base.rank:

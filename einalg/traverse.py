@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cmp_to_key
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer
+from sympy import Basic, Expr, Integer
+from sympy.functions.elementary.piecewise import ExprCondPair
+from sympy.logic.boolalg import Boolean
 
 from einalg.access import Access, Padded, Tensor, unpadded
 from einalg.affine import Affine, Index, IndexArithmetic, affine
@@ -40,7 +42,42 @@ def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
         return same, True
     # As many terms as before are no other kind of sum, of which SymPy would ask much where it is raised to a power.
     power = body.is_Pow and changed[1] is body.args[1] and changed[0].is_Add and len(changed[0].args) == len(body.args[0].args)
-    return body.func(*changed, **({"evaluate": False} if power else {})), False
+    if any(is_truth(new) and not is_truth(old) for new, old in zip(changed, body.args)):
+        return _of_truths(body, changed), False
+    return (body.func(*changed, evaluate=False) if power else _built(body, changed)), False
+
+
+def _built(body: Any, operands: Sequence[Any]) -> Any:
+    """What SymPy makes of other operands."""
+    if isinstance(body, ExprCondPair):
+        return sympy.Tuple.__new__(ExprCondPair, *operands)
+    return cases(operands) if isinstance(body, sympy.Piecewise) else body.func(*operands)
+
+
+def cases(pairs: Sequence[Any]) -> Any:
+    """Values and conditions as SymPy's `Piecewise`; it would move cases in a condition out of that, also out of a sum, away from their indices."""
+    if not any(condition.has(sympy.Piecewise) for _, condition in pairs):
+        return sympy.Piecewise(*pairs)
+    kept = [sympy.Tuple.__new__(ExprCondPair, value, condition) for value, condition in pairs if condition != False]  # noqa: E712 - as SymPy compares
+    return kept[0].args[0] if kept[0].args[1] == True else Basic.__new__(sympy.Piecewise, *kept)  # noqa: E712
+
+
+def is_truth(body: Any) -> bool:
+    """Whether a body is a condition, which SymPy does not take for a number."""
+    return isinstance(body, Boolean) and not isinstance(body, Expr)
+
+
+def _of_truths(body: Any, changed: tuple[Any, ...]) -> Any:
+    """A body with conditions in the place of numbers, 1 or 0: what asks whether they are is the condition; elsewhere they are numbers again."""
+    if isinstance(body, (sympy.Eq, sympy.Ne)) and body.rhs in (0, 1):
+        return changed[0] if (body.rhs == 1) == isinstance(body, sympy.Eq) else sympy.Not(changed[0])
+    numbers = [as_truth_number(new) if is_truth(new) and not is_truth(old) else new for new, old in zip(changed, body.args)]
+    return _built(body, numbers)
+
+
+def as_truth_number(condition: Any) -> Any:
+    """1 where a condition holds, else 0."""
+    return sympy.Piecewise((1, condition), (0, True))
 
 
 def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:

@@ -82,3 +82,39 @@ def test_what_does_not_change_is_the_same_object() -> None:
     assert rebuild(body, lambda node: node) is body
     moved = rebuild(body, lambda a: Access.of(a.base, tuple(s.substitute({i: affine(k)}) for s in a.subscripts)))
     assert moved == 1 / (1 + sympy.exp(-A[k])) * B[k]
+
+
+TRUTHS = {
+    "asked": (sympy.Ne(A[i], 0), B[i] > 1, B[i] > 1),
+    "asked for the opposite": (sympy.Eq(A[i], 0), B[i] > 1, B[i] <= 1),
+    "compared with 1": (sympy.Eq(A[i], 1), B[i] > 1, B[i] > 1),
+    "a choice": (sympy.Piecewise((C[i], sympy.Ne(A[i], 0)), (0, True)), B[i] > 1, sympy.Piecewise((C[i], B[i] > 1), (0, True))),
+    "a number": (A[i] * C[i] + 2, B[i] > 1, sympy.Piecewise((1, B[i] > 1), (0, True)) * C[i] + 2),
+    "the value of a choice": (
+        sympy.Piecewise((A[i], C[i] > 0), (2, True)),
+        B[i] > 1,
+        sympy.Piecewise((sympy.Piecewise((1, B[i] > 1), (0, True)), C[i] > 0), (2, True)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_a_condition_in_the_place_of_a_number(name: str) -> None:
+    """SymPy finds that a condition is not 0, whatever it says: `Ne(m[i], 0)` became true when what m holds came in its place."""
+    body, condition, expected = TRUTHS[name]
+    found = rebuild(body, lambda node: condition if node == A[i] else node)
+    values = {"B": [0, 1, 2, 3], "C": [-1, 2, 3, 0]}
+    scopes_of = [ea.L[i:4](part) for part in (found, expected)]
+    one, other = (ea.evaluate(scope, **{n: v for n, v in values.items() if n in scope.tensors}) for scope in scopes_of)
+    assert one.tolist() == other.tolist()
+
+
+def test_cases_of_what_a_condition_compares_stay_where_they_are() -> None:
+    """SymPy moves them out of the condition, also out of an inner scope or a sum, where their indices mean nothing."""
+    inner = ea.L[k:4](sympy.Piecewise((A[k], B[k] > 1), (0, True)))
+    choice = ea.L[i:4](sympy.Piecewise((B[i], inner[3 - i] > 0), (7, True)))
+    values = {"A": [1, -1, 2, 0], "B": [2, 2, 0, 3]}
+    assert ea.evaluate(choice, **values).tolist() == [7, 7, 7, 3] and ea.parse(f"O = {choice}", A=A, B=B) == choice
+    within = sympy.Piecewise((A[3 - i], B[3 - i] > 1), (0, True))
+    merged = rebuild(choice.body, lambda node: within if isinstance(node.tensor, ea.Scope) else node)
+    assert ea.evaluate(ea.L[i:4](merged), **values).tolist() == [7, 7, 7, 3]

@@ -280,8 +280,10 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
 
     def checked(form: _Form) -> _Way | None:
-        """A form compiled; None where that fails, or its values are other ones."""
+        """A form compiled; None where that fails, its values are other ones, or it does not read all that a call gives, which it needs not."""
         after = form.derived
+        if not given.keys() <= after.inputs.keys():
+            return None
         try:
             run = compiled(after, task.backend, weights, form.slices)
         except CodegenError as failure:

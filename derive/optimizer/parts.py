@@ -70,9 +70,9 @@ def verdict(layers: Sequence[Layer]) -> str:
 
 
 def compiled(program: Program, backend: Backend, weights: Weights, slices: Slices | None = None) -> Runnable:
-    """A program compiled, with its weights given; one of a slice as one of all slices."""
+    """A program compiled, with those weights given that it reads; one of a slice as one of all slices."""
     flat = lifted(program)
-    run = backend.compile(flat, kernels_of(flat)).bind(**weights)
+    run = backend.compile(flat, kernels_of(flat)).bind(**{name: weights[name] for name in flat.inputs if name in weights})
     return run if slices is None else backend.in_slices(run, slices)
 
 
@@ -112,7 +112,7 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
         after, slices = before, None
     first, now = map(float, row["seconds"])
     figures = float(row["error"]), str(row["verdict"])
-    run = compiled(after, backend, {name: weights[name] for name in after.inputs if name in weights}, slices)
+    run = compiled(after, backend, weights, slices)
     changes = tuple(map(str, row.get("changes", ())))
     return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, run, changes, slices)
 

@@ -63,6 +63,8 @@ def _scope(expression: _Expression, options: Options, depth: int, outermost: boo
     drawing = _Body(expression, options, depth)
     if outermost and drawing.may_pool(domain) and choices.chance(10):
         return Scope(domain.iterators, domain.where, drawing.pooling(domain))
+    if options.truths and choices.chance(3):
+        return Scope(domain.iterators, domain.where, drawing.condition(domain))
     body = drawing.body(domain, choices.integer(1, options.max_reads))
     return Scope(domain.iterators, domain.where, as_body(body))
 
@@ -78,12 +80,15 @@ class _Body:
             return self.reduction(domain, reads)
         if reads <= 1:
             return self.element(domain)
-        kinds = ["product", "product", "sum", "scaled", *(("function",) if self.options.functions else ())]
+        functions, truths = (("function",) if self.options.functions else ()), (("choice", "choice") if self.options.truths else ())
+        kinds = ["product", "product", "sum", "scaled", *functions, *truths]
         kind = self.choices.one_of(kinds)
         if kind == "scaled":
             return self.choices.one_of((2, -1, 3)) * self.body(domain, reads - 1)
         if kind == "function":
             return self.function(domain, reads)
+        if kind == "choice":
+            return sympy.Piecewise((as_body(self.body(domain, reads - 1)), self.asked(domain)), (as_body(self.element(domain)), True))
         part = self.choices.integer(1, reads - 1)
         left, right = self.body(domain, part), self.body(domain, reads - part)
         return left * right if kind == "product" else left + right
@@ -131,6 +136,21 @@ class _Body:
         if kind == "Piecewise":
             return sympy.Piecewise((one, other > 0), (other, True))
         return (sympy.Max if kind == "Max" else sympy.Min)(one, other)
+
+    def condition(self, domain: Domain) -> Any:
+        """A comparison of elements, or what joins two of them."""
+        if self.choices.chance(3):
+            joined = (sympy.And if self.choices.chance(2) else sympy.Or)(self.asked(domain), self.asked(domain))
+            return joined if joined.args else self.asked(domain)
+        return self.asked(domain)
+
+    def asked(self, domain: Domain) -> Any:
+        """Whether an element is 1 or 0, or how it compares with another one."""
+        one, other = self.read(domain), as_body(self.element(domain))
+        kind = self.choices.one_of(("is", "is not", "more", "equal"))
+        if kind == "is" or one == other:
+            return sympy.Ne(one, 0)
+        return sympy.Eq(one, 0) if kind == "is not" else one > other if kind == "more" else sympy.Eq(one, other)
 
     def element(self, domain: Domain) -> Any:
         kind = self.choices.one_of(("read", "read", "read", "read", "read", "number"))
@@ -205,6 +225,7 @@ class _Body:
         """The base, or a view with that padding, at times in two steps of different fills."""
         if not any(map(any, pads)) and base not in self.expression.gaps:
             return base
+        first, then = ((0, 1), (0, 0, 1)) if base.dtype == "bool" else ((0, 1, -2), (0, 0, 0, 1, -1, 5))
         if self.choices.chance(5):
-            base = base.pad(*(before for before, _ in pads), fill=self.choices.one_of((0, 1, -2)))
-        return base.pad(*pads, fill=self.choices.one_of((0, 0, 0, 1, -1, 5)))
+            base = base.pad(*(before for before, _ in pads), fill=self.choices.one_of(first))
+        return base.pad(*pads, fill=self.choices.one_of(then))

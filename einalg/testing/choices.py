@@ -43,6 +43,7 @@ class Options:
     where: bool = True
     reductions: tuple[str, ...] = REDUCTIONS
     functions: bool = False
+    truths: bool = False
     max_points: int = 240
     max_reads: int = 4
 

@@ -51,17 +51,19 @@ def scopes(
     where: bool = True,
     reductions: Sequence[str] = REDUCTIONS,
     functions: bool = False,
+    truths: bool = False,
     max_points: int = 240,
 ) -> SearchStrategy[Scope]:
     """Scopes with 1 to `max_indices` indices in `L` and its reductions together.
 
     `nested` allows inner scopes, `quotients` `//` and `%` in subscripts and conditions, `padding` reads outside a box,
-    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs, powers and Piecewise of elements.
-    `max_points` bounds the points of the domain of `L` and of all its reductions together.
+    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs, powers and Piecewise of elements,
+    `truths` scopes of comparisons, which others read as numbers, or to choose by. `max_points` bounds the points of the domain of `L` and
+    of all its reductions together.
 
     >>> strategy = scopes(max_indices=2, where=False)
     """
-    options = Options(max_indices, nested, quotients, padding, strides, where, tuple(reductions), functions, max_points)
+    options = Options(max_indices, nested, quotients, padding, strides, where, tuple(reductions), functions, truths, max_points)
     return _composite(lambda choices: draw_scope(choices, options))
 
 

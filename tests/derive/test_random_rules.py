@@ -25,6 +25,17 @@ def test_every_move_on_random_scopes_keeps_every_value(rule):
     assert report.programs >= 2 * EXAMPLES and report.moves >= 20, report
 
 
+@pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
+def test_every_move_on_random_truths_keeps_every_value(rule):
+    """Inner scopes of comparisons, read as numbers or to choose by: in their place, `Ne(m[i], 0)` became true whatever they said."""
+    check_rule(rule, examples=EXAMPLES, strategy=strategies.scopes(functions=True, truths=True, max_points=60))
+
+
+@pytest.mark.parametrize("name", ["expression fusion", "lifting", "nesting", "staging"])
+def test_every_move_on_random_programs_with_truths_keeps_every_value(name):
+    check_rule(ALL[name], examples=EXAMPLES, strategy=strategies.programs(functions=True, truths=True, max_points=60))
+
+
 @pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
 def test_every_move_on_random_programs_keeps_every_value(rule):
     strategy = siblings() if rule is RULES["expression merging"] else statements()

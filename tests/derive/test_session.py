@@ -207,3 +207,11 @@ def test_kernels_are_named_as_in_a_derivation():
     expression = ea.parse("O[i,j] = A[j,i]", A=(4, 5))
     (found,) = ea.derive(expression, measure=False).best.kernels
     assert ea.Session(expression).kernels[0].op == found.op == "transpose"
+
+
+def test_moves_of_a_statement_of_truths():
+    """Cut up and added again it was a number, which what reads it could not take."""
+    s = session("m[i] = A[i] > 1\nO[i] = Piecewise((B[i], Ne(m[i], 0)), (0, True))", A=(4,), B=(4,))
+    for choice in s.moves():
+        assert ea.prove(s.expr, choice.made).verdict != "different"
+    assert any(choice.move.path == ("m",) and choice.made["m"].dtype == "bool" for choice in s.moves("expression splitting"))

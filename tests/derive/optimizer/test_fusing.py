@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import einalg as ea
@@ -70,3 +71,21 @@ def test_a_factor_goes_through_sums_and_products():
     assert_same_values(program, flat)
     assert ea.prove(program, flat).verdict == "proved"
     assert not any(name == "g" and "W" not in dict(flat.statements)["T"].tensors for name in flat["T"].tensors) and "W" not in flat["T"].tensors
+
+
+def test_a_mask_that_is_computed_is_asked():
+    """What a statement of truths says went lost where it was fused with the statement that asks for it: `where` was its first operand."""
+    text = "m[i:2, j:9] = Ne(p[j], 0) & Ne(q[i, j], 0)\nO[i:2, j:9] = Piecewise((x[i, j], Ne(m[i, j], 0)), (-1, True))"
+    program = as_program(ea.parse(text, p=weight("p", 9), q=(2, 9), x=(2, 9)))
+    after, moves = shaped(program)
+    assert moves and len(after.statements) == 1 and {"p", "q", "x"} == set(after.inputs)
+    assert_same_values(program, after)
+
+
+def test_what_is_no_longer_read_is_not_given():
+    """A mask and its opposite leave nothing of what they choose: the network still takes, and checks, what a call gives."""
+    text = "m[i:5] = Ne(q[i], 0)\nn[i:5] = Eq(q[i], 0)\nO[i:5] = Piecewise((x[i] + w[i], Ne(m[i], 0) & Ne(n[i], 0)), (y[i], True))"
+    program = as_program(ea.parse(text, w=weight("w", 5), q=(5,), x=(5,), y=(5,)))
+    arrays = {name: np.arange(5.0, dtype=np.float32) for name in program.inputs}
+    optimized = ea.optimize(program, arrays, seconds=2)
+    np.testing.assert_array_equal(optimized(*(arrays[name] for name in program.inputs if name != "w")), arrays["y"])
