@@ -19,7 +19,7 @@ from codegen.schedule import Schedule, strides
 from einalg.access import Access, Constant
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Iterator, Reduce, Scope
-from einalg.traverse import accesses, fresh_index, reductions, substitute
+from einalg.traverse import accesses, fresh_index, rebuild, reductions, substitute
 
 
 @dataclass(frozen=True)
@@ -232,15 +232,9 @@ def distinct_indices(scope: Scope) -> Scope:
     """The scope with different names for indices of different ranges."""
     known: dict[Index, Range] = dict(scope.ranges)
 
-    def change(node: Any) -> Any:
-        if isinstance(node, Reduce):
-            return rename(node)
-        if isinstance(node, Access) or not getattr(node, "args", ()):
+    def rename(node: Any) -> Any:
+        if not isinstance(node, Reduce):
             return node
-        args = tuple(change(a) for a in node.args)
-        return node if all(a is b for a, b in zip(args, node.args)) else node.func(*args)
-
-    def rename(node: Reduce) -> Reduce:
         taken = {*known, *node.free_symbols, *node.indices}
         names: dict[Index, Affine] = {}
         iterators = []
@@ -251,10 +245,10 @@ def distinct_indices(scope: Scope) -> Scope:
             taken.add(own)
             known[own] = (low, high)
             iterators.append(Iterator(own, low, high))
-        inside = change(substitute(node.body, names) if names else node.body)
+        inside = rebuild(substitute(node.body, names) if names else node.body, rename)
         if inside is node.body and not names:
             return node
         return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inside)
 
-    body = change(scope.body)
+    body = rebuild(scope.body, rename)
     return scope if body is scope.body else Scope(scope.iterators, scope.where, body)

@@ -129,7 +129,7 @@ def test_floats_are_close(name: str, memory: int) -> None:
 @given(st.data())
 def test_random_expressions(data: st.DataObject) -> None:
     functions = data.draw(st.booleans())
-    expr = data.draw(st.one_of(strategies.scopes(functions=functions), strategies.programs(functions=functions)))
+    expr = data.draw(st.one_of(strategies.scopes(functions=functions, truths=functions), strategies.programs(functions=functions, truths=functions)))
     arrays = data.draw(strategies.arrays_for(expr))
     want = ea.evaluate(expr, **arrays)
     want = want if isinstance(want, dict) else {as_program(expr).outputs[0]: want}

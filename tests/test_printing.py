@@ -73,7 +73,7 @@ def test_text_is_python(body: Any) -> None:
     assert found == scope or standing_alone
 
 
-@given(strategies.programs(functions=True))
+@given(strategies.programs(functions=True, truths=True))
 def test_printing_never_raises_and_says_something(program: Any) -> None:
     for shown in (str(program), repr(program), program._repr_latex_(), program.tree()):
         assert shown.strip() and "object at 0x" not in shown

@@ -18,7 +18,7 @@ TIGHT = Schedule(unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2)  # sm
 
 @st.composite
 def programs_with_arrays(draw: Any) -> Any:
-    program = draw(strategies.programs(max_statements=2, nested=False, functions=True))
+    program = draw(strategies.programs(max_statements=2, nested=False, functions=True, truths=draw(st.booleans())))
     return program, draw(strategies.arrays_for(program))
 
 

@@ -192,7 +192,7 @@ def part_of(array: Any, whole: Tensor, part: Tensor) -> Any:
 
 @given(st.data())
 def test_a_block_has_the_values_of_the_whole(data: Any) -> None:
-    scope = inlined(as_program(data.draw(strategies.scopes(functions=True))))
+    scope = inlined(as_program(data.draw(strategies.scopes(functions=True, truths=True))))
     origin = tuple(data.draw(st.integers(0, n - 1)) for n in scope.shape)
     extents = tuple(data.draw(st.integers(1, n - o)) for n, o in zip(scope.shape, origin))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -204,7 +204,7 @@ def test_a_block_has_the_values_of_the_whole(data: Any) -> None:
     assert np.array_equal(evaluate(block.scopes[0], **smaller), expected)
 
 
-@given(strategies.scopes(functions=True), st.integers(1, 2000))
+@given(strategies.scopes(functions=True, truths=True), st.integers(1, 2000))
 def test_blocks_keep_to_the_limit(scope: Any, limit: int) -> None:
     extents = block_extents([scope], limit)
     assert all(1 <= e <= n for e, n in zip(extents, scope.shape))

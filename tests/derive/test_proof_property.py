@@ -56,7 +56,7 @@ def agrees(one: Any, two: Any) -> None:
 
 @given(st.data(), st.booleans())
 def test_mutants_of_random_scopes(data: Any, functions: bool) -> None:
-    scope = inlined(as_program(data.draw(strategies.scopes(functions=functions))))
+    scope = inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions))))
     assert prove(scope, scope).verdict != DIFFERENT
     others = (mutant for mutant in candidates(scope) if mutant.shape == scope.shape)
     mutant = next(filter(is_well_formed, islice(others, data.draw(st.integers(0, 30)), None)), None)
@@ -79,7 +79,7 @@ def with_constants(data: Any, scope: Any) -> Any:
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
     """Constants are numbers: what a changed value or another form changes is found, and nothing else."""
-    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(functions=functions)))))
+    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions)))))
     assert prove(scope, scope).verdict != DIFFERENT
     if constants:
         tensor = data.draw(st.sampled_from([constants[name] for name in sorted(constants)]))

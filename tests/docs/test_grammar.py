@@ -28,7 +28,7 @@ REFUSED = re.compile(
 WORDS = re.compile(r'"(\w+)"')
 
 
-@given(strategies.programs(functions=True))
+@given(strategies.programs(functions=True, truths=True))
 @settings(max_examples=20)
 def test_what_is_printed_is_in_the_grammar(program):
     PARSER.parse(str(program))

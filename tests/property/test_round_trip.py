@@ -18,8 +18,8 @@ from einalg.testing import strategies
 from einalg.traverse import accesses, all_scopes, reductions, substitute
 from einalg.wellformed import check
 
-scopes = strategies.scopes(functions=True)
-programs = strategies.programs(functions=True)
+scopes = strategies.scopes(functions=True, truths=True)
+programs = strategies.programs(functions=True, truths=True)
 
 
 def reread(program: Program) -> Program:
@@ -42,7 +42,7 @@ def test_a_program_is_read_back(program: Program) -> None:
 
 @given(st.data())
 def test_what_is_read_back_has_the_same_value(data: st.DataObject) -> None:
-    program = data.draw(strategies.programs(functions=True, max_points=80))
+    program = data.draw(strategies.programs(functions=True, truths=True, max_points=80))
     arrays = data.draw(strategies.arrays_for(program))
     found, expected = ea.evaluate(reread(program), **arrays), ea.evaluate(program, **arrays)
     for name in program.outputs if isinstance(expected, dict) else [""]:
