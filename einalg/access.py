@@ -8,8 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Union
 
 import sympy
-from sympy import Atom, Basic, Expr, Tuple
-from sympy.core.symbol import Str
+from sympy import Basic, Expr, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.affine import Affine, affine
@@ -18,6 +17,7 @@ from einalg.elements import Element
 from einalg.errors import NotationError, ShapeError, UseError
 from einalg.index_arithmetic import whole_number
 from einalg.names import tensor_name
+from einalg.node import Node, ScopeRead
 
 if TYPE_CHECKING:
     from einalg.scope import Scope
@@ -25,83 +25,6 @@ if TYPE_CHECKING:
 Box = tuple[tuple[int, int], ...]
 Readable = Union["Tensor", "Scope", "Padded"]
 ROLES = ("input", "weight", "intermediate")
-
-
-def lift(value: Any) -> Basic:
-    """A field of a node as a SymPy argument."""
-    if isinstance(value, Basic):
-        return value
-    if isinstance(value, str):
-        return Str(value)
-    if isinstance(value, (tuple, list)):
-        return Tuple(*(lift(v) for v in value if v is not None))  # a range that is still open has no bounds
-    return sympy.sympify(value)
-
-
-class ScopeRead(Atom):
-    """A scope where it is read, as SymPy sees it: a whole, for SymPy would move cases of its body out of it, away from their indices."""
-
-    __slots__ = ("scope",)
-
-    def __new__(cls, scope: Any) -> ScopeRead:
-        read = super().__new__(cls)
-        read.scope = scope
-        return read
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return (self.scope,)
-
-    def _hashable_content(self) -> tuple[Any, ...]:
-        return (self.scope,)
-
-    def sort_key(self, order: Any = None) -> Any:
-        return self.scope.sort_key(order)
-
-    def _sympystr(self, printer: Any) -> str:
-        return printer._print(self.scope)
-
-
-class Node:
-    """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)` rebuilds the node."""
-
-    __slots__ = ()
-    _fields: tuple[str, ...] = ()
-
-    @classmethod
-    def _build(cls, *values: Any) -> Any:
-        node = Basic.__new__(cls)  # pyright: ignore
-        for name, value in zip(cls._fields, values):
-            setattr(node, name, value)
-        return node
-
-    @property
-    def args(self) -> tuple[Basic, ...]:
-        """The fields as SymPy sees them."""
-        if not self._args:  # pyright: ignore
-            self._args = tuple(lift(self._seen(name)) for name in self._fields)
-        return self._args
-
-    def _seen(self, name: str) -> Any:
-        """A field as SymPy is to see it."""
-        value = getattr(self, name)
-        return ScopeRead(value) if name == "base" and not isinstance(value, (Tensor, Padded)) else value
-
-    def _hashable_content(self) -> tuple[Any, ...]:
-        return self.args
-
-    def __hash__(self) -> int:
-        known = self._mhash  # pyright: ignore
-        if known is None:
-            known = self._mhash = hash((type(self).__name__, *(getattr(self, name) for name in self._fields)))
-        return known
-
-    def __eq__(self, other: object) -> bool:
-        """Equal fields: what SymPy finds too, without making its `args` first."""
-        if self is other:
-            return True
-        if type(self) is not type(other) or hash(self) != hash(other):
-            return False
-        return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
 
 class Indexable:
@@ -278,7 +201,7 @@ class Padded(Node, Indexable, Basic):
     _fields = ("base", "amounts", "fill")
 
     def __new__(cls, base: Any, amounts: Iterable[Any], fill: Any = 0) -> Padded:
-        base = base.scope if isinstance(base, ScopeRead) else base
+        base = ScopeRead.scope_of(base)
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
         given = tuple(amounts)
@@ -363,7 +286,7 @@ class Access(Node, Element, Expr):
     is_extended_real = True
 
     def __new__(cls, base: Any, subscripts: Iterable[Any]) -> Access:
-        base, given = base.scope if isinstance(base, ScopeRead) else base, tuple(subscripts)
+        base, given = ScopeRead.scope_of(base), tuple(subscripts)
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
         if len(given) != base.rank:

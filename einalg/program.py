@@ -8,9 +8,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from sympy import Basic
 
-from einalg.access import Access, Constant, Node, Tensor
+from einalg.access import Access, Constant, Tensor
 from einalg.dtypes import is_float
 from einalg.errors import NotationError, UseError
+from einalg.node import Node
 from einalg.scope import Scope
 from einalg.traverse import add_tensor, all_scopes, map_accesses, rebased
 

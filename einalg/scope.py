@@ -12,10 +12,11 @@ from sympy import And, Basic, Expr
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
-from einalg.access import Box, Indexable, Node
+from einalg.access import Box, Indexable
 from einalg.affine import Affine, Index, affine
 from einalg.elements import Element
 from einalg.errors import NotationError
+from einalg.node import Node
 
 REDUCTIONS = ("Sum", "Max", "Min", "Prod")
 IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": sympy.oo}
@@ -252,6 +253,7 @@ class Scope(Node, Indexable, Basic):
 
     __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
     _fields = ("iterators", "where", "body")
+    is_scope = True
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
         node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body, strict=True))

@@ -25,7 +25,16 @@ MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
 REFERENCE_LINES = 150
 DATA_MODEL = {
     *("einalg.access", "einalg.affine", "einalg.affine_text", "einalg.affine_values", "einalg.dtypes", "einalg.elements"),
-    *("einalg.errors", "einalg.index_arithmetic", "einalg.names", "einalg.program", "einalg.reference", "einalg.scope", "einalg.traverse"),
+    *(
+        "einalg.errors",
+        "einalg.index_arithmetic",
+        "einalg.names",
+        "einalg.node",
+        "einalg.program",
+        "einalg.reference",
+        "einalg.scope",
+        "einalg.traverse",
+    ),
 }
 
 
