@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import logging
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,8 @@ from einalg.dtypes import dtype_name, numpy_dtype
 from einalg.errors import EinalgError, ShapeError
 from einalg.program import Program, as_program, statement_tensor, substitute_tensors
 
+LOG = logging.getLogger("einalg")
+MOST_KNOWN = 2**26  # elements of what a call gives, to be kept as a weight
 Array = np.ndarray[Any, Any]
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of inputs and of outputs, in order
 
@@ -44,10 +47,14 @@ class Expressed(Node):
 
 @dataclass(frozen=True)
 class Opaque(Node):
-    """A node that the framework computes: `call(*arrays)` gives one array for each of `outputs`. `why` says why it is not a program."""
+    """A node that the framework computes: `call(*arrays)` gives one array for each of `outputs`. `why` says why it is not a program.
+
+    It `is_repeatable` where it gives the same whenever it is called.
+    """
 
     call: Callable[..., Sequence[Array]] = field(repr=False)
     why: str
+    is_repeatable: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,13 @@ class Graph:
             for (tensor, name, shape), array in zip(self._shapes, arrays)
         }
 
+    def settled(self) -> Graph:
+        """The same graph with what calls give that depend on weights alone as weights: computed now, not whenever the graph is called."""
+        known = _Known(self.weights)
+        left = [node for node in self.nodes if not known.take(node)]
+        nodes = tuple(_with_weights(node, known.given) if isinstance(node, Expressed) else node for node in left)
+        return replace(self, weights={**self.weights, **known.given}, nodes=nodes) if known.given else self
+
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
         nodes = [_joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0] for part in self._parts()]
@@ -130,6 +144,53 @@ class Graph:
         """The values that others than these nodes read."""
         own = {id(node) for node in part}
         return {name for node in self.nodes if id(node) not in own for name in node.inputs} | set(self.outputs)
+
+
+class _Known:
+    """What is known before a graph is called: its weights, what is computed of them, and what calls have `given` for these."""
+
+    def __init__(self, weights: Mapping[str, Array]):
+        self.values, self.given = dict(weights), dict[str, Array]()
+        self._made: dict[str, Expressed] = {}  # by what they give: computed where a call reads it
+
+    def take(self, node: Node) -> bool:
+        """Whether a node needs not be called, as what it gives is a weight from now on."""
+        if not all(name in self.values or name in self._made for name in node.inputs):
+            return False
+        if isinstance(node, Expressed):
+            self._made.update(dict.fromkeys(node.outputs, node))
+        if not isinstance(node, Opaque) or not node.is_repeatable:
+            return False
+        try:
+            given = dict(zip(node.outputs, map(_called, node.call(*map(self._value, node.inputs))), strict=True))
+        except Exception as error:  # whatever a framework raises, it does so when the graph is called
+            LOG.debug("einalg: %s cannot be called ahead: %s", node.operator, error)
+            return False
+        if not all(isinstance(value, np.ndarray) and value.size <= MOST_KNOWN for value in given.values()):
+            return False
+        self.values.update(given)
+        self.given.update(given)
+        return True
+
+    def _value(self, name: str) -> Array:
+        from einalg.execute import execute
+
+        if name not in self.values:
+            node = self._made[name]
+            found = execute(node.program, {read: self._value(read) for read in node.inputs})
+            self.values.update((output, np.asarray(found[output], dtype)) for output, dtype in node.kinds)
+        return self.values[name]
+
+
+def _with_weights(node: Expressed, names: Container[str]) -> Expressed:
+    """A node for which tensors of these names are weights."""
+    weights = {name: Tensor(name, t.axes, t.dtype, "weight") for name, t in node.program.inputs.items() if name in names}
+    if not weights:
+        return node
+    statements = [
+        (name, substitute_tensors(scope, {k: weights[k] for k in scope.tensors if k in weights})) for name, scope in node.program.statements
+    ]
+    return replace(node, program=Program(statements, node.program.outputs))
 
 
 def _fitting(tensor: Tensor, array: Any) -> Array:
@@ -274,11 +335,19 @@ class Builder:
         self._inner.update(set(program.names) - set(outputs))
         self._nodes.append(Expressed(operator, tuple(inputs), tuple(outputs), program))
 
-    def call(self, operator: str, inputs: Sequence[str], outputs: Mapping[str, tuple[Sequence[int], str] | None], call: Any, why: str) -> None:
+    def call(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        outputs: Mapping[str, tuple[Sequence[int], str] | None],
+        call: Any,
+        why: str,
+        is_repeatable: bool = False,
+    ) -> None:
         """A node that stays a call of the framework; `outputs` gives the shape and dtype of each value, None where these are not known."""
         for name, known in outputs.items():
             self.values[name] = _tensor(name, *known) if known else None
-        self._nodes.append(Opaque(operator, tuple(inputs), tuple(outputs), call, why))
+        self._nodes.append(Opaque(operator, tuple(inputs), tuple(outputs), call, why, is_repeatable))
 
     def graph(self, outputs: Sequence[str], names: Names | None = None) -> Graph:
         """The graph with these values as outputs; `names` as in `Graph`."""

@@ -48,6 +48,50 @@ def test_values_and_order() -> None:
     np.testing.assert_array_equal(relu, np.maximum(X - 2, 0))
 
 
+def of_weights(is_repeatable: bool, call: Any = doubled) -> Graph:
+    """`y = x + 2·relu(w)`, doubled outside the language."""
+    b = Builder()
+    b.input("x", (2, 3), "f32")
+    b.weight("w", np.array([-1, 0, 2], np.float32))
+    b.express("Relu", ("w",), ("relu",), ops.relu)
+    b.call("Double", ("relu",), {"twice": ((3,), "f32")}, call, "a test", is_repeatable)
+    b.express("Add", ("x", "twice"), ("y",), ops.add)
+    return b.graph(["y", "twice"])
+
+
+def test_settled_calls_ahead_what_reads_weights_alone() -> None:
+    times = []
+    graph = of_weights(True, lambda a: [times.append(1) or 2 * a]).settled()
+    assert times == [1] and not graph.opaque and graph.weights["twice"].tolist() == [0, 0, 4]
+    for run in (graph, graph.joined()):
+        y, twice = run(X)
+        assert y.tolist() == np.add(X, [0, 0, 4]).tolist() and twice.tolist() == [0, 0, 4]
+    (node,) = graph.joined().nodes
+    assert isinstance(node, Expressed) and node.program.inputs["twice"].role == "weight"
+    assert times == [1]
+
+
+def failing(array: Any) -> Any:
+    raise RuntimeError("no memory")
+
+
+@pytest.mark.parametrize(("is_repeatable", "call"), [(False, doubled), (True, failing), (True, lambda a: [[a]]), (True, lambda a: [a, a])])
+def test_settled_leaves_calls_that_are_random_or_fail_or_give_no_array(is_repeatable: bool, call: Any) -> None:
+    graph = of_weights(is_repeatable, call)
+    assert graph.settled() is graph
+
+
+def test_settled_leaves_what_reads_an_input() -> None:
+    graph = chain().graph(["y"])
+    assert graph.settled() is graph
+
+
+def test_settled_keeps_no_large_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("einalg.graph.MOST_KNOWN", 2)
+    graph = of_weights(True)
+    assert graph.settled() is graph
+
+
 def test_joined_is_one_program_between_calls() -> None:
     joined = chain().graph(["y"]).joined()
     assert [node.operator for node in joined.nodes] == ["Add+Relu", "Double", "Add"]

@@ -160,7 +160,7 @@ def optimized(
     The seconds count from `began` on, of `perf_counter`: now, if it is not given.
     """
     task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
-    graph = _bearable(graph.joined())
+    graph = _bearable(graph.settled().joined())
     values = cache(lambda: _values(graph, arrays))
     parts, keys, is_known = {}, list[str](), not graph.opaque  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):

@@ -199,6 +199,40 @@ def test_what_is_not_expressed_is_called() -> None:
             same(found.numpy(), wanted.detach())
 
 
+class Biased(torch.nn.Module):
+    """A table of biases read at places that the module keeps, as in a Swin Transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(9, 4))
+        self.register_buffer("places", torch.randint(0, 9, (5, 5)))
+
+    def forward(self, x: Any) -> Any:
+        return x + self.table[self.places.view(-1)].view(5, 5, -1).permute(2, 0, 1)
+
+
+def test_what_is_called_on_weights_alone_is_called_once() -> None:
+    module, x = Biased(), torch.randn(2, 4, 5, 5)
+    model = loaded(module, x)
+    assert [o.operator for o in model.graph.opaque] == ["index.Tensor"]
+    assert not model.graph.settled().opaque
+    torch.testing.assert_close(model.function(model.graph.settled().joined())(x), module(x).detach())
+
+
+class LikeWhatIsFound(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        found = x[x > 0]
+        return found * 2 + torch.full_like(found, 3.0), torch.zeros_like(found, dtype=torch.int64)
+
+
+def test_tensors_like_those_whose_shape_depends_on_data() -> None:
+    x = torch.tensor([1.0, -2.0, 3.0])
+    model = loaded(LikeWhatIsFound(), x)
+    for given in (x, torch.tensor([1.0, 1.0, 1.0])):
+        for found, wanted in zip(model.function()(given), LikeWhatIsFound()(given), strict=True):
+            torch.testing.assert_close(found, wanted)
+
+
 def test_element_types() -> None:
     for dtype in (torch.float64, torch.float16, torch.bfloat16):
         module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Sigmoid()).to(dtype)

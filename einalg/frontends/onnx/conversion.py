@@ -176,7 +176,7 @@ class Converter:
         types = {name: (sizes_of(kind), dtype_of(kind)) for name, kind in zip(node.output, kinds)}
         outputs = {place: types[name] if None not in types[name] else None for name, place in places.items()}
         reads = [self.reference(v) for v in values.values() if not v.is_known]
-        self.builder.call(node.op_type, reads, outputs, call, why)  # pyright: ignore
+        self.builder.call(node.op_type, reads, outputs, call, why, is_deterministic(node, opsets))  # pyright: ignore
         for name, kind in zip(node.output, kinds):
             if name:
                 environment[name] = self._placed(name, places[name], kind)

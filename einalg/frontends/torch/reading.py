@@ -75,7 +75,8 @@ class Reader:
         names = [self.values[n] for n in reads if n not in self._fixed]
         known = all(name in self.builder.weights for name in names)
         overload, base = names_of(node.target)
-        if _repeatable(node.target) and (base in SHAPE_ONLY or (known and all(name in self._constant for name in names))):
+        has_shape = base in SHAPE_ONLY and all(map(_shape_is_known, (*reads, node)))
+        if _repeatable(node.target) and (has_shape or (known and all(name in self._constant for name in names))):
             self._compute(node, base, reads, constant=True)
             return
         why = self._express(node, overload)
@@ -175,7 +176,8 @@ class Reader:
         wanted = [k for k in (_used(node) if several else [0]) if examples[k] is not None]
         names = {k: self._unique(f"{node.name}_{k}" if several else node.name) for k in wanted}
         outputs = {names[k]: described(examples[k]) for k in wanted}
-        self.builder.call(overload, tuple(self.values[n] for n in reads), outputs, Call(node, reads, wanted, self._fixed), why)
+        call = Call(node, reads, wanted, self._fixed)
+        self.builder.call(overload, tuple(self.values[n] for n in reads), outputs, call, why, _repeatable(node.target))
         self.values[node] = [names.get(k) for k in range(len(examples))] if several else names.get(0)
 
     def _unique(self, name: str) -> str:
@@ -185,6 +187,11 @@ class Reader:
 def _repeatable(target: Any) -> bool:
     """Whether an operator gives the same whenever it is called: it is a plain one, and not random."""
     return hasattr(target, "_schema") and "nondeterministic_seeded" not in {tag.name for tag in target.tags}
+
+
+def _shape_is_known(node: fx.Node) -> bool:
+    """Whether no size of a tensor depends on data."""
+    return all(type(size) is int for size in getattr(node.meta.get("val"), "shape", ()))
 
 
 def _in_order(node: fx.Node) -> list[Any]:
