@@ -5,7 +5,7 @@ Every step is a move of a rule, so that each program is equal to the one before 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import prod
 
 from derive.moves import Move, apply
@@ -15,6 +15,7 @@ from derive.rules.spelling import NESTING, lifted
 from derive.search import kernels_of
 from derive.tidy import parted
 from einalg.access import Access, Padded, Tensor
+from einalg.affine import Index
 from einalg.errors import EinalgError
 from einalg.graph import needed
 from einalg.kernel import EOP
@@ -47,7 +48,7 @@ def with_epilogues(program: Program) -> Program:
     O[p:2, i:8] = Max(0, b[p] + Sum[k:3](W[p, k]*A[k, i]))
     """
     generated = {kernel.output for kernel in kernels_of(program) if kernel.op == EOP}
-    small = {name for name, scope in program.statements if prod(it.extent for node in reductions(scope.body) for it in node.iterators) <= SMALL}
+    small = {name for name, scope in program.statements if _terms(scope) <= SMALL}
     return fused(program, lambda name, scope: name in generated & small)[0]
 
 
@@ -101,7 +102,7 @@ class _Fusing:
             return False
         (read,) = reads
         bare = [s.as_index() for s in read.subscripts if s.terms]
-        return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare)
+        return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare) and not _is_repeated(scope, bare, other)
 
     def _fuse(self, name: str, reader: str) -> None:
         move = Move(NESTING.name, (reader,), {"producer": name})
@@ -136,6 +137,23 @@ def _fused(program: Program, move: Move) -> Scope | None:
         return None
     known, found = program[reader], nested[reader]
     return found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
+
+
+def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:
+    """Whether a reader would compute elements again that it reads at these of its indices, as often as it has points or more.
+
+    It need not where the other indices are those of its innermost loops.
+    """
+    extents = [(it.extent, it.index in bare) for it in reader.iterators if it.extent > 1]
+    while extents and not extents[-1][1]:
+        extents.pop()
+    times = prod(extent for extent, _ in extents)
+    return times > prod(scope.shape) and times * _terms(scope) >= prod(reader.shape)
+
+
+def _terms(scope: Scope) -> int:
+    """How many terms its reductions have; 1 without any."""
+    return prod(it.extent for node in reductions(scope.body) for it in node.iterators)
 
 
 def _conditions(scope: Scope) -> int:

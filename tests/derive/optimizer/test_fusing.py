@@ -7,7 +7,7 @@ import pytest
 
 import einalg as ea
 from derive.optimizer.folding import folded
-from derive.optimizer.shaping import shaped
+from derive.optimizer.shaping import shaped, with_epilogues
 from einalg.program import as_program
 from einalg.settled import settled
 from tests.derive.optimizer.test_optimizer import assert_same_values, network, weight
@@ -33,6 +33,39 @@ def test_shaping_takes_reductions_out_of_their_bodies():
 def test_shaping_keeps_what_is_read_at_several_points(text):
     program = ea.parse(text, A=(5,))
     assert_same_values(program, shaped(program)[0])
+
+
+@pytest.mark.parametrize(
+    ("order", "statements"),
+    [
+        ("i:3, j:40, k:5", 2),  # the sum over all j at each j
+        ("i:3, k:5, j:40", 1),
+        ("k:5, i:3, j:40", 1),
+        ("j:40, i:3, k:5", 2),
+        ("i:3, j:1, k:5", 1),
+    ],
+)
+def test_sums_are_not_made_a_part_of_what_would_compute_them_again(order, statements):
+    text = f"m[i:3, k:5] = Sum[r:40](x[i, r, k]**2 + 1)/40\nO[{order}] = x[i, j, k] - m[i, k]"
+    program = as_program(ea.parse(text, x=(3, 40, 5)))
+    after = with_epilogues(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
+@pytest.mark.parametrize(("order", "statements"), [("n:3, h:7, c:8", 2), ("n:3, c:8, h:7", 1), ("c:8, n:3, h:7", 1)])
+def test_functions_are_not_computed_at_every_point_that_reads_them(order, statements):
+    program = as_program(ea.parse(f"s[n:3, c:8] = exp(-z[n, c])\nO[{order}] = x[n, h, c]*s[n, c]", x=(3, 7, 8), z=(3, 8)))
+    after, _ = shaped(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
+def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
+    program = as_program(ea.parse("s[c:8] = exp(v[c])\nO[n:3, c:8, h:7] = x[n, c, h]*s[c]", x=(3, 8, 7), v=(8,)))
+    after, _ = shaped(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == 1
 
 
 def test_factors_of_a_batch_norm_are_in_the_weights():
