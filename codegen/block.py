@@ -12,7 +12,7 @@ import sympy
 
 from codegen.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.ir import Alloc, Bound, Buf, For, Holds, If, Number, Put, Ref, Statement, Value, walk
-from codegen.plan import Plan, distinct_indices, make_plan, points
+from codegen.plan import Plan, distinct_indices, make_plan, points, repeating
 from codegen.scalar import computed, constant, index_condition
 from codegen.schedule import Schedule, is_across
 from einalg.access import Access
@@ -59,9 +59,15 @@ class Source:
         return self._skipping[reduce]
 
     def is_large(self, reduce: Reduce) -> bool:
-        """Whether a reduction has too many points to be written out, or such that vector registers had better hold neighbouring terms."""
+        """Whether a reduction is not to be written out: it has many points, stands before loops, or vectors had better hold neighbouring terms."""
         last = self.scope.indices[-1] if self.scope.rank else None
-        return points(reduce) > self.schedule.unroll or is_across(reduce, last)
+        most = self.schedule.again - 1 if self.inner else self.schedule.unroll
+        return points(reduce) > most or is_across(reduce, last)
+
+    @cached_property
+    def inner(self) -> frozenset[Index]:
+        """The indices whose loops stand behind reductions that do not depend on them."""
+        return repeating(self.scope, self.schedule.again)
 
     @cached_property
     def cutting(self) -> tuple[Constraint, ...]:

@@ -18,7 +18,7 @@ from codegen.guards import PHASES, Place, cuts
 from codegen.ir import Bound, For, Function, Number, Put, Statement, walk
 from codegen.plan import Level, points
 from codegen.schedule import DEFAULT, Schedule, prefers_row
-from codegen.sums import add_row, contributing, hoist, outermost_reductions, read_indices, value
+from codegen.sums import add_each, add_row, contributing, hoist, outermost_reductions, read_indices, value
 from einalg.affine import Affine, Index, affine
 from einalg.scope import Constraint, Reduce, Scope
 from einalg.traverse import accesses
@@ -79,6 +79,8 @@ class _Nest:
         level = self.levels[depth]
         if depth > self.last:
             return self.steps(depth, block)
+        if depth == self.source.plan.repeated and self.ahead(depth, block):
+            return None
         parts = self.parts(level, block.place, depth == self.last)
         if depth == self.last:
             for low, high in parts:
@@ -154,32 +156,49 @@ class _Nest:
         reduces = [r for r in outermost_reductions(self.source.scope.body) if r not in block.results and not written & read_indices(r, place)]
         large = [r for r in reduces if contributing(self.source, r, place) is None]
         if large and first is not None and last is not None and prefers_row(large, level.index, last - first, place.fixed):
-            return self.rows(level.index, first, last, large, block)
+            return self.rows(level.index, first, last, large, block, self.last)
         inside = block.inner(place)
         self.nest(self.last + 1, inside)
         block.loop(level.index, low, high, inside)
 
-    def rows(self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block) -> None:
-        """The innermost loop in tiles, each with a row of accumulators for every large reduction."""
+    def ahead(self, depth: int, block: Block) -> bool:
+        """Sum rows before the loops on which no reduction depends; whether there are reductions of the innermost loop that can be."""
+        index, place = self.levels[self.last].index, block.place
+        (first, last), known = self.levels[self.last].range, {*place.bound, index}
+        reads = {reduce: read_indices(reduce, place) for reduce in outermost_reductions(self.source.scope.body) if reduce not in block.results}
+        large = [reduce for reduce, read in reads.items() if index in read and read <= known and self.source.is_large(reduce)]
+        if large:
+            self.rows(index, first, last, large, block, depth)
+        return bool(large)
+
+    def rows(self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block, depth: int) -> None:
+        """The innermost loop in tiles, each with a row of accumulators for every large reduction; the loops from `depth` on are inside them."""
         size = self.schedule.row
         tiles, rest = divmod(high - low, size)
         if tiles < 2:
-            return self.tile(index, affine(low), high - low, large, block)
+            return self.tile(index, affine(low), high - low, large, block, depth)
         tile = self.source.plan.fresh(f"{index.name}_tile")
         self.walked.add(tile)
         inside = block.inner(block.place.loop(tile, 0, tiles))
-        self.tile(index, affine(tile) * size + low, size, large, inside)
+        self.tile(index, affine(tile) * size + low, size, large, inside, depth)
         block.loop(tile, affine(0), affine(tiles), inside)
         if rest:
-            self.tile(index, affine(high - rest), rest, large, block)
+            self.tile(index, affine(high - rest), rest, large, block, depth)
 
-    def tile(self, index: Index, base: Affine, width: int, large: Sequence[Reduce], block: Block) -> None:
+    def tile(self, index: Index, base: Affine, width: int, large: Sequence[Reduce], block: Block, depth: int) -> None:
         for reduce in large:
-            add_row(self.source, reduce, index, base, width, block)
+            add = add_row if prefers_row([reduce], index, width, block.place.fixed) or depth == self.last else add_each
+            add(self.source, reduce, index, base, width, block)
         first, last = base.interval(block.place.ranges)
-        inside = block.inner(block.place.loop(index, first, last + width))
-        self.nest(self.last + 1, inside)
-        block.loop(index, base, base + width, inside)
+        if depth == self.last:
+            inside = block.inner(block.place.loop(index, first, last + width))
+            self.nest(self.last + 1, inside)
+            block.loop(index, base, base + width, inside)
+        else:
+            whole = self.levels[self.last]
+            self.levels[self.last] = Level(index, base, base + width, (first, last + width))
+            self.loop(depth, block)
+            self.levels[self.last] = whole
         for reduce in large:
             del block.results[reduce]
 

@@ -42,7 +42,8 @@ class Plan:
     """The loops over the output, outer first; those over each summed index; and what the other indices are fixed to.
 
     `conditions` say where a loop is to be cut besides where reads enter and leave their tensors. `merged` are the loops that run
-    on over the ends of rows. The steps of the loops in `written` are written out inside the innermost one.
+    on over the ends of rows. The steps of the loops in `written` are written out inside the innermost one. `repeated` is the depth of the
+    first loop on which no reduction depends, though these depend on the innermost one.
     """
 
     output: list[Level] = field(default_factory=list)
@@ -52,6 +53,7 @@ class Plan:
     ranges: dict[Index, Range] = field(default_factory=dict)
     conditions: list[Constraint] = field(default_factory=list)
     merged: set[Index] = field(default_factory=set)
+    repeated: int | None = None
 
     def fresh(self, name: str) -> Index:
         return fresh_index(name, self.ranges)
@@ -65,11 +67,14 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     """The loops of a scope with distinct indices; `conditions` are all that decide what is read or written."""
     reduces = list(reductions(scope.body))
     plan = Plan(ranges={it.index: (it.low, it.high) for it in (*scope.iterators, *(it for r in reduces for it in r.iterators))})
-    large = any(points(reduce) > schedule.unroll for reduce in reduces)
+    inner = repeating(scope, schedule.again)
+    large = bool(inner) or any(points(reduce) > schedule.unroll for reduce in reduces)
     quotients = _quotients(scope, conditions)
     last = next((it.index for it in reversed(scope.iterators) if it.extent != 1), None)
-    for it in scope.iterators:
+    for it in sorted(scope.iterators, key=lambda it: (it.index == last, it.index in inner)) if inner else scope.iterators:
         phases = PHASES if not (large and it.index == last) else 0
+        if it.index in inner and plan.repeated is None:
+            plan.repeated = len(plan.output)
         plan.output += _split(plan, it, quotients.get(it.index, []), phases)
     for it in (it for reduce in reduces for it in reduce.iterators):
         if it.index not in plan.summed:
@@ -82,6 +87,17 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     if not quotients and not large:
         _tile(plan, scope, schedule.tile)
     return plan
+
+
+def repeating(scope: Scope, least: float) -> frozenset[Index]:
+    """The indices of the output on which no reduction of so many points depends, where these depend on one behind them; but for the last."""
+    reduces = [reduce for reduce in reductions(scope.body) if points(reduce) >= least]
+    read = {index for reduce in reduces for index in reduce.free_symbols}
+    walked = [it.index for it in scope.iterators if it.extent > 1]
+    depends = [index in read for index in walked]
+    if not reduces or scope.where or depends == sorted(depends, reverse=True):
+        return frozenset()
+    return frozenset(index for index in walked[:-1] if index not in read)
 
 
 def points(reduce: Reduce) -> int:

@@ -19,7 +19,8 @@ class Schedule:
     `regions`: most parts into which the output is cut so that the inner ones need no guards. `parallel`: scalar operations
     from which on threads are worth starting. `chunks`: pieces of work that the threads should find.
     `tile`: edge, in elements, of the tiles in which a transposed read is walked. `written`: most terms with numbers of constants that
-    are written out in one place.
+    are written out in one place. `again`: least points of a reduction that is not computed again in loops on which it does not depend;
+    these are inner ones then, behind a row of such reductions.
     """
 
     unroll: int = 64
@@ -29,6 +30,7 @@ class Schedule:
     chunks: int = 64
     tile: int = 32
     written: int = 512
+    again: float = 4
 
 
 DEFAULT = Schedule()

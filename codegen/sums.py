@@ -72,7 +72,8 @@ def value(source: Source, body: Any, block: Block) -> Value:
 def reduced(source: Source, reduce: Reduce, block: Block) -> Value:
     """The value of a reduction: what is summed already, else its points written out, else a loop into an accumulator."""
     if reduce in block.results:
-        return block.results[reduce]
+        known = block.results[reduce]
+        return Ref(known.buf, tuple(map(block.place.form, known.subscripts))) if isinstance(known, Ref) else known
     found = contributing(source, reduce, block.place)
     if found is not None:
         total = _written_out(source, reduce, found, block)
@@ -181,6 +182,16 @@ def add_row(source: Source, reduce: Reduce, index: Index, base: Affine, width: i
         inner.loop(index, low, high, guarded if left else step)
 
     add_loops(source, reduce, (*source.skipping(reduce), *source.scope.where), block, leaf)
+    block.results[reduce] = row
+
+
+def add_each(source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block) -> None:
+    """Sum a row of neighbouring outputs, `base <= index < base + width`, one by one."""
+    row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
+    first, last = base.interval(block.place.ranges)
+    inside = block.inner(block.place.loop(index, first, last + width))
+    inside.put(row, "=", reduced(source, reduce, inside))
+    block.loop(index, base, base + width, inside)
     block.results[reduce] = row
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from codegen.cuda.vectors import element_size
 from codegen.schedule import Schedule
@@ -142,6 +143,7 @@ class CudaSchedule(Schedule):
     steps: int = 8
     parts: int = 64
     grid: tuple[int, int, int] = MAX_GRID
+    again: float = inf  # each thread has an output of its own
 
 
 CUDA_DEFAULT = CudaSchedule()
