@@ -71,7 +71,10 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     large = bool(inner) or any(points(reduce) > schedule.unroll for reduce in reduces)
     quotients = _quotients(scope, conditions)
     last = next((it.index for it in reversed(scope.iterators) if it.extent != 1), None)
-    for it in sorted(scope.iterators, key=lambda it: (it.index == last, it.index in inner)) if inner else scope.iterators:
+    walked = list(scope.iterators)
+    if inner:
+        walked.sort(key=lambda it: (it.index == last, it.index in inner))
+    for it in walked:
         phases = PHASES if not (large and it.index == last) else 0
         if it.index in inner and plan.repeated is None:
             plan.repeated = len(plan.output)

@@ -78,9 +78,7 @@ class Graph:
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs for arrays of the inputs, in order, by the reference executor; `ShapeError` where one does not fit."""
-        from einalg.execute import execute
-
-        return self.run(arrays, lambda program, values: execute(program, values))
+        return self.run(arrays, _computed)
 
     def run(self, arrays: Sequence[Any], compute: Callable[[Program, Mapping[str, Array]], Mapping[str, Array]]) -> tuple[Array, ...]:
         """The outputs, with `compute(program, values)` for every program."""
@@ -173,13 +171,18 @@ class _Known:
         return True
 
     def _value(self, name: str) -> Array:
-        from einalg.execute import execute
-
         if name not in self.values:
             node = self._made[name]
-            found = execute(node.program, {read: self._value(read) for read in node.inputs})
+            found = _computed(node.program, {read: self._value(read) for read in node.inputs})
             self.values.update((output, np.asarray(found[output], dtype)) for output, dtype in node.kinds)
         return self.values[name]
+
+
+def _computed(program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The outputs of a program, by the reference executor."""
+    from einalg.execute import execute
+
+    return execute(program, values)
 
 
 def _with_weights(node: Expressed, names: Container[str]) -> Expressed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+import einalg as ea  # noqa: E402
 from einalg.errors import EinalgError, NotationError  # noqa: E402
 from einalg.frontends.torch import load_model  # noqa: E402
 from einalg.frontends.torch.exporting import GRAPHS  # noqa: E402
@@ -202,6 +204,34 @@ def test_a_module_is_left_as_it_was() -> None:
     assert recorded(module, (torch.ones(2),), {}) is None
     assert module.last is None and module.table is None and list(module.buffers()) == []
     assert torch.equal(module(torch.ones(2)), torch.full((2,), 4.0))
+
+
+class Caching(nn.Module):
+    """Keeps what it computed in containers, as timm's models keep their biases."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(3.0))
+        self.by_device: dict[str, Any] = {}
+        self.nested: tuple[list[Any], ...] = ([1], [2, 3])
+        self.seen, self.last = {"x"}, deque([0], maxlen=1)
+
+    def forward(self, x: Any) -> Any:
+        key = str(x.device)
+        if key not in self.by_device:
+            self.by_device[key] = self.weight * 2
+        self.nested[1][0] = self.by_device[key]
+        self.seen.add(self.weight)
+        self.last.append(x)
+        return x + self.by_device[key]
+
+
+def test_the_containers_of_a_module_are_left_as_they_were() -> None:
+    module, x = Caching(), torch.ones(3)
+    assert recorded(module, (x,), {}) is None
+    assert module.by_device == {} and module.nested == ([1], [2, 3]) and module.seen == {"x"} and list(module.last) == [0]
+    assert module.last.maxlen == 1
+    assert torch.equal(ea.optimize(module, (x,), seconds=0)(x), module(x))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")

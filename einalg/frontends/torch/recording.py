@@ -6,6 +6,7 @@ Exporting takes seconds; to follow a call that is known takes milliseconds, for 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +18,7 @@ LOG = logging.getLogger("einalg")
 Row = Any  # a result as JSON values: a tensor's shape, strides and dtype; the number of one that was there before; a list or tuple, by that word
 Call = list[Any]  # an operator with its arguments as text, then its row
 Answer = Callable[[str, Callable[[], Row]], Row]
-WITH_NAMES = ("_parameters", "_buffers", "_modules")  # of a module, where it has them by name
+CONTAINERS = (dict, list, set, deque)
 
 
 class Unrecorded(Exception):
@@ -104,29 +105,45 @@ def _followed(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 @contextmanager
 def _unchanged(module: Any) -> Iterator[None]:
     """Put back what a call leaves in the modules; `Unrecorded` where that was anything, such as values that are kept for the next call."""
-    before = [(own, _attributes(own)) for own in module.modules()]
+    before = [(own, [(held, _content(held)) for held in _containers(own.__dict__)]) for own in module.modules()]
     try:
         yield
     finally:
-        changed = [own for own, known in before if _put_back(own, known)]
+        changed = [(own, held, known) for own, all_held in before for held, known in all_held if not _is_same(_content(held), known)]
+        for _, held, known in changed:
+            _fill(held, known)
     if changed:
-        raise Unrecorded(f"{type(changed[0]).__name__} keeps something of a call")
+        raise Unrecorded(f"{type(changed[0][0]).__name__} keeps something of a call")
 
 
-def _attributes(own: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The attributes of a module, and what it has by name, each with a copy."""
-    return [(held, dict(held)) for held in (own.__dict__, *(own.__dict__[name] for name in WITH_NAMES))]
+def _containers(value: Any) -> Iterator[Any]:
+    """A container of Python that can be changed, and those in it, at any depth."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (*CONTAINERS, tuple)) and id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(_content(value))
+            if not isinstance(value, tuple):
+                yield value
 
 
-def _put_back(own: Any, known: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
-    """Let a module hold what it held; whether it held anything else."""
-    changed = False
-    for held, copy in known:
-        if held.keys() != copy.keys() or any(held[name] is not value for name, value in copy.items()):
-            held.clear()
-            held.update(copy)
-            changed = True
-    return changed
+def _content(held: Any) -> list[Any]:
+    """What a container holds, in order; keys and values of a dictionary in turns."""
+    return [thing for item in held.items() for thing in item] if isinstance(held, dict) else list(held)
+
+
+def _is_same(content: Sequence[Any], known: Sequence[Any]) -> bool:
+    return len(content) == len(known) and all(a is b for a, b in zip(content, known))
+
+
+def _fill(held: Any, content: Sequence[Any]) -> None:
+    """Let a container hold this alone."""
+    held.clear()
+    if isinstance(held, dict):
+        held.update(zip(content[::2], content[1::2]))
+    else:
+        (held.update if isinstance(held, set) else held.extend)(content)
 
 
 def _shape(tensor: Any) -> list[Any]:
