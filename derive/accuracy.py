@@ -15,6 +15,7 @@ from einalg.traverse import accesses, all_scopes
 
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
 BESIDE = 2.0**-10  # relative: what is left of a large number after something was added to it
+PIECE = 2**20  # elements that are compared at once
 Array = np.ndarray[Any, Any]
 
 
@@ -41,16 +42,35 @@ def relative_error(expected: Mapping[str, Any], result: Any, program: Program, g
 
 
 def _deviation(wanted: Array, found: Any, fills: Array) -> float:
-    wanted, found = wanted.astype(np.float64), np.asarray(found, np.float64)
-    same = (wanted == found) | (np.isnan(wanted) & np.isnan(found))
-    if same.all():
+    if all(_same(one, other).all() for one, other in _pieces(wanted, found)):
         return 0.0
-    size, filled = np.abs(wanted), _beside(wanted, fills)
-    whole, computed = (float(size[np.isfinite(size) & counted].max(initial=0.0)) for counted in (True, ~filled))
+    whole, computed = map(max, zip(*(_largest(one, fills) for one, _ in _pieces(wanted, found))))
     scale = computed or min(whole, 1.0) or 1.0
+    return max(_difference(one, other, fills, scale) for one, other in _pieces(wanted, found))
+
+
+def _pieces(*arrays: Any) -> Iterator[tuple[Array, ...]]:
+    """Parts of arrays in double precision, in which all of them might not fit in memory."""
+    flat = [array.reshape(-1) for array in np.broadcast_arrays(*arrays)]
+    return (tuple(array[k : k + PIECE].astype(np.float64) for array in flat) for k in range(0, flat[0].size, PIECE))
+
+
+def _same(wanted: Array, found: Array) -> Array:
+    return (wanted == found) | (np.isnan(wanted) & np.isnan(found))
+
+
+def _largest(wanted: Array, fills: Array) -> tuple[float, float]:
+    """The largest finite element, and of those that are beside none of some numbers."""
+    size = np.abs(wanted)
+    finite = np.isfinite(size)
+    return float(size[finite].max(initial=0.0)), float(size[finite & ~_beside(wanted, fills)].max(initial=0.0))
+
+
+def _difference(wanted: Array, found: Array, fills: Array, scale: float) -> float:
+    """The largest difference, relative to a scale; where an element is beside one of some numbers and larger, to the element."""
     with np.errstate(invalid="ignore"):
-        difference = np.where(same, 0.0, np.abs(wanted - found) / np.where(filled, np.maximum(size, scale), scale))
-    return float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf).max())
+        relative = np.abs(wanted - found) / np.where(_beside(wanted, fills), np.maximum(np.abs(wanted), scale), scale)
+    return float(np.nan_to_num(np.where(_same(wanted, found), 0.0, relative), nan=np.inf, posinf=np.inf).max())
 
 
 def _beside(values: Array, fills: Array) -> Array:

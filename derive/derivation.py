@@ -337,6 +337,6 @@ def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
     if is_float(tensor.dtype):
-        return rng.standard_normal(tensor.shape)
+        return rng.standard_normal(tensor.shape, np.float64 if tensor.dtype == "f64" else np.float32)
     low, high = {"b": (0, 2), "u": (0, 5)}.get(tensor.dtype[0], (-4, 5))
     return rng.integers(low, high, tensor.shape)

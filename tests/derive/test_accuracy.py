@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,29 @@ def test_elements_that_are_nothing_but_rounding():
 def test_a_masked_expression_is_derived(fill):
     d = ea.derive(ea.parse(f"O[i,j:8] += A[i,k]*B[k,j]\nP[i,j] = Piecewise((O[i,j], j <= i), ({fill}, True))", A=(8, 8), B=(8, 8)), states=4)
     assert d.best.error is not None and d.best.error < 1e-5
+
+
+@pytest.mark.parametrize("piece", [1, 3, 10, 64])
+def test_of_large_results_a_part_at_a_time_is_compared(piece, monkeypatch):
+    monkeypatch.setattr("derive.accuracy.PIECE", piece)
+    wanted = np.array([*VALUES, -1e9, -1e9])
+    given = {"A": np.zeros(10), "M": np.array([0] * 8 + [-1e9] * 2)}
+    changed = wanted.copy()
+    changed[2] += 0.3
+    assert error("O[i] = A[i] + M[i]", wanted, wanted, given, A=(10,), M=(10,)) < 1e-6
+    assert error("O[i] = A[i] + M[i]", wanted, changed, given, A=(10,), M=(10,)) == pytest.approx(0.1, rel=1e-3)
+    changed[0] = np.nan
+    assert error("O[i] = A[i] + M[i]", wanted, changed, given, A=(10,), M=(10,)) == np.inf
+
+
+def test_a_comparison_takes_little_memory(monkeypatch):
+    monkeypatch.setattr("derive.accuracy.PIECE", 2**14)
+    wanted = np.random.default_rng(0).standard_normal(2**20)
+    found = wanted.astype(np.float32)
+    program = as_program(ea.parse("O[i] = A[i] + 1", A=(2**20,)))
+    tracemalloc.start()
+    try:
+        assert 0 < relative_error({"O": wanted}, found, program) < 1e-6
+        assert tracemalloc.get_traced_memory()[1] < wanted.nbytes / 2
+    finally:
+        tracemalloc.stop()
