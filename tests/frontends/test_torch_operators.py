@@ -57,6 +57,9 @@ class Draw:
     def tensor(self, *shape: int) -> Any:
         return self.one_of(self.float, self.float, self.whole)(*shape)
 
+    def any(self, *shape: int) -> Any:
+        return self.one_of(self.float, self.whole, self.truth)(*shape)
+
     def broadcast(self) -> tuple[Any, Any]:
         """Two tensors that broadcast."""
         shape = self.shape(1, 3)
@@ -120,14 +123,16 @@ def glu(d: Draw) -> Any:
 
 
 # Several elements.
-table("mul.Tensor maximum minimum atan2 hypot logaddexp", lambda d: d.broadcast())
+table("maximum minimum atan2 hypot logaddexp", lambda d: d.broadcast())
+table("mul.Tensor", lambda d: d.one_of(d.broadcast, lambda: (d.truth(3, 1), d.any(4)), lambda: (d.any(3, 4), d.truth(4)))())
 table("eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor", lambda d: (d.whole(3, 5), d.one_of(d.whole, d.truth, d.float)(5)))
 table("eq.Scalar ne.Scalar lt.Scalar le.Scalar gt.Scalar ge.Scalar", lambda d: (d.tensor(3, 5), d.one_of(0, 1, 0.5)))
-table("mul.Scalar div.Scalar", lambda d: (d.tensor(*d.shape()), d.one_of(2, 0.1)))
+table("mul.Scalar div.Scalar", lambda d: (d.any(*d.shape()), d.one_of(2, 0.1)))
 table("add.Scalar sub.Scalar rsub.Scalar", lambda d: (d.tensor(*d.shape()), d.one_of(2, 0.1), d.one_of(1, 3)))
-table("add.Tensor sub.Tensor rsub.Tensor", lambda d: (*d.broadcast(), {"alpha": d.one_of(1, 0.5, 2)}))
+table("sub.Tensor rsub.Tensor", lambda d: (*d.broadcast(), {"alpha": d.one_of(1, 0.5, 2)}))
+table("add.Tensor", lambda d: (*d.broadcast(), {"alpha": d.one_of(1, 0.5, 2)}) if d.coin() else (d.truth(3, 1), d.any(2, 1, 4), {"alpha": 1}))
 table("div.Tensor true_divide.Tensor", lambda d: (d.whole(3, 1), 1 + d.whole(4).abs()) if d.coin() else (d.float(3, 1), d.positive(4)))
-table("pow.Tensor_Tensor", lambda d: (d.positive(2, 3), d.float(3)))
+table("pow.Tensor_Tensor", lambda d: (d.positive(2, 3), d.one_of(d.float, d.truth)(3)))
 table("pow.Scalar", lambda d: (d.one_of(2, 1.5), d.float(2, 3)))
 table("pow.Tensor_Scalar", lambda d: (d.positive(2, 3), d.one_of(2, -1, 0.5, 3.0, 1.7)))
 table("div.Tensor_mode", lambda d: (d.float(3, 1), d.positive(4), {"rounding_mode": d.one_of(None, "floor", "trunc")}))
@@ -270,18 +275,19 @@ for _axes in (1, 2, 3):
 
 
 # Reductions.
-table("sum prod", lambda d: (d.tensor(*d.shape(0, 3)), {"dtype": d.one_of(None, torch.float64)}))
+table("sum prod", lambda d: (d.any(*d.shape(0, 3)), {"dtype": d.one_of(None, torch.float64)}))
 table("mean", lambda d: (d.whole(3, 2), {"dtype": torch.float64}) if d.coin() else d.float(*d.shape(0, 3)))
 table("max min", lambda d: d.tensor(*d.shape(0, 3)))
 table("any all", lambda d: d.one_of(d.truth, d.whole)(*d.shape(0, 3)))
 table("count_nonzero", lambda d: (d.whole(3, 2), d.one_of(None, 0, -1)))
 table("sum.dim_IntList", lambda d: (d.one_of(d.truth, d.tensor)(2, 3, 5), d.one_of(None, d.axes(3)), d.coin()))
 table("mean.dim logsumexp amax amin", lambda d: (d.float(2, 3, 5), d.axes(3, 1), d.coin()))
-table("prod.dim_int max.dim min.dim", lambda d: (d.tensor(2, 3, 5), d.axis(3), d.coin()))
+table("prod.dim_int", lambda d: (d.any(2, 3, 5), d.axis(3), d.coin()))
+table("max.dim min.dim", lambda d: (d.tensor(2, 3, 5), d.axis(3), d.coin()))
 table("any.dim all.dim", lambda d: (d.truth(2, 3, 5), d.axis(3), d.coin()))
 table("any.dims all.dims", lambda d: (d.truth(2, 3, 5), d.axes(3, 1), d.coin()))
 table("count_nonzero.dim_IntList", lambda d: (d.whole(2, 3, 5), d.axes(3, 1)))
-table("cumsum", lambda d: (d.tensor(2, 3, 5), d.axis(3), {"dtype": d.one_of(None, torch.float64)}))
+table("cumsum", lambda d: (d.any(2, 3, 5), d.axis(3), {"dtype": d.one_of(None, torch.float64)}))
 table(
     "var.correction std.correction var_mean.correction",
     lambda d: (d.float(2, 3, 5), d.axes(3, 1), {"correction": d.one_of(0, 1, None) if d.dtype else 0, "keepdim": d.coin()}),

@@ -46,6 +46,16 @@ def as_dtype(x: Any, dtype: Any) -> Any:
     return x if dtype is None else cast(x, dtype_name(dtype))
 
 
+def is_truth(value: Any) -> bool:
+    """Whether an operand holds truth values."""
+    return getattr(value, "dtype", None) == "bool"
+
+
+def counted(x: Any) -> Any:
+    """`x`, as i64 where it holds truth values: 0 and 1."""
+    return cast(x, "i64") if is_truth(x) else x
+
+
 def as_float(x: Any) -> Any:
     """`x`, as f32 where it holds integers."""
     return x if is_float(x.dtype) else cast(x, "f32")

@@ -10,7 +10,7 @@ import sympy
 from einalg import ops
 from einalg.access import Indexable
 from einalg.dtypes import is_float
-from einalg.frontends.torch.arguments import at_each, broadcast_element, number
+from einalg.frontends.torch.arguments import at_each, broadcast_element, counted, is_truth, number
 from einalg.frontends.torch.elementwise import truncated
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
 from einalg.ops.broadcasting import broadcast
@@ -31,17 +31,23 @@ def _function(function: Callable[..., Any], dtype: str = "number") -> Handler:
     return _binary(lambda a, b: broadcast(function, dtype, a=a, b=b))
 
 
-def _is_truth(value: Any) -> bool:
-    """Whether an operand holds truth values."""
-    return getattr(value, "dtype", None) == "bool"
+def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands of arithmetic: truth values are 0 and 1 of the other one's type, and of i64 beside each other."""
+    a, b = _pair(a, b)
+    return _number_beside(a, b), _number_beside(b, a)
+
+
+def _number_beside(value: Any, other: Any) -> Any:
+    like = getattr(other, "dtype", "f32" if isinstance(other, float) else "i64")
+    return ops.cast(value, like) if is_truth(value) and like != "bool" else counted(value)
+
+
+def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
+    return lambda a, b: operator(*_numbers(a, b))
 
 
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
     """A comparison, for which false is 0 and true is 1."""
-
-    def counted(v: Any) -> Any:
-        return ops.cast(v, "i64") if _is_truth(v) else v
-
     return _binary(lambda a, b: operator(counted(a), counted(b)))
 
 
@@ -51,9 +57,9 @@ def _of_both(base: str) -> str:
 
 register(
     {
-        "mul.Tensor mul.Scalar": _binary(ops.mul),
-        "div.Tensor div.Scalar true_divide.Tensor": _binary(ops.div),
-        "pow.Tensor_Tensor pow.Scalar": _binary(ops.pow),
+        "mul.Tensor mul.Scalar": _arithmetic(ops.mul),
+        "div.Tensor div.Scalar true_divide.Tensor": _arithmetic(ops.div),
+        "pow.Tensor_Tensor pow.Scalar": _arithmetic(ops.pow),
         "maximum.default": _binary(ops.maximum),
         "minimum.default": _binary(ops.minimum),
         _of_both("eq"): _binary(ops.equal),
@@ -80,19 +86,19 @@ def _scaled(b: Any, alpha: Any, like: Any) -> Any:
 
 @aten("add.Tensor", "add.Scalar")
 def _add(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _pair(a, b)
+    a, b = _numbers(a, b)
     return ops.add(a, _scaled(b, alpha, a))
 
 
 @aten("sub.Tensor", "sub.Scalar")
 def _sub(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _pair(a, b)
+    a, b = _numbers(a, b)
     return ops.sub(a, _scaled(b, alpha, a))
 
 
 @aten("rsub.Tensor", "rsub.Scalar")
 def _rsub(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _pair(a, b)
+    a, b = _numbers(a, b)
     return ops.sub(b, _scaled(a, alpha, a))
 
 
@@ -138,7 +144,7 @@ def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
     """Bitwise operators, which are logic for truth values."""
 
     def handler(a: Any, b: Any) -> Any:
-        if not all(_is_truth(v) or isinstance(v, bool) for v in (a, b)):
+        if not all(is_truth(v) or isinstance(v, bool) for v in (a, b)):
             raise NotExpressed("bits of integers are no arithmetic")
         return operator(*_pair(a, b))
 

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from einalg import ops
-from einalg.frontends.torch.arguments import as_dtype, axes_or_all
+from einalg.frontends.torch.arguments import as_dtype, axes_or_all, counted
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
 from einalg.notation import Max, Min
 from einalg.ops.reductions import reduce_axes
@@ -42,12 +42,12 @@ register(
     {
         "sum.default": _whole(ops.sum),
         "mean.default": _whole(ops.mean),
-        "prod.default": _whole(ops.prod),
+        "prod.default": _whole(lambda x: ops.prod(counted(x))),
         "max.default": _whole(ops.max),
         "min.default": _whole(ops.min),
         "sum.dim_IntList": _over(ops.sum),
         "mean.dim": _over(ops.mean),
-        "prod.dim_int": _over(ops.prod),
+        "prod.dim_int": _over(lambda x, *over: ops.prod(counted(x), *over)),
         "amax.default": _over(ops.max),
         "amin.default": _over(ops.min),
         "logsumexp.default": _over(ops.logsumexp),
@@ -55,7 +55,7 @@ register(
         "all.default all.dim all.dims": _truth(Min),
         "max.dim": _values(ops.max),
         "min.dim": _values(ops.min),
-        "cumsum.default": lambda x, dim, dtype: ops.cumsum(as_dtype(x, dtype), dim),
+        "cumsum.default": lambda x, dim, dtype: ops.cumsum(counted(as_dtype(x, dtype)), dim),
         "count_nonzero.default": lambda x, dim: ops.sum(ops.not_equal(x, 0), dim),
         "count_nonzero.dim_IntList": lambda x, dim: ops.sum(ops.not_equal(x, 0), axes_or_all(dim)),
     }
