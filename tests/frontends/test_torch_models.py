@@ -219,6 +219,36 @@ def test_what_is_called_on_weights_alone_is_called_once() -> None:
     torch.testing.assert_close(model.function(model.graph.settled().joined())(x), module(x).detach())
 
 
+class Prefixed(torch.nn.Module):
+    """Tokens before a sequence stay as they are; there may be none."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, x: Any) -> Any:
+        return torch.cat([x[:, : self.count], x[:, self.count :] * 2], 1), torch.cat([x.new_zeros(0), x, x[:0]])
+
+
+@pytest.mark.parametrize("count", [0, 2, 5])
+def test_parts_without_elements_are_not_joined(count: int) -> None:
+    module, x = Prefixed(count), torch.randn(2, 5, 3)
+    model = loaded(module, x)
+    assert not model.graph.opaque
+    for found, wanted in zip(model.function()(x), module(x), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_parts_without_elements_that_decide_the_type_are_joined() -> None:
+    class Promoted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.cat([x, torch.zeros(0, 3, dtype=torch.float64)])
+
+    x = torch.randn(2, 3)
+    found = loaded(Promoted(), x).function()(x)
+    assert found.dtype is torch.float64 and torch.equal(found, x.double())
+
+
 class LikeWhatIsFound(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         found = x[x > 0]

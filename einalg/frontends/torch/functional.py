@@ -26,6 +26,7 @@ def names_of(target: Any) -> tuple[str, str]:
 
 
 DROPOUT = {f"{name}.default" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
+JOINS = {"cat.default", "concat.default"}
 
 
 def without_writes(module: fx.GraphModule) -> bool:
@@ -65,6 +66,20 @@ def _without_dropout(graph: fx.Graph) -> None:
         if not training:
             node.replace_all_uses_with(operand)
             graph.erase_node(node)
+
+
+def without_empty_parts(graph: fx.Graph) -> None:
+    """Leave out what is joined to others and has no elements, as the tokens before a sequence where there are none, if that changes no type."""
+    for node in [node for node in graph.nodes if node.op == "call_function" and names_of(node.target)[0] in JOINS]:
+        given, *others = node.args
+        examples = [getattr(part, "meta", {}).get("val") for part in given]
+        parts = [part for part, example in zip(given, examples) if not _is_empty(example)]
+        if 0 < len(parts) < len(given) and len({getattr(example, "dtype", None) for example in examples}) == 1:
+            node.args = (parts, *others)
+
+
+def _is_empty(example: Any) -> bool:
+    return 0 in [size for size in getattr(example, "shape", ()) if type(size) is int]
 
 
 def is_expressed(graph: fx.Graph) -> bool:

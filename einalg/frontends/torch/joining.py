@@ -17,9 +17,7 @@ from einalg.ops.parameters import operand
 
 @aten("cat.default", "concat.default")
 def _cat(tensors: Sequence[Any], dim: int) -> Any:
-    """Torch leaves out tensors of shape `(0,)`, whatever the shape of the others."""
-    parts = [t for t in tensors if t.shape != (0,)] or list(tensors[:1])
-    return ops.concat(parts, dim) if len(parts) > 1 else parts[0]
+    return ops.concat(list(tensors), dim) if len(tensors) > 1 else tensors[0]
 
 
 register(

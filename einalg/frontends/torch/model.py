@@ -10,7 +10,7 @@ from einalg.direct import Direct
 from einalg.errors import ShapeError
 from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
-from einalg.frontends.torch.functional import is_check
+from einalg.frontends.torch.functional import is_check, without_empty_parts
 from einalg.frontends.torch.reading import Reader
 from einalg.frontends.torch.tensors import Array, array_of, tensor_of
 from einalg.graph import Graph
@@ -102,7 +102,7 @@ def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
 
 def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]) -> tuple[Graph, list[str | None]]:
     """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
-    _without_checks(graph)
+    _cleaned(graph)
     names: list[str | None] = []
     for node in graph.nodes:
         if node.op == "placeholder":
@@ -116,8 +116,9 @@ def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx
     return reader.builder.graph([name for name in names if name is not None]), names
 
 
-def _without_checks(graph: fx.Graph) -> None:
-    """Leave out what torch checks of shapes that depend on data, and what is computed for that alone."""
+def _cleaned(graph: fx.Graph) -> None:
+    """Leave out what torch checks of shapes that depend on data, what has no elements, and what is computed for these alone."""
+    without_empty_parts(graph)
     for node in list(graph.nodes):
         if is_check(node):
             graph.erase_node(node)
