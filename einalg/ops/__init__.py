@@ -36,7 +36,7 @@ from einalg.ops.casting import cast
 from einalg.ops.contraction import linear, matmul
 from einalg.ops.convolution import conv1d, conv2d, conv3d, depthwise_conv1d, depthwise_conv2d, depthwise_conv3d
 from einalg.ops.elementwise import abs, ceil, cos, erf, exp, floor, log, neg, reciprocal, rsqrt, sign, sin, sqrt, square, tanh
-from einalg.ops.interpolation import upsample_linear
+from einalg.ops.interpolation import upsample_cubic, upsample_linear
 from einalg.ops.joining import concat, pad, split, stack
 from einalg.ops.movement import broadcast_to, diagonal, flip, repeat, roll, slice, tile, transpose, tril, triu
 from einalg.ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, log_softmax, rms_norm, softmax

@@ -458,6 +458,7 @@ def register_resizing(axes: int, name: str, linear: bool) -> None:
         return (x, size, d.coin()) if linear else (x, size)
 
 
+register_resizing(2, "upsample_bicubic2d", True)
 for _axes, _linear in ((1, "upsample_linear1d"), (2, "upsample_bilinear2d"), (3, "upsample_trilinear3d")):
     register_resizing(_axes, _linear, True)
     register_resizing(_axes, f"upsample_nearest{_axes}d", False)

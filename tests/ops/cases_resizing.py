@@ -39,6 +39,29 @@ def upsample_linear_by_a_factor(rng: Any) -> Any:
     return ops.upsample_linear(x, factor), {"x": stored}, expected
 
 
+def _cubically(values: Any, axis: int, new: int, corners: bool) -> Any:
+    """Each position by the cubic of the four elements around it, those beyond the ends being the first and last ones."""
+    old, a = values.shape[axis], -0.75
+    places = np.arange(new) * (old - 1) / max(new - 1, 1) if corners else (np.arange(new) + 0.5) * old / new - 0.5
+    weights = np.zeros((new, old))
+    for row, place in zip(weights, places):
+        for k in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
+            d = abs(place - k)
+            row[min(max(k, 0), old - 1)] += (a + 2) * d**3 - (a + 3) * d**2 + 1 if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
+    return np.moveaxis(np.moveaxis(values, axis, -1) @ weights.T, -1, axis)
+
+
+@case("upsample_cubic")
+def upsample_cubic(rng: Any) -> Any:
+    shape = (1, size(rng, 1, 2), *(size(rng, 1, 5) for _ in range(size(rng, 1, 2))))
+    new, corners = tuple(size(rng, 1, 7) for _ in shape[2:]), coin(rng)
+    x, stored, values = readable(rng, floats(rng, shape))
+    expected = values
+    for axis, length in enumerate(new, 2):
+        expected = _cubically(expected, axis, length, corners)
+    return ops.upsample_cubic(x, size=new, align_corners=corners), {"x": stored}, expected
+
+
 def _pooled(values: Any, new: tuple[int, ...], function: Any) -> Any:
     """Every window by Python's slices."""
     first = values.ndim - len(new)

@@ -1,4 +1,4 @@
-"""Torch's enlargement of images: nearest neighbours and linear interpolation."""
+"""Torch's enlargement of images: nearest neighbours, linear and cubic interpolation."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def _linear(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: An
     return ops.upsample_linear(x, size=_size(x, size, _flat(scales)), align_corners=align_corners)
 
 
+def _cubic(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
+    return ops.upsample_cubic(x, size=_size(x, size, _flat(scales)), align_corners=align_corners)
+
+
 def _flat(scales: tuple[Any, ...]) -> Any:
     """The `vec` overloads give one list, the others a number for each axis."""
     return scales[0] if len(scales) == 1 and isinstance(scales[0], (list, tuple, type(None))) else scales
@@ -62,5 +66,6 @@ _KINDS: dict[str, Handler] = {
     **{_both(f"upsample_nearest{axes}d"): _nearest for axes in (1, 2, 3)},
     **{_both(f"_upsample_nearest_exact{axes}d"): _nearest_exact for axes in (1, 2, 3)},
     **{_both(name): _linear for name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")},
+    _both("upsample_bicubic2d"): _cubic,
 }
 register(_KINDS)

@@ -19,6 +19,7 @@ from einalg.dtypes import is_float
 from einalg.frontends.onnx.registry import NotExpressible, Operator, onnx_operator
 from einalg.notation import L
 from einalg.ops.axes import axis_numbers, kept, replaced
+from einalg.ops.interpolation import cubic_weights
 from einalg.ops.parameters import operand, spans
 
 LARGEST_DIVISOR = 4096
@@ -186,14 +187,8 @@ def _linear(x: Any, axis: int, line: Line) -> Any:
 def _cubic(x: Any, axis: int, line: Line, a: Any) -> Any:
     position, divisor = line.whole()
 
-    def near(t: Any) -> Any:
-        return ((a + 2) * t - (a + 3)) * t**2 + 1
-
-    def far(t: Any) -> Any:
-        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-
     def between(read: Any, i: Any) -> Any:
         t = (position.substitute({POINT: affine(i)}) % divisor) * sympy.Rational(1, divisor)
-        return far(t + 1) * read(-1) + near(t) * read(0) + near(1 - t) * read(1) + far(2 - t) * read(2)
+        return sympy.Add(*(weight * read(offset) for offset, weight in enumerate(cubic_weights(t, a), -1)))
 
     return _read(x, axis, line, position // divisor, -1, 2, between)
