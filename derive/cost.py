@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import sympy
 
 from derive.backend import Backend
+from derive.memory import memory
 from einalg.access import Access, Constant, Tensor, unpadded
 from einalg.affine import IndexArithmetic
 from einalg.cache import Shelf, hashed
@@ -26,11 +27,13 @@ from einalg.program import Program, substitute_tensors
 from einalg.scope import Reduce, Scope
 from einalg.settled import settled
 from einalg.traverse import accesses, reductions
+from einalg.wording import in_bytes
 
 log = logging.getLogger("einalg")
 
 COSTS = Shelf("costs", ".json", "measured costs")
 LONGEST = 1.0  # seconds: a kernel that is estimated to run longer is not measured
+PART = 0.25  # of the memory of a machine: one that takes more of it is not measured either
 LOOKS = 3  # processes that measure a kernel, of whose figures the lowest counts: what disturbs only adds
 AGAIN = 0.5  # seconds that a process spends on kernels that others have measured
 
@@ -194,6 +197,9 @@ class Measured:
         estimate = self.model.seconds(kernel)
         if estimate > self.longest:
             return self._instead(name, estimate, f"it is estimated to run for {estimate:.1f} s")
+        assert kernel.scope is not None
+        if (size := traffic(kernel.scope)) > memory() * PART:
+            return self._instead(name, estimate, f"it reads and writes {in_bytes(size)}")
         try:
             seconds = self._timed(name, kernel)
         except EinalgError as error:

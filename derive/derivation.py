@@ -21,6 +21,7 @@ from derive.cost import Measured, Roofline, calibrated, each_run, shares, total
 from derive.exploration import Explored, Plot
 from derive.history import History, Step, indented, replay
 from derive.matching import named, why_not
+from derive.memory import fits
 from derive.moves import Move, Rule
 from derive.parallel import ordered_map
 from derive.proof import prove
@@ -284,15 +285,15 @@ def _verdict(start: Program, program: Program) -> str:
 
 
 def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int, accuracy: float) -> list[Candidate]:
-    """Candidates whose compiled kernels give what the reference gives, with their measured seconds."""
-    if min(c.cost for c in candidates) > LONGEST:
+    """Candidates whose compiled kernels give what the reference gives, with their measured seconds; those are estimated for which memory lacks."""
+    if min(c.cost for c in candidates) > LONGEST or not fits(start, start):
         return candidates
     arrays = sample_inputs(start, seed)
     expected = backend.reference(start, arrays)
     weights, given = by_role(start, arrays)
     kept, ready = [], []
     for candidate in candidates:
-        if candidate.cost <= LONGEST:
+        if candidate.cost <= LONGEST and fits(start, candidate.program):
             runnable = _compiled(candidate, weights, stats)
             if runnable is None:
                 continue

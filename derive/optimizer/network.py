@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import numpy as np
 from derive.accuracy import relative_error, tolerance
 from derive.backend import Backend, Runnable
 from derive.derivation import NOISE
+from derive.memory import memory
 from derive.optimizer.folding import folded
 from derive.optimizer.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.layouts import channels_last
@@ -43,7 +43,7 @@ Progress = Callable[[Layer, int, int], None]
 SHARE = 0.25  # of the seconds that are left, that one layer may take
 LEAST = 1.0  # seconds that it may take at least
 RESERVED = 0.5  # of all seconds, that may be left for compiling the whole
-PART, USUAL = 0.125, 8 << 30  # of the memory of a machine, which is as large as usual where it does not say
+PART = 0.125  # of the memory of a machine
 
 
 @dataclass
@@ -179,7 +179,7 @@ def optimized(
 def _bearable(graph: Graph) -> Graph:
     """The graph, its programs as `shaped` makes them where what is between their statements would not fit in memory: gathered windows, say."""
     nodes = [
-        replace(node, program=shaped(node.program)[0]) if isinstance(node, Expressed) and _bytes(node.program) > _memory() * PART else node
+        replace(node, program=shaped(node.program)[0]) if isinstance(node, Expressed) and _bytes(node.program) > memory() * PART else node
         for node in graph.nodes
     ]
     return replace(graph, nodes=tuple(nodes))
@@ -188,14 +188,6 @@ def _bearable(graph: Graph) -> Graph:
 def _bytes(program: Program) -> int:
     """Of all results of statements, in double precision."""
     return sum(8 * prod(scope.shape) for _, scope in program.statements)
-
-
-def _memory() -> int:
-    """The bytes of this machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return USUAL
 
 
 def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
@@ -214,7 +206,7 @@ def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
 
 def _exact(program: Program, known: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of a program; slice by slice, where it has slices and all at once would hardly fit in memory."""
-    cut = one_of(lifted(program)) if _bytes(program) > _memory() * PART else None
+    cut = one_of(lifted(program)) if _bytes(program) > memory() * PART else None
     if cut is None:
         return execute(in_double(program), known)
     one, slices = cut

@@ -343,7 +343,7 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
     arrays = {name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"}
     expected = ea.evaluate(program, **arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
-        monkeypatch.setattr("derive.optimizer.network._memory", lambda memory=memory: memory)
+        monkeypatch.setattr("derive.optimizer.network.memory", lambda memory=memory: memory)
         made = ea.optimize(program, arrays, seconds=0)
         (part,) = made.parts.values()
         assert len(part.before.names) == statements

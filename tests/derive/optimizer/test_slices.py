@@ -161,7 +161,7 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
     given_arrays = sample(program)
     expected = optimizer._exact(program, given_arrays)
     read = []
-    monkeypatch.setattr(optimizer, "_memory", lambda: 1)
+    monkeypatch.setattr(optimizer, "memory", lambda: 1)
     monkeypatch.setattr(optimizer, "execute", lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays))
     found = optimizer._exact(program, given_arrays)
     assert read == [(1, 4, 9, 9)] * 3
