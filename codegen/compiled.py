@@ -27,6 +27,7 @@ from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, ShapeError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program, require_names
+from einalg.results import Results
 from einalg.scope import Scope
 from einalg.settled import settled
 from einalg.traverse import inner_scopes
@@ -54,7 +55,8 @@ class Compiled:
         self._done = settled(program.statements, lambda t: t.name in self._bound) - set(program.outputs)
         self._done -= {step.kernel.output for step in steps if step.library == NUMPY}
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
-        self._made = [(name, *self._shapes[name]) for name in program.outputs]
+        results = Results()
+        self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
         self._running = [step for step in steps if step.kernel.output not in self._done]
         self.missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
         self._load = Loader(self.missing)
@@ -163,7 +165,7 @@ class Compiled:
 
     def _results(self) -> dict[str, np.ndarray[Any, Any]]:
         """New memory for the outputs."""
-        return {name: np.empty(shape, dtype) for name, shape, dtype in self._made}
+        return {name: make() for name, make in self._made.items()}
 
     @cached_property
     def _plan(self) -> Plan:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from codegen.arguments import Loader
 from codegen.calls import called
 from codegen.compiled import Compiled
@@ -24,6 +22,7 @@ from codegen.threads import REGIONS, attached
 from einalg.direct import AtAddresses, address
 from einalg.dtypes import numpy_dtype
 from einalg.program import statement_tensor
+from einalg.results import Results
 from einalg.slices import Slices
 from einalg.turns import threads
 
@@ -50,10 +49,12 @@ class Sliced:
         self.one, self.slices = one, slices
         self._given = {name: slices.of_all(tensor) for name, tensor in one.missing.items()}
         self._made = [slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs]
+        results = Results()
+        self._makers = {tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
         self._load, self._memory = Loader(self._given), threading.local()
 
     def __call__(self, **arrays: Any) -> Any:
-        results = {tensor.name: np.empty(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
+        results = {name: make() for name, make in self._makers.items()}
         given = {**self._load(arrays), **results}
         if self._function is None:
             for number in range(self.slices.count):

@@ -15,6 +15,7 @@ import numpy as np
 
 from einalg.access import Tensor
 from einalg.dtypes import numpy_dtype
+from einalg.results import Results
 
 Array = np.ndarray[Any, Any]
 AtAddresses = Callable[[list[int]], None]
@@ -39,8 +40,9 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Sequence[Array]]) -> Call
     ([array([2.], dtype=float32)], [array([6])])
     """
     expected = [(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.inputs]
-    made = [(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.outputs]
-    count, run, empty = len(expected), direct.run, np.empty
+    memory = Results()
+    made = [memory.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.outputs]
+    count, run = len(expected), direct.run
 
     def call(*arrays: Any) -> Sequence[Array]:
         if len(arrays) != count:
@@ -50,7 +52,7 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Sequence[Array]]) -> Call
             if not fits(array, shape, dtype):
                 return otherwise(*arrays)
             addresses.append(address(array))
-        results = [empty(shape, dtype) for shape, dtype in made]
+        results = [make() for make in made]
         addresses += map(address, results)
         run(addresses)
         return results

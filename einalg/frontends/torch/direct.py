@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from typing import Any
 
+from einalg.access import Tensor
 from einalg.direct import Direct
 from einalg.dtypes import numpy_dtype
+from einalg.results import LARGE, Results
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
         return otherwise
     plain, strided, nest, run = (torch.Tensor, torch.nn.Parameter), torch.strided, row.nest, direct.run
     expected = [(tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)]
-    made = [(torch.empty(0, dtype=dtype, device="cpu").new_empty, tensor.shape) for tensor, dtype in zip(direct.outputs, row.outputs)]
+    memory = Results()
+    made = [_maker(memory, tensor, dtype) for tensor, dtype in zip(direct.outputs, row.outputs)]
     count = len(expected)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -44,12 +49,23 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
             if not value.is_cpu or not value.is_contiguous() or value.is_neg() or (where := value.data_ptr()) % size:
                 return otherwise(*arguments)
             addresses.append(where)
-        results = [new(shape) for new, shape in made]
+        results = [make() for make in made]
         addresses += [result.data_ptr() for result in results]
         run(addresses)
         return nest(iter(results))
 
     return call
+
+
+def _maker(memory: Results, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
+    """What makes new tensors for an output: torch's own, unless they are large."""
+    import torch
+
+    kind = numpy_dtype(tensor.dtype)
+    if prod(tensor.shape) * kind.itemsize < LARGE:
+        return partial(torch.empty(0, dtype=dtype, device="cpu").new_empty, tensor.shape)
+    make = memory.maker(tensor.shape, kind)
+    return lambda: torch.from_numpy(make())
 
 
 def as_torch(dtype: str) -> Any:
