@@ -10,7 +10,7 @@ C_TYPES = {
 }  # fmt: skip
 VECTOR_MATH = {
     **dict.fromkeys(("exp", "log", "pow", "sin", "cos"), 1),
-    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "sinh", "tan", "tanh"), 2),
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "expm1", "log1p", "sinh", "tan", "tanh"), 2),
 }  # the functions that glibc has for whole vectors, and since which generation of it
 LATER = {"pow": "defined(__aarch64__)"}  # where a function came with the next generation only
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")

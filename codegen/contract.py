@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from codegen.contraction import Contraction, Side, extent, merged, offset
+from codegen.contraction import Axis, Contraction, Operand, Side, extent, merged, offset
 from codegen.epilogue import Finish
 from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn
 from codegen.nest import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
-from codegen.packing import BLOCK, GROUP, STEP, K, Packing
+from codegen.packing import BLOCK, GROUP, STEP, Packing
+from codegen.parts import K
 from codegen.tiling import FEW, Tiling
 from einalg.affine import Affine, Index, affine
 from einalg.dtypes import numpy_dtype
@@ -55,7 +57,7 @@ class _Nest(Packing):
 
     def __init__(self, contraction: Contraction, tiling: Tiling, parallel: bool):
         super().__init__(contraction, tiling)
-        self.parallel = parallel
+        self.parallel, self.within, self.lined = parallel, False, "seq"
 
     def ahead(self, side: str) -> bool:
         """Whether an operand is packed by a function of its own."""
@@ -64,17 +66,44 @@ class _Nest(Packing):
     # From the outside inwards.
 
     def batches(self) -> None:
-        c = self.c
-        split = 1 if c.left.borders or c.right.borders else self.blocks
-        across = extent(self.outer_columns) * -(-self.whole // self.t.group)
-        shared = self.parallel and extent(c.batch) * split > 1 and extent(c.batch) * split >= min(across, 2)
-        self.within = inner = self.parallel and not shared
-        self.lined, self.grouped = ("par" if inner and self.outer_columns else "seq"), ("par" if inner and not self.outer_columns else "seq")
-        with self.loops(c.batch, "par" if shared else "seq"):
+        c, share = self.c, self.shared if self.parallel else ""
+        blocks = share == "blocks"
+        inner = self.within = bool(share) and not blocks
+        self.lined, self.grouped = ("par" if share == "columns" else "seq"), ("par" if share == "groups" else "seq")
+        with self.loops(c.batch, "par" if blocks else "seq"):
             copied = "par" if inner else "seq"
             self.left, self.right = (self.bordered(getattr(c, side), side, copied) for side in ("left", "right"))
-            with self.counted(BLOCK, self.blocks, "par" if shared and split > 1 else "seq"), self.counted(STEP, self.steps):
+            if self.is_apart:
+                return self.apart(copied)
+            with self.counted(BLOCK, self.blocks, "par" if blocks and self.blocks > 1 else "seq"), self.counted(STEP, self.steps):
                 self.step()
+
+    def apart(self, kind: str) -> None:
+        """Every step of depth in a result of its own, which threads share; then the sum of these."""
+        c, size = self.c, extent((*self.c.rows, *self.c.columns))
+        sums = Buf(self.named("sums"), (self.steps * size,), c.dtype, "local")
+        self.out.append(Alloc(sums))
+        rows, columns = _dense(c.rows, extent(c.columns)), _dense(c.columns)
+        batch = (*(replace(axis, target=0, beside=()) for axis in c.batch), Axis(STEP, self.steps, target=size))
+        inner = _Nest(replace(c, target=Operand(sums, 0), batch=batch, rows=rows, columns=columns, epilogue=None), self.t, False)
+        inner.result, inner.taken, inner.names, inner.left, inner.right = self.result, self.taken, self.names, self.left, self.right
+        with inner.loop(STEP, self.steps, kind=kind), inner.counted(BLOCK, self.blocks):
+            inner.step()
+        self.out += inner.out
+        with self.loop(STEP, self.steps, 1), self.loop(LANE, size, kind="vec"):
+            self.put(Ref(sums, (affine(LANE),)), "+=", Ref(sums, (affine(STEP) * size + affine(LANE),)))
+        self.added(sums, (*rows, *columns))
+
+    def added(self, sums: Buf, axes: Sequence[Axis]) -> None:
+        """Sums that lie in order, written to the result."""
+        own = (*self.c.rows, *self.c.columns)
+        places = [Ref(o.flat, (offset((*self.c.batch, *own), side) + o.offset,)) for side, o in zip(self.c.stored, (self.c.target, *self.c.beside))]
+        target, *beside = places
+        found: Any = Ref(sums, (offset(axes, "target"),))
+        if self.c.epilogue:
+            found = Finish(self.c.epilogue, found, beside).value
+        with self.loops(own[:-1]), self.loop(own[-1].index, own[-1].extent, kind="vec"):
+            self.put(target, "=", found)
 
     def step(self) -> None:
         """Some steps of depth of a block of rows."""
@@ -127,6 +156,11 @@ class _Nest(Packing):
 
     # What becomes of the sums.
 
+    @property
+    def once(self) -> bool:
+        """Whether a result is stored by one step of depth alone."""
+        return self.steps == 1 or self.is_apart
+
     def store(self, panel: Panel, tile: Tile, sums: Ref) -> None:
         """The sums of a tile written to the result, or added to those of earlier steps of depth; the last step knows what an epilogue asks for."""
         target = self.element(panel, tile, affine(I), self.column(panel))
@@ -151,7 +185,7 @@ class _Nest(Packing):
     def stored(self, target: Ref, value: Ref, written: Callable[[Put], Sequence[Statement]], last: bool = True) -> None:
         """Results written, or added to those of earlier steps; with an epilogue those of the `last` step are whole already."""
         first = tuple(written(Put(target, "=", value)))
-        if self.steps == 1:
+        if self.once:
             self.out += first
             return
         more: Sequence[Statement] = written(Put(target, "=", Apply("add", (target, value), self.c.dtype)))
@@ -267,3 +301,12 @@ class _Nest(Packing):
         begin = offset((*self.c.batch, *self.outer_rows), side) + operand.offset
         place = along(self.rows, tile.first + row, side)
         return Ref(operand.flat, (begin + place + self.line(panel, side) + along(self.columns, column, side),))
+
+
+def _dense(axes: Sequence[Axis], step: int = 1) -> tuple[Axis, ...]:
+    """Axes whose results lie one after the other, the innermost `step` elements apart."""
+    found: list[Axis] = []
+    for axis in reversed(axes):
+        found.insert(0, replace(axis, target=step, beside=()))
+        step *= axis.extent
+    return tuple(found)

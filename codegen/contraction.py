@@ -77,7 +77,7 @@ class Operand:
 
     @property
     def flat(self) -> Buf:
-        return Buf(self.buf.name, (prod(self.buf.shape),), self.buf.dtype)
+        return replace(self.buf, shape=(prod(self.buf.shape),))
 
 
 @dataclass(frozen=True)

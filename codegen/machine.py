@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from codegen.compiler import cpu
-from einalg.turns import cores
+from einalg.turns import threads
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -17,7 +17,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 @dataclass(frozen=True)
 class Machine:
-    """Bytes of a vector register and the number of these; bytes of the caches of one core; cores that this process may use.
+    """Bytes of a vector register and the number of these; bytes of the caches of one core; cores that generated code uses.
 
     `turns` are the steps in which an operation on a whole register goes through units that are narrower than that.
     """
@@ -48,7 +48,7 @@ def machine() -> Machine:
     flags = set(cpu().split())
     vector, registers = (64, 32) if "avx512f" in flags else (32, 16) if "avx2" in flags else (16, 32 if _is_arm() else 16)
     level1, level2 = (_cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2)))
-    return Machine(vector, registers, level1, level2, cores(), 2 if vector == 64 and _has_narrow_units(cpu()) else 1)
+    return Machine(vector, registers, level1, level2, threads(), 2 if vector == 64 and _has_narrow_units(cpu()) else 1)
 
 
 def _has_narrow_units(text: str) -> bool:

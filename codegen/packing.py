@@ -12,34 +12,24 @@ from math import prod
 from codegen.contraction import Axis, Border, Contraction, Operand, Side, extent, offset
 from codegen.ir import Alloc, Bound, Buf, Function, Number, Put, Ref
 from codegen.nest import LANE, LINE, VECTOR, I, Nest, Panel, Tile, along, each, flat, least, limited
+from codegen.parts import Parts
 from codegen.tiling import Tiling
 from einalg.affine import Affine, Index, affine
 
-ROW_TILE, PANEL, GROUP, STEP, BLOCK, K = (Index(name) for name in ("tile", "panel", "group", "step", "block", "k"))
+ROW_TILE, PANEL, GROUP, STEP, BLOCK = (Index(name) for name in ("tile", "panel", "group", "step", "block"))
 
 
-class Packing(Nest):
-    """The numbers of a contraction's loop nest, and its copies."""
+class Packing(Nest, Parts):
+    """The copies of a contraction's loop nest; those made ahead are named after the `result`."""
 
     def __init__(self, contraction: Contraction, tiling: Tiling):
-        super().__init__()
-        self.c, self.t = c, t = contraction, tiling
+        Nest.__init__(self)
+        Parts.__init__(self, contraction, tiling)
+        c = contraction
         self.names = {operand.buf.name: 1 for operand in (c.left, c.right, c.target, *c.beside)}
         self.taken = frozenset(self.names)
-        cut = max(0, len(c.rows) - t.row_axes)
-        self.outer_rows, self.rows = c.rows[:cut], c.rows[cut:]
-        rest, self.columns = c.columns[: -t.column_axes], c.columns[-t.column_axes :]
-        self.outer_columns, self.lines = (rest[:-1], rest[-1]) if t.lines > 1 else (rest, None)
-        self.height, self.width = extent(self.rows), extent(self.columns)
-        self.tiles = -(-self.height // t.rows)
-        self.high = t.high(self.height)
-        self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
-        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (Axis(K, 1), ())
-        self.steps = -(-self.outer.extent // t.depth)
-        self.start = affine(STEP) * t.depth if self.steps > 1 else affine(0)
-        self.most = t.depth * extent(self.inner)  # elements of depth in a panel
-        size, one = (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
-        self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
+        self.result = c.target.buf.name
+        self.start = affine(STEP) * tiling.depth if self.steps > 1 else affine(0)
         self.left = self.right = (c.left.flat, affine(0))
 
     # What is kept.
@@ -61,7 +51,7 @@ class Packing(Nest):
         pieces = self.blocks * self.block_elements
         if side == "right":
             pieces = extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
-        name = f"{operand.buf.name}_for_{self.c.target.buf.name}"
+        name = f"{operand.buf.name}_for_{self.result}"
         while name in self.taken:
             name += "_"
         return Buf(name, (extent(self.moving(side)) * self.steps * pieces,), self.c.dtype)
@@ -94,7 +84,7 @@ class Packing(Nest):
                 with self.loops(self.outer_columns):
                     for first, stop, _ in self.panels():
                         self.pack_right(first, stop, kept, self.kept_panel)
-        return Function(kept.name, (operand.buf,), kept, tuple(self.out), f"{operand.buf.name}, packed for {self.c.target.buf.name}")
+        return Function(kept.name, (operand.buf,), kept, tuple(self.out), f"{operand.buf.name}, packed for {self.result}")
 
     # Walks.
 
@@ -112,7 +102,7 @@ class Packing(Nest):
         if self.whole:
             size = min(self.t.group, self.whole)
             first = affine(GROUP) * size if size < self.whole else affine(0)
-            with self.counted(GROUP, -(-self.whole // size), self.grouped):
+            with self.counted(GROUP, self.groups, self.grouped):
                 yield first, least(first + size, affine(self.whole)) if self.whole % size else first + size, size
         if self.rest:
             yield affine(self.whole), affine(self.whole + 1), 1

@@ -17,6 +17,7 @@ from einalg.access import Access
 from einalg.affine import Affine, IndexArithmetic, affine
 from einalg.dtypes import is_float, promote
 from einalg.errors import CodegenError, NotationError
+from einalg.near_zero import exp_less_one, log_of_one_more
 from einalg.scope import Constraint, Reduce
 
 WEAK, WEAK_FLOAT = "weak", "weak float"  # the types of constants: those of what they meet
@@ -85,10 +86,29 @@ def translate(body: Any, leaves: Leaves) -> Value:
         return constant(body)
     if isinstance(body, (sympy.Mul, sympy.Pow)):
         return _product(body, leaves)
+    if (found := _near_zero(body, leaves)) is not None:
+        return found
     arguments = [translate(a, leaves) for a in body.args]
     if isinstance(body, sympy.Add):
         return apply("add", arguments)
     return _function(body, arguments)
+
+
+def _near_zero(body: Any, leaves: Leaves) -> Value | None:
+    """A sum or a logarithm by the function that keeps the digits of small numbers, where there is one."""
+    if (inner := log_of_one_more(body)) is not None:
+        return _of_float("log1p", [translate(inner, leaves)])
+    if (parts := exp_less_one(body)) is None:
+        return None
+    times, inner, rest = parts
+    found = _of_float("expm1", [translate(inner, leaves)])
+    scaled = found if times == 1 else apply("mul", [constant(times), found])
+    return apply("add", [scaled, *(translate(a, leaves) for a in rest)]) if rest else scaled
+
+
+def _of_float(op: str, arguments: list[Value]) -> Value:
+    dtype = common(arguments)
+    return Apply(op, tuple(arguments), dtype if is_float(dtype) else "f32")
 
 
 def _function(body: Any, arguments: list[Value]) -> Value:
@@ -98,8 +118,7 @@ def _function(body: Any, arguments: list[Value]) -> Value:
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
     if kind in FLOAT_FUNCTIONS:
-        dtype = common(arguments)
-        return Apply(FLOAT_FUNCTIONS[kind], tuple(arguments), dtype if is_float(dtype) else "f32")
+        return _of_float(FLOAT_FUNCTIONS[kind], arguments)
     raise CodegenError(f"no code can be generated for the function {kind.__name__}\n  write it with exp, log, tanh, erf, sqrt, powers and Piecewise")
 
 
@@ -130,9 +149,8 @@ def _power(base: Value, exponent: Any, leaves: Leaves) -> Value:
         return base
     if exponent.is_Integer and not exponent.is_negative:
         return apply("ipow", [base, Number(int(exponent), WEAK)])
-    arguments = (base,) if exponent == sympy.S.Half else (base, translate(exponent, leaves))
-    dtype = common(arguments)
-    return Apply("sqrt" if len(arguments) == 1 else "pow", arguments, dtype if is_float(dtype) else "f32")
+    arguments = [base] if exponent == sympy.S.Half else [base, translate(exponent, leaves)]
+    return _of_float("sqrt" if len(arguments) == 1 else "pow", arguments)
 
 
 def _piecewise(body: Any, leaves: Leaves) -> Value:

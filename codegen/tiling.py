@@ -13,11 +13,13 @@ from math import ceil, prod
 
 from codegen.contraction import Contraction, extent, merged
 from codegen.machine import Machine, machine
+from codegen.parts import Parts
 from einalg.dtypes import numpy_dtype
 
 PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle, all instructions in a cycle, cycles
 FEW = 16  # tiles of rows that take a panel from memory faster than it comes
 PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
+APART, GAIN = 256, 1.1  # products of a step of depth that threads share at least, and times as busy as they must be then
 LINE, LINE_MISS = 64, 1.0  # of the cache: bytes, and cycles for one that others of its set drive out
 
 
@@ -29,7 +31,8 @@ class Tiling:
     `lines` neighbouring lines of columns. `depth`: steps of the outermost summed axis between which the sums are kept in
     registers. `block`: register tiles of rows that are walked before the next group of panels; `group`: panels that each of these
     tiles meets in turn. `row_axes`, `column_axes`: how many inner axes are walked as one. `pack_left`, `pack_right`: whether an
-    operand is copied into panels.
+    operand is copied into panels. `apart`: whether each step of depth has sums of its own, which are added at the end, so that threads
+    may share these steps.
     """
 
     lanes: int
@@ -43,6 +46,7 @@ class Tiling:
     column_axes: int = 1
     pack_left: bool = False
     pack_right: bool = True
+    apart: bool = False
 
     def fits(self, c: Contraction) -> bool:
         """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
@@ -52,7 +56,7 @@ class Tiling:
         ordered = self.pack_right or (len(columns) == 1 and columns[0].right == columns[0].target == 1)
         rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
         lines = self.lines == 1 or (len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes))
-        whole = c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
+        whole = self.apart or c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
         return min(numbers) > 0 and bool(columns) and own and ordered and rows and lines and whole and self.high(extent(c.rows[-self.row_axes :])) > 0
 
     def high(self, height: int) -> int:
@@ -256,7 +260,19 @@ class _Plan:
         share = 4 if c.right.ahead and outer_rows * -(-height // t.rows) < FEW else 2  # where the next group is on its way
         group = self.target.level2 // share // (t.vectors * t.lines * t.lanes * depth * inner * self.size)
         block = self.target.level2 // 2 // (t.rows * depth * inner * self.size) if t.pack_left and not c.left.ahead else tiles
-        return replace(t, depth=depth, block=max(1, min(block, tiles)), group=balanced(outer_columns * panels, group, self.target.cores))
+        usual = replace(t, depth=depth, block=max(1, min(block, tiles)), group=balanced(outer_columns * panels, group, self.target.cores))
+        return self._apart(usual) or usual
+
+    def _apart(self, usual: Tiling) -> Tiling | None:
+        """Steps of depth for the threads to share, where much of it comes to few results, which keep the cores less busy."""
+        c, cores = self.contraction, self.target.cores
+        outer, inner = c.depth[0].extent if c.depth else 1, extent(c.depth[1:])
+        steps = -(-max(2 * cores, -(-outer // usual.depth)) // cores) * cores
+        found = replace(usual, depth=-(-outer // steps), apart=True)
+        many = extent((*c.rows, *c.columns)) * steps * self.size > self.target.level2 // 2
+        if cores == 1 or many or found.depth * inner < APART:
+            return None
+        return found if Parts(c, found).busy(cores) > GAIN * Parts(c, usual).busy(cores) else None
 
 
 def balanced(panels: int, most: int, cores: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from codegen.choosing import LEAST_ROUNDS, MOST_ROUNDS, inputs_for
 from codegen.compiler import Compiler, cpu, find_compiler
 from codegen.contraction import Axis, Contraction, Operand
 from codegen.libraries import Run, prepared
+from codegen.machine import machine
+from codegen.parts import Parts
 from codegen.tiling import Tiling, ordered, ranked
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.dtypes import numpy_dtype
@@ -113,7 +115,7 @@ def winner_of(entry: Any) -> Winner:
     try:
         if entry["schema"] != SCHEMA:
             raise RecordError(f"a tuned kernel has schema {entry['schema']}, not {SCHEMA}\n  tune again with this version")
-        numbers = {f.name: entry["tiling"][f.name] for f in fields(Tiling)}
+        numbers = {f.name: entry["tiling"][f.name] for f in fields(Tiling) if f.default is MISSING or f.name in entry["tiling"]}
         if not all(type(n) in (int, bool) and n >= 0 for n in numbers.values()):
             raise ValueError("numbers of a tiling are integers")
         kernel, machine, compiler = (str(entry[name]) for name in ("kernel", "machine", "compiler"))
@@ -148,7 +150,7 @@ def tune(
 
 
 def neighbours(contraction: Contraction, tiling: Tiling) -> Iterator[Tiling]:
-    """Blocks, groups and steps of depth, one of them halved or doubled."""
+    """Blocks, groups and steps of depth, one of them halved or doubled; steps that threads share, or share no longer."""
     for name in ("block", "group", "depth"):
         number = getattr(tiling, name, 0)
         most = contraction.depth[0].extent if name == "depth" and contraction.depth else 2 * number
@@ -156,6 +158,8 @@ def neighbours(contraction: Contraction, tiling: Tiling) -> Iterator[Tiling]:
             changed = replace(tiling, **{name: other}) if other > 0 else tiling
             if other not in (0, number) and changed.fits(contraction):
                 yield changed
+    if machine().cores > 1 and Parts(contraction, tiling).steps > 1:
+        yield replace(tiling, apart=not tiling.apart)
 
 
 @dataclass(frozen=True)

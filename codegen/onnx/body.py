@@ -31,6 +31,10 @@ UNARY = {
     "floor": "Floor", "ceil": "Ceil", "abs": "Abs", "sign": "Sign", "not": "Not",
 }  # fmt: skip
 FOLDED = {"add": "Add", "mul": "Mul", "div": "Div", "pow": "Pow", "and": "And", "or": "Or", "max": "Max", "min": "Min"}
+SPELLED: dict[str, Callable[[Value, str], Apply]] = {
+    "log1p": lambda x, dtype: Apply("log", (Apply("add", (Number(1, dtype), x), dtype),), dtype),
+    "expm1": lambda x, dtype: Apply("add", (Number(-1, dtype), Apply("exp", (x,), dtype)), dtype),
+}  # what ONNX has no operator for
 COMPARED = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal", "ne": "Equal"}
 REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
 SUMMED = ("f32", "f64", "i32", "i64")  # the types that Einsum has
@@ -133,6 +137,8 @@ class Level:
             return self.writer.add("Not", [found], found.shape, "bool") if op == "ne" else found
         if op == "ipow":
             return self._joined("Pow", [self.emit(arguments[0], dtype), self.emit(arguments[1], dtype)], dtype)
+        if op in SPELLED:
+            return self._apply(SPELLED[op](arguments[0], dtype))
         given = [self.emit(a, dtype) for a in arguments]
         if op in UNARY:
             return self.writer.add(UNARY[op], given, given[0].shape, dtype)

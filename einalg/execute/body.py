@@ -19,6 +19,7 @@ from einalg.execute.cost import fitting, largest, largest_of_reduction
 from einalg.execute.loops import Loops, Range, blocks, volume
 from einalg.execute.special import COMPARISONS, LOGIC, as_number
 from einalg.execute.terms import addends, exponent_of, flattened, indices_of, over, product_of, reads, where_indices
+from einalg.near_zero import exp_less_one, log_of_one_more
 from einalg.scope import IDENTITY, Constraint, Reduce, Scope
 
 ELEMENT = 8  # bytes
@@ -76,6 +77,8 @@ class Evaluator:
         return self._compound(body, loops)
 
     def _compound(self, body: Any, loops: Loops) -> Any:
+        if self.indices_only is self and (found := self._near_zero(body, loops)) is not None:
+            return found
         if isinstance(body, sympy.Add):
             return self.arithmetic.add([self.value(a, loops) for a in body.args])
         if isinstance(body, sympy.Mul):
@@ -90,6 +93,16 @@ class Evaluator:
         if type(body) in LOGIC:
             return LOGIC[type(body)](*values)
         return self.arithmetic.function(type(body), values)
+
+    def _near_zero(self, body: Any, loops: Loops) -> Any:
+        """A sum or a logarithm by the function that keeps the digits of small numbers, where there is one."""
+        if (inner := log_of_one_more(body)) is not None:
+            return np.log1p(self.value(inner, loops))
+        if (parts := exp_less_one(body)) is None:
+            return None
+        times, inner, rest = parts
+        found = self.arithmetic.multiply([self.arithmetic.number(times), np.expm1(self.value(inner, loops))])
+        return self.arithmetic.add([found, *(self.value(a, loops) for a in rest)]) if rest else found
 
     def _exact(self, body: Any, loops: Loops) -> Any:
         """What depends on indices only is compared, rounded and bounded as an integer; None where it is not an integer."""

@@ -59,8 +59,10 @@ class Case:
         ways = [(way, t) for way in (ordered(found), ordered(found.swapped())) for t in tilings(way, machine)]
         way, tiling = ways[self.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
-        depth = 1 + self.choice % most if way.target.buf.dtype == self.dtype else most
-        return contract(way, replace(tiling, depth=depth, block=1 + self.choice % 5, group=1 + self.choice % 3), parallel=self.parallel)
+        apart = self.choice % 7 > 3
+        depth = 1 + self.choice % most if apart or way.target.buf.dtype == self.dtype else most
+        sizes = {"depth": depth, "block": 1 + self.choice % 5, "group": 1 + self.choice % 3}
+        return contract(way, replace(tiling, **sizes, apart=apart), parallel=self.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(5)

@@ -58,8 +58,8 @@ class Finished:
         ways = [(way, t) for way in (ordered(whole), ordered(whole.swapped())) for t in tilings(way, SMALL)]
         way, tiling = ways[self.case.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
-        numbers = {"depth": 1 + self.case.choice % most, "block": 1 + self.case.choice % 5, "group": 1 + self.case.choice % 3}
-        return contract(way, replace(tiling, **numbers), parallel=self.case.parallel)
+        sizes = {"depth": 1 + self.case.choice % most, "block": 1 + self.case.choice % 5, "group": 1 + self.case.choice % 3}
+        return contract(way, replace(tiling, **sizes, apart=self.case.choice % 7 > 3), parallel=self.case.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)

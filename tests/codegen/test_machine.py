@@ -11,9 +11,10 @@ from codegen import machine as module
 from codegen.contraction import Axis, Contraction, Operand
 from codegen.ir import Buf
 from codegen.machine import Machine, machine
+from codegen.parts import Parts
 from codegen.tiling import plan, products_per_cycle
 from einalg.affine import Index
-from einalg.turns import cores
+from einalg.turns import threads
 
 NARROW = Machine(64, 32, turns=2)
 MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32), NARROW)
@@ -56,7 +57,7 @@ def test_rows_a_page_apart_fit_their_set_of_the_cache(depth: int) -> None:
 def test_this_machine() -> None:
     found = machine()
     assert found.vector in (16, 32, 64) and found.registers in (16, 32)
-    assert 1 << 10 <= found.level1 <= found.level2 and found.cores == cores() >= 1
+    assert 1 << 10 <= found.level1 <= found.level2 and found.cores == threads() >= 1
 
 
 def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) -> None:
@@ -67,3 +68,18 @@ def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) 
     for name, text in (("type", "Data"), ("size", "48K")):
         (tmp_path / "index0" / name).write_text(f"{text}\n")
     assert module._cache("1") == 48 << 10
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(49, 22528, 21), (1, 25088, 10), (8, 40000, 16)])
+def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: int) -> None:
+    """Three tiles of rows, or one, keep two cores less busy than steps of a long sum do; one core has nothing to share."""
+    for count in (1, 2, 4):
+        way, found = plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
+        assert found.apart == (count > 1)
+        assert Parts(way, found).busy(count) > 0.9
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(512, 512, 512), (64, 4096, 448), (3, 64, 5)])
+def test_threads_share_results_where_these_are_many_or_sums_short(m: int, k: int, n: int) -> None:
+    _, found = plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=2)) or pytest.fail()
+    assert not found.apart

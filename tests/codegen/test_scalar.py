@@ -14,6 +14,7 @@ from codegen.lower import lower
 from codegen.scalar import apply, cast, common
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError
+from einalg.execute import execute
 from einalg.program import as_program
 from tests.codegen.harness import agrees, evaluated, run_functions
 
@@ -37,6 +38,8 @@ FUNCTIONS: dict[str, Any] = {
     "fractions": lambda x: x * sympy.Rational(2, 3) - sympy.Rational(5, 7),
     "irrational": lambda x: sympy.sqrt(2) * x / sympy.pi + sympy.E,
     "huge and tiny": lambda x: x * 10**30 + sympy.Float("1e-30"),
+    "logarithm of one more": lambda x: sympy.log(1 + x**2),
+    "exponential less one": lambda x: 3 * sympy.exp(x) - 3 - x,
     "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
     "clipped": lambda x: ea.Min(ea.Max(x, -1), 1),
     "sums and signs": lambda x: -(x - 2) - (3 - x) * (-x) - 4,
@@ -64,6 +67,20 @@ def test_function(name: str, dtype: str, found: Any) -> None:
     scope = ea.L[i](FUNCTIONS[name](ea.tensor("A", (SIZE,), dtype)[i]))
     assert scope.dtype == dtype
     assert agrees(found[name, dtype], evaluated(as_program(scope), {"A": argument(name)})["O"], dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_small_numbers_keep_their_digits(dtype: str) -> None:
+    """1 + x and exp(x) round what is far below 1 away."""
+    a = ea.tensor("A", (SIZE,), dtype)
+    values = np.logspace(-30, -1, SIZE).astype(numpy_dtype(dtype))
+    bodies = [sympy.log(1 + a[i]), sympy.exp(a[i]) - 1, 2 - 2 * sympy.exp(-a[i])]
+    scopes = [ea.L[i](body) for body in bodies]
+    found = run_functions([lower("O", scope) for scope in scopes], [{"A": values}] * len(scopes))
+    exact = values.astype(np.float64)
+    for scope, got, expected in zip(scopes, found, (np.log1p(exact), np.expm1(exact), -2 * np.expm1(-exact))):
+        for result in (got, execute(as_program(scope), {"A": values})["O"]):
+            assert np.allclose(result, expected, rtol=1e-6 if dtype == "f32" else 1e-14, atol=0), scope
 
 
 def test_infinities_and_nan() -> None:

@@ -480,6 +480,16 @@ def test_every_case_has_an_operator() -> None:
     assert set(CASES) <= set(ATEN)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["logaddexp.default", "logsumexp.default"])
+def test_logarithms_of_sums_of_infinities(name: str, dtype: Any) -> None:
+    """All of two elements: the logarithm of nothing, and differences of infinities, which are no numbers."""
+    ends = [-float("inf"), float(torch.finfo(dtype).min), -5.0, 0.25, float(torch.finfo(dtype).max), float("inf")]
+    pairs = torch.tensor([[a, b] for a in ends for b in ends], dtype=dtype)
+    given = list(pairs.unbind(1)) if name.startswith("logadd") else [pairs, [1]]
+    assert not agree(name, given, {}).opaque
+
+
 @pytest.mark.parametrize("name, given", [
     ("dropout.default", (torch.ones(3), 0.5, True)),
     ("native_dropout.default", (torch.ones(3), 0.5, True)),

@@ -9,9 +9,9 @@ import sympy
 
 from einalg import ops
 from einalg.access import Indexable
-from einalg.dtypes import is_float
+from einalg.dtypes import is_float, promote
 from einalg.frontends.torch.arguments import at_each, broadcast_element, counted, is_truth, number
-from einalg.frontends.torch.elementwise import truncated
+from einalg.frontends.torch.elementwise import finite, truncated
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
 from einalg.ops.broadcasting import broadcast
 
@@ -73,7 +73,6 @@ register(
         "logical_xor.default": _binary(lambda a, b: ops.not_equal(ops.not_equal(a, 0), ops.not_equal(b, 0))),
         "atan2.default": _function(sympy.atan2),
         "hypot.default": _function(lambda a, b: sympy.sqrt(a**2 + b**2)),
-        "logaddexp.default": _function(lambda a, b: sympy.Max(a, b) + sympy.log(1 + sympy.exp(-sympy.Abs(a - b)))),
     }
 )
 
@@ -82,6 +81,16 @@ def _scaled(b: Any, alpha: Any, like: Any) -> Any:
     if alpha == 1:
         return b
     return ops.mul(b, number(alpha, like)) if isinstance(b, Indexable) else b * alpha
+
+
+@aten("logaddexp.default")
+def _logaddexp(a: Any, b: Any) -> Any:
+    dtype = promote(a.dtype, b.dtype)
+
+    def joined(a: Any, b: Any) -> Any:
+        return sympy.Max(a, b) + sympy.log(1 + sympy.exp(-sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2) * 2))
+
+    return broadcast(joined, "number", a=a, b=b)
 
 
 @aten("add.Tensor", "add.Scalar")

@@ -15,6 +15,12 @@ from einalg.frontends.torch.registry import Handler, NotExpressed, aten, registe
 from einalg.ops.elementwise import elementwise, logistic
 
 
+def finite(value: Any, dtype: str) -> Any:
+    """A value, where it is infinite the largest of its type: a difference of two of these is a number."""
+    most = sympy.Integer(2**1024 - 2**971 if dtype == "f64" else 2**128 - 2**104)
+    return Min(Max(value, -most), most)
+
+
 def _function(function: Callable[[Any], Any]) -> Handler:
     return lambda x: elementwise(x, function)
 

@@ -10,8 +10,9 @@ import sympy
 
 from einalg import ops
 from einalg.frontends.torch.arguments import as_dtype, axes_or_all, counted
+from einalg.frontends.torch.elementwise import finite
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
-from einalg.notation import Max, Min
+from einalg.notation import Max, Min, Sum
 from einalg.ops.reductions import reduce_axes
 
 
@@ -38,6 +39,13 @@ def _values(operator: Callable[..., Any]) -> Handler:
     return lambda x, dim, keepdim: (operator(x, dim, keepdim), None)
 
 
+def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
+    """As `ops.logsumexp`, also where the largest element is infinite."""
+    r = reduce_axes(x, axes, nonempty="largest element")
+    largest = r.result(finite(r.over(Max, r.element), x.dtype))[r.rest]
+    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+
+
 register(
     {
         "sum.default": _whole(ops.sum),
@@ -50,7 +58,7 @@ register(
         "prod.dim_int": _over(lambda x, *over: ops.prod(counted(x), *over)),
         "amax.default": _over(ops.max),
         "amin.default": _over(ops.min),
-        "logsumexp.default": _over(ops.logsumexp),
+        "logsumexp.default": _over(_logsumexp),
         "any.default any.dim any.dims": _truth(Max),
         "all.default all.dim all.dims": _truth(Min),
         "max.dim": _values(ops.max),

@@ -1,0 +1,85 @@
+"""The parts into which the numbers of a tiling cut a contraction, and what threads share of these (design §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+from codegen.contraction import Axis, Contraction, extent
+from einalg.affine import Index
+
+if TYPE_CHECKING:
+    from codegen.tiling import Tiling
+
+K = Index("k")
+
+
+class Parts:
+    """Blocks of tiles of rows, groups of panels of columns, steps of depth: how many there are, and the axes that each walks."""
+
+    def __init__(self, contraction: Contraction, tiling: Tiling):
+        self.c, self.t = c, t = contraction, tiling
+        cut = max(0, len(c.rows) - t.row_axes)
+        self.outer_rows, self.rows = c.rows[:cut], c.rows[cut:]
+        rest, self.columns = c.columns[: -t.column_axes], c.columns[-t.column_axes :]
+        self.outer_columns, self.lines = (rest[:-1], rest[-1]) if t.lines > 1 else (rest, None)
+        self.height, self.width = extent(self.rows), extent(self.columns)
+        self.tiles = -(-self.height // t.rows)
+        self.high = t.high(self.height)
+        self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
+        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (Axis(K, 1), ())
+        self.steps = -(-self.outer.extent // t.depth)
+        self.is_apart = t.apart and self.steps > 1
+        self.most = t.depth * extent(self.inner)  # elements of depth in a panel
+        size, one = (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
+        self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
+
+    @property
+    def groups(self) -> int:
+        """Of panels of equal form."""
+        return -(-self.whole // self.t.group)
+
+    @property
+    def shared(self) -> str:
+        """What threads share: steps of `depth`, `blocks` of rows and what lies around them, outer `columns`, `groups` of panels, or `rows`."""
+        split = 1 if self.c.left.borders or self.c.right.borders else self.blocks
+        outside = extent(self.c.batch) * split
+        if self.is_apart:
+            return "depth"
+        if outside > 1 and outside >= min(extent(self.outer_columns) * self.groups, 2):
+            return "blocks"
+        return "columns" if self.outer_columns else "groups" if self.groups > 1 else "rows"
+
+    def busy(self, cores: int) -> float:
+        """The part of the cores that threads keep at work, counted in equal tiles.
+
+        >>> from dataclasses import replace
+        >>> from codegen.contraction import Operand
+        >>> from codegen.ir import Buf
+        >>> from codegen.tiling import Tiling
+        >>> a, b, c = (Operand(Buf(name, (96, 96), "f32"), 0) for name in "ABC")
+        >>> m, n, k = Axis(Index("m"), 21, 96, 0, 96), Axis(Index("n"), 16, 0, 1, 1), Axis(Index("k"), 96, 1, 96, 0)
+        >>> c = Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
+        >>> four = Tiling(8, 6, 2, depth=24, block=4)  # tiles, one of 6 rows, then three of 5
+        >>> Parts(c, four).busy(2), Parts(c, replace(four, apart=True)).busy(2)
+        (0.65625, 1.0)
+        """
+        if self.shared == "depth":
+            return _kept([(self.steps, self.t.depth)], self.outer.extent, cores)
+        if self.shared == "blocks":
+            batch = extent(self.c.batch)
+            return _kept([(batch * self.blocks, 1)], batch * self.blocks, cores)
+        if self.shared == "columns":
+            return _kept([(extent(self.outer_columns), 1)], extent(self.outer_columns), cores)
+        if self.shared == "groups":
+            panels = self.whole + bool(self.rest)
+            return _kept([(self.groups, self.t.group), (bool(self.rest), 1)], panels, cores)
+        if self.outer_rows:
+            return _kept([(self.outer_rows[0].extent, 1)], self.outer_rows[0].extent, cores)
+        return _kept([(self.high, self.t.rows), (self.tiles - self.high, self.t.rows - 1)], self.height, cores)
+
+
+def _kept(loops: Sequence[tuple[int, int]], work: int, cores: int) -> float:
+    """The part of the cores that is busy in loops one after the other, of so many turns of so much work each; `work` in all."""
+    return work / (cores * sum(ceil(turns / cores) * each for turns, each in loops))
