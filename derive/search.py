@@ -333,9 +333,10 @@ def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
 
 def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:
     """A kernel for each statement of a flat program: the operator that it is, or an eOperator."""
-    return tuple(_kernel(name, scope, templates) for name, scope in program.statements)
+    return tuple(kernel_of(name, scope, templates) for name, scope in program.statements)
 
 
-def _kernel(name: str, scope: Scope, templates: Sequence[Template]) -> Kernel:
+def kernel_of(name: str, scope: Scope, templates: Sequence[Template] = TEMPLATES) -> Kernel:
+    """The kernel of one statement."""
     found = None if transforms(scope) else match(scope, name, templates)
     return found or Kernel(EOP, {it.index.name: it.extent for it in scope.iterators}, tuple(scope.tensors), name, scope=scope)

@@ -98,15 +98,7 @@ class Profile:
 
     def separable(self, axis: Axis) -> bool:
         """Whether an axis is a mixed-radix number of its indices that stays inside the box, so that each walks an axis of its own."""
-        terms = sorted(((abs(c), a) for a, c in axis.form.terms if isinstance(a, Index)), key=lambda t: (t[0], t[1].name))
-        if len(terms) != len(axis.form.terms) or axis.overrun != (0, 0):
-            return False
-        reach = 0
-        for coefficient, index in terms:
-            if coefficient <= reach:
-                return False
-            reach += coefficient * (self.extents[index] - 1)
-        return True
+        return axis.overrun == (0, 0) and _has_digits(axis.form, self.extents)
 
     def _read(self, access: Access) -> Read:
         base = access.base
@@ -205,17 +197,35 @@ def _quotients(form: Affine) -> Iterator[Any]:
             yield atom
 
 
+def _has_digits(form: Affine, extents: Mapping[Index, int]) -> bool:
+    """Whether a form is a mixed-radix number of its indices."""
+    terms = sorted(((abs(c), a) for a, c in form.terms if isinstance(a, Index)), key=lambda t: (t[0], t[1].name))
+    if len(terms) != len(form.terms):
+        return False
+    reach = 0
+    for coefficient, index in terms:
+        if coefficient <= reach:
+            return False
+        reach += coefficient * (extents[index] - 1)
+    return True
+
+
 def _backwards(scope: Scope) -> set[Index]:
-    """Summed indices that are subtracted from an output index somewhere, and added to one nowhere."""
-    outputs, signs = set(scope.indices), dict[Index, set[int]]()
+    """Summed indices that are subtracted from an output index somewhere, and added to one nowhere.
+
+    As digits of one number both walk axes of their own, in any direction: that counts where there is nothing else.
+    """
+    outputs, signs, digits = set(scope.indices), dict[Index, set[int]](), dict[Index, set[int]]()
+    extents = {it.index: it.extent for it in _all_iterators(scope)}
     for access in accesses(scope.body):
         for form in access.subscripts:
             steps = {a: c for a, c in form.terms if isinstance(a, Index)}
             along = [c for a, c in steps.items() if a in outputs]
             for index, step in steps.items():
                 if along and index not in outputs:
-                    signs.setdefault(index, set()).add(1 if step * along[0] > 0 else -1)
-    return {index for index, found in signs.items() if found == {-1}}
+                    found = digits if _has_digits(form, extents) else signs
+                    found.setdefault(index, set()).add(1 if step * along[0] > 0 else -1)
+    return {index for index, found in {**digits, **signs}.items() if found == {-1}}
 
 
 def _rewritten(scope: Scope, replace: Replace) -> Scope:

@@ -12,7 +12,7 @@ from derive.moves import Move, apply
 from derive.optimizer.excerpts import excerpt, returned
 from derive.rules import ALL, traversal_merging
 from derive.rules.spelling import NESTING, lifted
-from derive.search import kernels_of
+from derive.search import kernel_of, kernels_of
 from derive.tidy import parted
 from einalg.access import Access, Padded, Tensor
 from einalg.affine import Index
@@ -69,7 +69,7 @@ class _Fusing:
     """Statements that become a part of what reads them, one after the other.
 
     Of those in question, a statement does where each of its elements is read at one point of one other, element-wise statement; a copy
-    does wherever it is read, so that views and layouts are read where they lie.
+    does wherever it is read, so that views and layouts are read where they lie, but where a product of tensors would be no operator then.
     """
 
     def __init__(self, program: Program, which: Callable[[str, Scope], bool]):
@@ -107,7 +107,7 @@ class _Fusing:
     def _fuse(self, name: str, reader: str) -> None:
         move = Move(NESTING.name, (reader,), {"producer": name})
         fused = _fused(excerpt(self.known, [name, reader]), move) if move not in self.refused else None
-        if fused is None:
+        if fused is None or _is_product(reader, self.known[reader]) and not _is_product(reader, fused):
             self.refused.add(move)
             return
         self._reads_no_more(reader, self.known[reader])
@@ -137,6 +137,11 @@ def _fused(program: Program, move: Move) -> Scope | None:
         return None
     known, found = program[reader], nested[reader]
     return found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
+
+
+def _is_product(name: str, scope: Scope) -> bool:
+    """Whether a statement is an operator that sums products of several tensors, as of matrices."""
+    return any(len(set(accesses(node))) > 1 for node in reductions(scope.body)) and kernel_of(name, scope).op != EOP
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:

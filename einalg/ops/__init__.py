@@ -11,7 +11,7 @@ from __future__ import annotations
 from einalg.ops.activations import clip, elu, gelu, hardsigmoid, hardswish, leaky_relu, relu, sigmoid, silu, softplus
 from einalg.ops.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from einalg.ops.bands import g2bmm, gbmm
-from einalg.ops.blocks import batch_to_space, depth_to_space, pixel_shuffle, pixel_unshuffle, space_to_batch, space_to_depth, unfold, upsample_nearest
+from einalg.ops.blocks import batch_to_space, depth_to_space, pixel_shuffle, pixel_unshuffle, space_to_batch, space_to_depth, unfold
 from einalg.ops.broadcasting import (
     add,
     bias_add,
@@ -36,7 +36,7 @@ from einalg.ops.casting import cast
 from einalg.ops.contraction import linear, matmul
 from einalg.ops.convolution import conv1d, conv2d, conv3d, depthwise_conv1d, depthwise_conv2d, depthwise_conv3d
 from einalg.ops.elementwise import abs, ceil, cos, erf, exp, floor, log, neg, reciprocal, rsqrt, sign, sin, sqrt, square, tanh
-from einalg.ops.interpolation import upsample_cubic, upsample_linear
+from einalg.ops.interpolation import upsample_cubic, upsample_linear, upsample_nearest
 from einalg.ops.joining import concat, pad, split, stack
 from einalg.ops.movement import broadcast_to, diagonal, flip, repeat, roll, slice, tile, transpose, tril, triu
 from einalg.ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, log_softmax, rms_norm, softmax
@@ -51,10 +51,11 @@ from einalg.ops.pooling import (
     max_pool3d,
 )
 from einalg.ops.recurrent import gru_cell, lstm_cell
-from einalg.ops.reductions import cumsum, logsumexp, max, mean, min, norm, prod, sum, variance
+from einalg.ops.reductions import argmax, argmin, cumprod, cumsum, logsumexp, max, mean, min, norm, prod, sum, variance
 from einalg.ops.registry import OPERATORS, operator
 from einalg.ops.reshaping import flatten, reshape, squeeze, unsqueeze
 from einalg.ops.softmax_attention import attention, banded_attention
+from einalg.ops.taking import take
 from einalg.ops.transposed_convolution import conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 __all__ = ["OPERATORS", "operator"]

@@ -9,7 +9,7 @@ from typing import Any
 from einalg.affine import Affine, affine
 from einalg.errors import ShapeError
 from einalg.notation import L, indices
-from einalg.ops.axes import axis_numbers, kept, replaced, spatial
+from einalg.ops.axes import axis_numbers, kept, replaced
 from einalg.ops.parameters import Pair, operand, pair_per_axis, per_axis, spans, whole
 from einalg.ops.registry import operator
 from einalg.ops.reshaping import digits
@@ -182,31 +182,6 @@ def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scop
     reads = {a: full[a] // s for a, s in zip(over, sizes)}
     shape = replaced(found.shape, {0: batch, **dict(zip(over, lengths))})
     return L[spans(at, shape)](found[replaced(at, {0: place * batch + at[0], **reads})])
-
-
-@operator
-def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
-    """`x` enlarged by whole numbers, every element repeated: `scale` times along each axis of space, or to the output `size`.
-
-    `x` is `(N, C, …)` with one to three axes of space; `scale` and `size` are a number or one for each of these; one of the two
-    is given. With a `size` that is not a multiple, position `i` reads `⌊i·input/size⌋`. Raises `ShapeError` for both or none
-    of them, numbers below 1, or an empty axis.
-
-    >>> import einalg as ea
-    >>> upsample_nearest(ea.tensor("x", (1, 2, 3, 4)), 2), upsample_nearest(ea.tensor("x", (1, 2, 4)), size=6)
-    (L[n:1, c:2, h:6, w:8](x[n, c, h//2, w//2]), L[n:1, c:2, w:6](x[n, c, (2*w)//3]))
-    """
-    found = operand(x, "x", least=3, dtype="any")
-    if (scale is None) == (size is None):
-        raise ShapeError("one of scale and size must be given, and not both\n  e.g. scale=2")
-    space = found.shape[2:]
-    names = [f"axis {a}" for a in range(2, found.rank)]
-    if not prod(space):
-        raise ShapeError(f"x has shape {found.shape}, with no elements to repeat\n  give every axis of space at least one")
-    new = per_axis(size, "size", names, 1) if scale is None else tuple(s * k for s, k in zip(space, per_axis(scale, "scale", names, 1)))
-    at = spatial(len(space))
-    reads = tuple(affine(i) * old // full for i, old, full in zip(at, space, new))
-    return L[spans((n, c, *at), (*found.shape[:2], *new))](found[(n, c, *reads)])
 
 
 @operator

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from einalg.affine import Index
+from einalg.affine import Index, affine
 from einalg.errors import ShapeError
 from einalg.notation import L, Max, Min, Prod, Sum
 from einalg.ops.axes import axis_number, axis_numbers, kept, reduced, replaced, without
@@ -16,6 +16,7 @@ from einalg.ops.parameters import Operand, operand, spans
 from einalg.ops.registry import operator
 from einalg.ops.scalars import number
 from einalg.scope import Scope
+from einalg.traverse import as_number
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,41 @@ def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
 
 @operator
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
+    """Where the largest element along an axis is, as i64: its first place, or with `last` the last one; None counts through all axes.
+
+    `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> argmax(ea.tensor("x", (2, 3)), 1)
+    L[i:2](Min[r:3](Piecewise((r, Eq((L[i:2](Max[r:3](x[i, r])))[i], x[i, r])), (2, True))))
+    """
+    return _place(x, axis, keepdims, last, Max, "largest")
+
+
+@operator
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
+    """Where the smallest element along an axis is; everything else is as in `argmax`.
+
+    >>> import einalg as ea
+    >>> argmin(ea.tensor("x", (2, 3))).dtype
+    'i64'
+    """
+    return _place(x, axis, keepdims, last, Min, "smallest")
+
+
+def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, which: str) -> Scope:
+    r = reduce_axes(x, axis, nonempty=f"{which} element")
+    count = affine(0)
+    for a in r.axes:
+        count = count * r.found.shape[a] + r.at[a]
+    found = r.result(r.over(extreme, r.element))[r.rest]
+    other = 0 if last else r.count - 1
+    place = sympy.Piecewise((as_number(count), sympy.Eq(r.element, found)), (other, True))
+    return r.result(r.over(Max if last else Min, place), keepdims)
+
+
+@operator
 def mean(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     """The mean over `axes` (a number, several, or None for all); of integers a float.
 
@@ -213,10 +249,25 @@ def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False
     >>> cumsum(ea.tensor("x", (2, 3)), 1)
     L[i:2, j:3](Sum[r:3](x[i, r], where=j >= r))
     """
+    return _running(x, axis, exclusive, reverse, Sum)
+
+
+@operator
+def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Scope:
+    """The running product along an axis; everything else is as in `cumsum`.
+
+    >>> import einalg as ea
+    >>> cumprod(ea.tensor("x", (3,)), exclusive=True)
+    L[i:3](Prod[r:3](x[r], where=i >= r + 1))
+    """
+    return _running(x, axis, exclusive, reverse, Prod)
+
+
+def _running(x: Any, axis: int, exclusive: bool, reverse: bool, reduction: Any) -> Scope:
     found = operand(x, "x", least=1)
     position = axis_number(axis, "axis", found.rank)
     at, (r,) = kept(found.rank), reduced(1)
     here = at[position]
     gap = 1 if exclusive else 0
     before = r >= here + gap if reverse else here >= r + gap
-    return L[spans(at, found.shape)](Sum[r : found.shape[position]](found[replaced(at, {position: r})], where=before))
+    return L[spans(at, found.shape)](reduction[r : found.shape[position]](found[replaced(at, {position: r})], where=before))

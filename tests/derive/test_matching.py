@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.compiled import compile_program
 from derive.cost import Roofline, operations, total, traffic
 from derive.matching import distance, distance_to, match, matches, profile_of, reasons, templates
 from derive.matching.profile import OUTPUT
@@ -149,6 +151,18 @@ def convolutions(draw):
     options = {"stride": tuple(stride.values()), "dilation": tuple(dilation.values()), "padding": tuple(pads.values()), "groups": groups}
     expression = getattr(ops, f"conv{rank}d")(A, K, layout=layout, weight_layout=weights, out_layout=out, **options)
     return expression, rank, taps, stride, dilation, pads, groups
+
+
+@pytest.mark.parametrize("tap", ["t + q", "t - q + 2", "2*t + q", "2*t - q + 2"])
+@pytest.mark.parametrize("digits", ["3*r + q", "3*r - q + 2", "r + 2*q"])
+def test_taps_that_run_backwards_or_are_digits_of_an_axis_are_taps(tap, digits):
+    """A part of the taps of a convolution, as its filters cut in two have them; each statement runs as the kernel that it is said to be."""
+    scope = ea.parse(f"O[r:2, t:4, f:5] = Sum[c:3, q:3](x[c, {tap}]*K[c, f, {digits}])", x=(3, 9), K=ea.tensor("K", (3, 5, 6), role="weight"))
+    kernel = match(scope, "O")
+    assert kernel is not None and kernel.op == "conv1d" and kernel.sizes["f"] == 10
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(tensor.shape) for name, tensor in scope.tensors.items()}
+    assert np.allclose(compile_program(as_program(scope), [kernel])(**arrays), ea.evaluate(scope, **arrays), atol=1e-5)
 
 
 @settings(max_examples=40)

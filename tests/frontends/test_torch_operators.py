@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from einalg.frontends.torch.exporting import operator_named  # noqa: E402
-from einalg.frontends.torch.registry import ATEN, TrainingMode  # noqa: E402
+from einalg.frontends.torch.model import read_exported  # noqa: E402
+from einalg.frontends.torch.registry import ATEN, BY_POSITION, TrainingMode  # noqa: E402
 from tests.frontends.torch_graphs import agree, graph_of  # noqa: E402
 
 SETS = 2  # random parameters for each operator
@@ -180,6 +181,7 @@ table(
     lambda d: (d.float(*d.one_of((4,), (3, 4), (3, 1))), d.float(3, 5), d.float(5, 4), {"beta": d.one_of(1, 0, 0.5), "alpha": d.one_of(1, 2)}),
 )
 table("addmv", lambda d: (d.float(3), d.float(3, 5), d.float(5)))
+table("addbmm", lambda d: (d.float(d.one_of(1, 3), 4), d.float(2, 3, 5), d.float(2, 5, 4), {"beta": d.one_of(0.5, 1), "alpha": d.one_of(2, 1)}))
 table("baddbmm", lambda d: (d.float(2, 1, 4), d.float(2, 3, 5), d.float(2, 5, 4), {"beta": 0.5}))
 table("bilinear", lambda d: (d.float(2, 3, 4), d.float(2, 3, 5), d.float(7, 4, 5), d.one_of(None, d.float(7))))
 
@@ -284,6 +286,8 @@ table("sum.dim_IntList", lambda d: (d.one_of(d.truth, d.tensor)(2, 3, 5), d.one_
 table("mean.dim logsumexp amax amin", lambda d: (d.float(2, 3, 5), d.axes(3, 1), d.coin()))
 table("prod.dim_int", lambda d: (d.any(2, 3, 5), d.axis(3), d.coin()))
 table("max.dim min.dim", lambda d: (d.tensor(2, 3, 5), d.axis(3), d.coin()))
+table("argmax argmin", lambda d: (d.tensor(2, 3, 5), d.one_of(None, d.axis(3)), d.coin()))
+table("cumprod", lambda d: (d.float(2, 3, 5), d.axis(3), {"dtype": d.one_of(None, torch.float64)}))
 table("any.dim all.dim", lambda d: (d.truth(2, 3, 5), d.axis(3), d.coin()))
 table("any.dims all.dims", lambda d: (d.truth(2, 3, 5), d.axes(3, 1), d.coin()))
 table("count_nonzero.dim_IntList", lambda d: (d.whole(2, 3, 5), d.axes(3, 1)))
@@ -443,8 +447,8 @@ register_recurrent("rnn_relu.input", 1, 1)
 # Resizing.
 def register_resizing(axes: int, name: str, linear: bool) -> None:
     def sizes(d: Draw) -> tuple[Any, list[int] | None, list[float] | None]:
-        x = d.float(2, 3, *d.ints(axes, 1, 4))
-        return (x, d.ints(axes, 1, 9), None) if d.coin() else (x, None, [float(k) for k in d.ints(axes, 1, 3)])
+        x = d.float(2, 3, *d.ints(axes, 3, 7))
+        return (x, d.ints(axes, 1, 9), None) if d.coin() else (x, None, [d.one_of(0.5, 1.0, 2.0, 1.7, 1 / 3, 2.25, 5 / 3) * 1.0 for _ in range(axes)])
 
     @case(f"{name}.vec")
     def vec(d: Draw) -> Any:
@@ -465,7 +469,7 @@ for _axes, _linear in ((1, "upsample_linear1d"), (2, "upsample_bilinear2d"), (3,
     register_resizing(_axes, f"_upsample_nearest_exact{_axes}d", False)
 
 
-@pytest.mark.parametrize("name", sorted(ATEN))
+@pytest.mark.parametrize("name", sorted(set(ATEN) - BY_POSITION))
 def test_operator(name: str) -> None:
     if operator_named(name) is None:
         pytest.skip("this version of torch has no such operator")
@@ -478,6 +482,27 @@ def test_operator(name: str) -> None:
 
 def test_every_case_has_an_operator() -> None:
     assert set(CASES) <= set(ATEN)
+
+
+class Chosen(torch.nn.Module):
+    """Channels in another order, and some positions of the last axis, which are a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.tensor([[4, 0], [1, -1]]))
+
+    def forward(self, x: Any, at: Any) -> Any:
+        return x[:, [2, 0, 1]], x[..., self.places], torch.index_select(x, 1, torch.tensor([1, 1])), x[:, at]
+
+
+def test_elements_at_positions_that_are_known_ahead() -> None:
+    """Those that are known at run time only are looked up by torch."""
+    x, at = torch.randn(2, 3, 5), torch.tensor([2, 0])
+    assert {"index.Tensor", "index_select.default"} == BY_POSITION
+    model = read_exported(Chosen(), (x, at), {})
+    assert [node.operator for node in model.graph.opaque] == ["index.Tensor"]
+    for found, expected in zip(model.function()(x, at), Chosen()(x, at), strict=True):
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])

@@ -118,6 +118,14 @@ def to_any_size(rng: Any) -> Any:
     return compared(rng, (1, 2, length), lambda x: ops.upsample_nearest(x, size=new), lambda v: v[:, :, [i * length // new for i in range(new)]])
 
 
+@case("upsample_nearest")
+def by_fractions(rng: Any) -> Any:
+    """Elements repeated and left out unevenly; the scale is not that of the sizes."""
+    length, above, below = size(rng, 3, 9), size(rng, 1, 7), size(rng, 1, 3)
+    reads = [i * below // above for i in range(length * above // below)]
+    return compared(rng, (1, 2, length, 1), lambda x: ops.upsample_nearest(x, (above / below, 1)), lambda v: v[:, :, reads])
+
+
 @case("unfold")
 def unfold(rng: Any) -> Any:
     torch = torch_module()

@@ -164,3 +164,19 @@ def register_triangle(name: str) -> None:
 
 register_triangle("tril")
 register_triangle("triu")
+
+
+@case("take")
+def take(rng: Any) -> Any:
+    """Positions without a pattern, in a few axes, from the end too."""
+    shape = tuple(size(rng, 1, 4) for _ in range(size(rng, 1, 3)))
+    axis = int(rng.integers(-len(shape), len(shape)))
+    positions = rng.integers(-shape[axis], shape[axis], [size(rng, 1, 4) for _ in range(size(rng, 0, 2))])
+    return compared(rng, shape, lambda x: ops.take(x, positions, axis), lambda v: np.take(v, positions, axis))
+
+
+@case("take")
+def take_in_runs(rng: Any) -> Any:
+    runs = [np.arange(size(rng, 1, 5)) * size(rng, 0, 2) + size(rng, 0, 3) for _ in range(size(rng, 0, 6))]
+    positions = np.concatenate([*runs, np.zeros(0, np.int64)]).astype(np.int64)
+    return compared(rng, (3, 12), lambda x: ops.take(x, positions.tolist(), 1), lambda v: np.take(v, positions, 1))

@@ -87,3 +87,39 @@ def cumsum(rng: Any) -> Any:
     turned = np.flip(values, axis) if reverse else values
     expected = turned.cumsum(axis=axis) - (turned if exclusive else 0)
     return ops.cumsum(x, axis, exclusive, reverse), {"x": stored}, np.flip(expected, axis) if reverse else expected
+
+
+@case("cumprod")
+def cumprod(rng: Any) -> Any:
+    values = integers(rng, some_shape(rng, 1, 3, 4), -2, 2)
+    x, stored, values = readable(rng, values)
+    axis, reverse = int(rng.integers(-values.ndim, values.ndim)), flip(rng)
+    expected = (np.flip(values, axis) if reverse else values).cumprod(axis=axis)
+    return ops.cumprod(x, axis, reverse=reverse), {"x": stored}, np.flip(expected, axis) if reverse else expected
+
+
+@case("cumprod")
+def cumprod_without_the_element_itself(rng: Any) -> Any:
+    x, stored, values = readable(rng, integers(rng, (2, size(rng, 1, 6)), -2, 2))
+    expected = np.concatenate([np.ones((2, 1), values.dtype), values.cumprod(axis=1)[:, :-1]], 1)
+    return ops.cumprod(x, 1, exclusive=True), {"x": stored}, expected
+
+
+def _register_places(name: str, function: Any) -> None:
+    @case(name)
+    def place(rng: Any) -> Any:
+        """Many elements are equal: the first or the last of these."""
+        x, stored, values = readable(rng, integers(rng, tuple(size(rng, 1, 5) for _ in range(size(rng, 1, 3))), -2, 2))
+        axis, keepdims, last = int(rng.integers(-values.ndim, values.ndim)), flip(rng), flip(rng)
+        turned = np.flip(values, axis) if last else values
+        expected = function(turned, axis=axis, keepdims=keepdims)
+        return getattr(ops, name)(x, axis, keepdims, last), {"x": stored}, values.shape[axis] - 1 - expected if last else expected
+
+    @case(name)
+    def place_in_all(rng: Any) -> Any:
+        x, stored, values = readable(rng, integers(rng, tuple(size(rng, 1, 4) for _ in range(size(rng, 1, 3))), -3, 3))
+        return getattr(ops, name)(x), {"x": stored}, np.asarray(function(values))
+
+
+_register_places("argmax", np.argmax)
+_register_places("argmin", np.argmin)

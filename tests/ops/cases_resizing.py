@@ -13,10 +13,15 @@ from tests.ops.harness import flip as coin
 from tests.ops.operands import readable
 
 
-def _interpolated(values: Any, axis: int, new: int, corners: bool) -> Any:
-    """NumPy's interpolation at the positions that the definition names."""
+def _places(old: int, new: int, corners: bool, scale: float | None) -> Any:
+    """The positions that the definition names."""
+    return np.arange(new) * (old - 1) / max(new - 1, 1) if corners else (np.arange(new) + 0.5) / (scale or new / old) - 0.5
+
+
+def _interpolated(values: Any, axis: int, new: int, corners: bool, scale: float | None = None) -> Any:
+    """NumPy's interpolation."""
     old = values.shape[axis]
-    places = np.arange(new) * (old - 1) / max(new - 1, 1) if corners else (np.arange(new) + 0.5) * old / new - 0.5
+    places = _places(old, new, corners, scale)
     return np.apply_along_axis(lambda row: np.interp(places, np.arange(old), row), axis, values)
 
 
@@ -39,10 +44,10 @@ def upsample_linear_by_a_factor(rng: Any) -> Any:
     return ops.upsample_linear(x, factor), {"x": stored}, expected
 
 
-def _cubically(values: Any, axis: int, new: int, corners: bool) -> Any:
+def _cubically(values: Any, axis: int, new: int, corners: bool, scale: float | None = None) -> Any:
     """Each position by the cubic of the four elements around it, those beyond the ends being the first and last ones."""
     old, a = values.shape[axis], -0.75
-    places = np.arange(new) * (old - 1) / max(new - 1, 1) if corners else (np.arange(new) + 0.5) * old / new - 0.5
+    places = _places(old, new, corners, scale)
     weights = np.zeros((new, old))
     for row, place in zip(weights, places):
         for k in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
@@ -60,6 +65,20 @@ def upsample_cubic(rng: Any) -> Any:
     for axis, length in enumerate(new, 2):
         expected = _cubically(expected, axis, length, corners)
     return ops.upsample_cubic(x, size=new, align_corners=corners), {"x": stored}, expected
+
+
+def _register_fractions(name: str, function: Any) -> None:
+    @case(name)
+    def by_a_fraction(rng: Any) -> Any:
+        """What the size rounds away is not in the positions."""
+        old, above, below, corners = size(rng, 3, 9), size(rng, 1, 7), size(rng, 1, 3), coin(rng, 0.3)
+        x, stored, values = readable(rng, floats(rng, (1, 2, old)))
+        expected = function(values, 2, old * above // below, corners, above / below)
+        return getattr(ops, name)(x, above / below, align_corners=corners), {"x": stored}, expected
+
+
+_register_fractions("upsample_linear", _interpolated)
+_register_fractions("upsample_cubic", _cubically)
 
 
 def _pooled(values: Any, new: tuple[int, ...], function: Any) -> Any:

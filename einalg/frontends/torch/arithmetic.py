@@ -229,7 +229,16 @@ def _prelu(x: Any, slope: Any) -> Any:
 @aten("addmm.default", "addmv.default", "baddbmm.default")
 def _plus_product(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """`beta·x + alpha·(a @ b)`."""
-    product = ops.matmul(a, b)
+    return _scaled_sum(x, ops.matmul(a, b), beta, alpha)
+
+
+@aten("addbmm.default")
+def _plus_products(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """`beta·x + alpha·Σ (a @ b)`."""
+    return _scaled_sum(x, ops.sum(ops.matmul(a, b), 0), beta, alpha)
+
+
+def _scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     beta, alpha = number(beta, x), number(alpha, x)
     if beta == 0:
         return at_each(product, lambda total, _: alpha * total)

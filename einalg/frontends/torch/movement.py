@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import sympy
 
 from einalg import ops
 from einalg.affine import affine
 from einalg.frontends.torch.arguments import as_dtype, everywhere, one_or_each
-from einalg.frontends.torch.registry import aten, register
+from einalg.frontends.torch.registry import NotExpressed, aten, register
 from einalg.notation import L
 from einalg.ops.axes import kept, replaced
 from einalg.ops.parameters import operand, spans
@@ -145,3 +146,23 @@ def _columns(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> A
     batched = x if x.rank == 4 else ops.unsqueeze(x, 0)
     columns = ops.unfold(batched, *map(one_or_each, (kernel, stride, padding, dilation)))
     return columns if x.rank == 4 else ops.squeeze(columns, 0)
+
+
+@aten("index_select.default", by_position=True)
+def _index_select(x: Any, dim: int, positions: Any) -> Any:
+    return _taken(x, positions, dim)
+
+
+@aten("index.Tensor", by_position=True)
+def _index(x: Any, indices: Sequence[Any]) -> Any:
+    """Elements at positions along one axis; a slice along the others."""
+    given = [(axis, positions) for axis, positions in enumerate(indices) if positions is not None]
+    if len(given) != 1:
+        raise NotExpressed(f"positions along {len(given)} axes")
+    return _taken(x, given[0][1], given[0][0])
+
+
+def _taken(x: Any, positions: Any, axis: int) -> Any:
+    if not isinstance(positions, np.ndarray):
+        raise NotExpressed("positions that are known at run time only")
+    return ops.take(x, positions, axis)

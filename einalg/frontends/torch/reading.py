@@ -15,7 +15,7 @@ from einalg.dtypes import dtype_name
 from einalg.errors import EinalgError
 from einalg.frontends.torch.calls import Call, leaves, mapped, nodes_in
 from einalg.frontends.torch.functional import names_of
-from einalg.frontends.torch.registry import ATEN, NotExpressed, TrainingMode
+from einalg.frontends.torch.registry import ATEN, BY_POSITION, NotExpressed, TrainingMode
 from einalg.frontends.torch.tensors import array_of, described
 from einalg.graph import Builder, needed, unique
 from einalg.ops.casting import cast
@@ -99,7 +99,7 @@ class Reader:
         if overload not in ATEN:
             return f"{overload} has no expression"
         try:
-            arguments = mapped(_in_order(node), self._operand)
+            arguments = mapped(_in_order(node), self._positions if overload in BY_POSITION else self._operand)
             results = ATEN[overload](*arguments)
             self.values[node] = self._add(node, overload, results)
         except TrainingMode:
@@ -115,6 +115,11 @@ class Reader:
         if tensor is None or not hasattr(node.meta.get("val"), "dtype"):
             raise NotExpressed(f"{node.name} is known at run time only")
         return tensor
+
+    def _positions(self, node: fx.Node) -> Any:
+        """An operand, as an array where it is integers that are known ahead."""
+        array = self.builder.weights.get(str(self.values.get(node)))
+        return self._operand(node) if array is None or array.dtype.kind not in "iu" else array
 
     def _add(self, node: fx.Node, overload: str, results: Any) -> Any:
         """The statement of a node, or one for each of its results that is used."""

@@ -34,9 +34,9 @@ def _truth(reduction: Any) -> Handler:
     return handler
 
 
-def _values(operator: Callable[..., Any]) -> Handler:
-    """The values of an operator that also says where they are."""
-    return lambda x, dim, keepdim: (operator(x, dim, keepdim), None)
+def _extremes(operator: Callable[..., Any], place: Callable[..., Any]) -> Handler:
+    """The values of an operator, and where they are."""
+    return lambda x, dim, keepdim: (operator(x, dim, keepdim), place(x, dim, keepdim))
 
 
 def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
@@ -61,8 +61,11 @@ register(
         "logsumexp.default": _over(_logsumexp),
         "any.default any.dim any.dims": _truth(Max),
         "all.default all.dim all.dims": _truth(Min),
-        "max.dim": _values(ops.max),
-        "min.dim": _values(ops.min),
+        "max.dim": _extremes(ops.max, ops.argmax),
+        "min.dim": _extremes(ops.min, ops.argmin),
+        "argmax.default": ops.argmax,
+        "argmin.default": ops.argmin,
+        "cumprod.default": lambda x, dim, dtype: ops.cumprod(counted(as_dtype(x, dtype)), dim),
         "cumsum.default": lambda x, dim, dtype: ops.cumsum(counted(as_dtype(x, dtype)), dim),
         "count_nonzero.default": lambda x, dim: ops.sum(ops.not_equal(x, 0), dim),
         "count_nonzero.dim_IntList": lambda x, dim: ops.sum(ops.not_equal(x, 0), axes_or_all(dim)),

@@ -13,6 +13,7 @@ from einalg.errors import EinalgError, NotationError
 
 Handler = Callable[..., Any]
 ATEN: dict[str, Handler] = {}
+BY_POSITION = set[str]()  # operators that are given integers that are known ahead as NumPy arrays
 
 
 class NotExpressed(EinalgError):
@@ -23,8 +24,12 @@ class TrainingMode(NotationError):
     """A module computes what it computes in training only."""
 
 
-def aten(*names: str) -> Callable[[Handler], Handler]:
-    """Register a function for ATen operators, named with their overloads: `aten("mm.default")`."""
+def aten(*names: str, by_position: bool = False) -> Callable[[Handler], Handler]:
+    """Register a function for ATen operators, named with their overloads: `aten("mm.default")`.
+
+    One of operators `by_position` is given integers that are known ahead as NumPy arrays.
+    """
+    BY_POSITION.update(names if by_position else ())
 
     def register(handler: Handler) -> Handler:
         for name in names:

@@ -1,56 +1,52 @@
-"""Torch's enlargement of images: nearest neighbours, linear and cubic interpolation."""
+"""Torch's images at other sizes: nearest neighbours, linear and cubic interpolation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
 
-from einalg import ops
-from einalg.affine import affine
-from einalg.frontends.torch.arguments import everywhere
 from einalg.frontends.torch.registry import Handler, NotExpressed, register
+from einalg.ops.resampling import HALF, LINEAR, NEAREST, Line, Way, corners, cubic, fraction, middles, resampled
 
 
-def _size(x: Any, size: Sequence[int] | None, scales: Sequence[float | None] | None) -> tuple[int, ...]:
-    """The size of the output; scales must be those that it has to the input, for torch computes positions by them."""
+def _axes(x: Any, size: Sequence[int] | None, scales: Sequence[float | None] | None) -> list[tuple[int, int, Fraction, float]]:
+    """For each axis of space the elements before and after, the scale, and how far apart positions are in torch's own arithmetic."""
     space = x.shape[2:]
     factors = list(scales or [None] * len(space))
     new = tuple(size) if size is not None else tuple(int(n * (k or 1)) for n, k in zip(space, factors))
+    found = []
     for old, length, factor in zip(space, new, factors):
-        if factor is not None and old * factor != length:
-            raise NotExpressed(f"a scale of {factor}, which {old} elements cannot have")
-    return new
+        by, step = (Fraction(length, old), np.float32(old) / np.float32(length)) if not factor else (fraction(factor), np.float32(1 / factor))
+        found.append((old, length, by, step))
+    return found
 
 
-def _nearest(x: Any, size: Sequence[int] | None, *scales: Any) -> Any:
-    new = _size(x, size, _flat(scales))
-    for old, length in zip(x.shape[2:], new):
-        in_float = np.floor(np.arange(length, dtype=np.float32) * (np.float32(old) / np.float32(length)))
-        if not np.array_equal(in_float, np.arange(length) * old // length):
-            raise NotExpressed("positions that torch rounds to another element")
-    return ops.upsample_nearest(x, size=new)
+def _nearest_from(start: Fraction) -> Handler:
+    """Position `i` reads the element that `i + start` of the input's elements lies in, as torch rounds that."""
+
+    def handler(x: Any, size: Sequence[int] | None, *scales: Any) -> Any:
+        lines = {}
+        for axis, (old, new, by, step) in enumerate(_axes(x, size, _flat(scales)), 2):
+            lines[axis] = line = Line(old, new, 1 / by, start / by)
+            rounded = np.floor((np.arange(new, dtype=np.float32) + np.float32(start)) * step)
+            if rounded.tolist() != [floor(line.slope * i + line.start) for i in range(new)]:
+                raise NotExpressed("positions that torch rounds to another element")
+        return resampled(x, lines, NEAREST["floor"])
+
+    return handler
 
 
-def _nearest_exact(x: Any, size: Sequence[int] | None, *scales: Any) -> Any:
-    """Position `i` reads the element that its middle lies in."""
-    new = _size(x, size, _flat(scales))
-    shape = (*x.shape[:2], *new)
+def _between(way: Way) -> Handler:
+    def handler(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
+        axes = enumerate(_axes(x, size, _flat(scales)), 2)
+        lines = {axis: corners(old, new) if align_corners else middles(old, new, by) for axis, (old, new, by, _) in axes}
+        return resampled(x, {axis: line for axis, line in lines.items() if (line.old, line.slope, line.start) != (line.new, 1, 0)}, way)
 
-    def element(found: Any, at: Any) -> Any:
-        reads = ((2 * affine(i) + 1) * old // (2 * length) for i, old, length in zip(at[2:], x.shape[2:], new))
-        return found[(*at[:2], *reads)]
-
-    return everywhere(x, element, shape)
-
-
-def _linear(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
-    return ops.upsample_linear(x, size=_size(x, size, _flat(scales)), align_corners=align_corners)
-
-
-def _cubic(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
-    return ops.upsample_cubic(x, size=_size(x, size, _flat(scales)), align_corners=align_corners)
+    return handler
 
 
 def _flat(scales: tuple[Any, ...]) -> Any:
@@ -63,9 +59,9 @@ def _both(name: str) -> str:
 
 
 _KINDS: dict[str, Handler] = {
-    **{_both(f"upsample_nearest{axes}d"): _nearest for axes in (1, 2, 3)},
-    **{_both(f"_upsample_nearest_exact{axes}d"): _nearest_exact for axes in (1, 2, 3)},
-    **{_both(name): _linear for name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")},
-    _both("upsample_bicubic2d"): _cubic,
+    **{_both(f"upsample_nearest{axes}d"): _nearest_from(Fraction(0)) for axes in (1, 2, 3)},
+    **{_both(f"_upsample_nearest_exact{axes}d"): _nearest_from(HALF) for axes in (1, 2, 3)},
+    **{_both(name): _between(LINEAR) for name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")},
+    _both("upsample_bicubic2d"): _between(cubic(Fraction(-3, 4))),
 }
 register(_KINDS)

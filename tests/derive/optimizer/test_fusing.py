@@ -8,6 +8,7 @@ import pytest
 import einalg as ea
 from derive.optimizer.folding import folded
 from derive.optimizer.shaping import shaped, with_epilogues
+from derive.search import kernels_of
 from einalg.program import as_program
 from einalg.settled import settled
 from tests.derive.optimizer.test_optimizer import assert_same_values, network, weight
@@ -66,6 +67,15 @@ def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
     after, _ = shaped(program)
     assert_same_values(program, after)
     assert len(after.statements) == 1
+
+
+def test_copies_are_read_where_they_lie_where_products_stay_operators():
+    """A transposed matrix is; one whose rows are rolled would be no operand of an operator."""
+    for copy, ops in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
+        program = as_program(ea.parse(f"B[k:8, j:8] = {copy}\nO[i:3, j:8] = Sum[k:8](x[i, k]*B[k, j])", x=(3, 8), A=(8, 8)))
+        after, _ = shaped(program)
+        assert_same_values(program, after)
+        assert [kernel.op for kernel in kernels_of(after)] == ops
 
 
 def test_factors_of_a_batch_norm_are_in_the_weights():

@@ -48,6 +48,12 @@ def _of_nothing(node: Operator, x: Any) -> Any:
     return elementwise(x, own[node.type]) if node.type in own else x
 
 
+@onnx_operator("ArgMax", "ArgMin")
+def place(node: Operator) -> Any:
+    find = ops.argmax if node.type == "ArgMax" else ops.argmin
+    return find(node.tensor(0), node.integer("axis", 0), bool(node.integer("keepdims", 1)), bool(node.integer("select_last_index", 0)))
+
+
 @onnx_operator("LpNormalization")
 def lp_normalization(node: Operator) -> Any:
     x, order = node.tensor(0), node.integer("p", 2)

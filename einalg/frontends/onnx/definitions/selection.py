@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import sympy
 
 from einalg import ops
-from einalg.affine import affine
 from einalg.dtypes import holds
 from einalg.frontends.onnx.registry import NotExpressible, Operator, onnx_operator
-from einalg.frontends.onnx.values import Array
 from einalg.notation import L
-from einalg.ops.axes import axis_number, kept, replaced
+from einalg.ops.axes import axis_number, kept
 from einalg.ops.parameters import operand, spans
-
-MOST_PARTS = 16  # rows that are taken one by one
 
 
 @onnx_operator("Where")
@@ -37,61 +32,8 @@ def triangle(node: Operator) -> Any:
 
 @onnx_operator("Gather")
 def gather(node: Operator) -> Any:
-    """Rows at known positions: one expression where these grow evenly along every axis, else one row after another."""
-    x, positions = node.tensor(0), node.array(1, "indices")
-    found = operand(x, "x", least=1, dtype="any")
-    axis = axis_number(node.integer("axis", 0), "axis", found.rank)
-    size = found.shape[axis]
-    if positions.dtype.kind not in "iu" or positions.size and (positions.min() < -size or positions.max() >= size):
-        raise NotExpressible("indices lie outside the axis")
-    positions = positions.astype(np.int64) % size if size else positions
-    steps = even_steps(positions)
-    if steps is None:
-        return _one_by_one(x, positions, axis)
-    first, growth = steps
-    at = kept(found.rank - 1 + positions.ndim)
-    own, rest = at[axis : axis + positions.ndim], at[:axis] + at[axis + positions.ndim :]
-    place = sum((i * step for i, step in zip(own, growth)), affine(first))
-    shape = (*found.shape[:axis], *positions.shape, *found.shape[axis + 1 :])
-    return L[spans(at, shape)](found[(*rest[:axis], place, *rest[axis:])])
-
-
-def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
-    """First number and steps along each axis of an array that grows evenly; None where it does not.
-
-    >>> even_steps(np.array([[1, 4], [3, 6]])), even_steps(np.array([1, 2, 4]))
-    ((1, (2, 3)), None)
-    """
-    if not positions.size:
-        return None
-    first = int(positions.flat[0])
-    origin = (0,) * positions.ndim
-    steps = tuple(int(positions[replaced(origin, {k: 1})]) - first if n > 1 else 0 for k, n in enumerate(positions.shape))
-    even = first + sum(
-        (np.arange(n) * step).reshape(replaced((1,) * positions.ndim, {k: n})) for k, (n, step) in enumerate(zip(positions.shape, steps))
-    )
-    return (first, steps) if np.array_equal(np.broadcast_to(even, positions.shape), positions) else None
-
-
-def _one_by_one(x: Any, positions: Array, axis: int) -> Any:
-    flat = positions.ravel().tolist()
-    runs = _runs(flat)
-    if len(runs) > MOST_PARTS:
-        raise NotExpressible(f"{len(flat)} indices without a pattern")
-    parts = [ops.slice(x, run[0], run[-1] + 1 if run[-1] >= run[0] else None, 1, axis) for run in runs]
-    rows = ops.concat(parts, axis) if len(parts) > 1 else parts[0]
-    return ops.reshape(rows, (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]))
-
-
-def _runs(numbers: list[int]) -> list[list[int]]:
-    """The numbers cut into runs of neighbours."""
-    runs = [[numbers[0]]]
-    for number in numbers[1:]:
-        if number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs
+    """Rows at known positions."""
+    return ops.take(node.tensor(0), node.array(1, "indices"), node.integer("axis", 0))
 
 
 @onnx_operator("OneHot")
