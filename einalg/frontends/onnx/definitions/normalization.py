@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 
 from einalg import ops
+from einalg.affine import affine
 from einalg.frontends.onnx.registry import NotExpressible, Operator, onnx_operator
 from einalg.notation import L, Sum
 from einalg.ops.axes import axis_number, kept, replaced
@@ -16,9 +17,19 @@ from einalg.ops.parameters import operand, spans
 PER_AXIS = 13  # the operator set from which on a softmax is over one axis, before over all from `axis` on
 
 
-@onnx_operator("Softmax", "LogSoftmax")
+def _hardmax(x: Any, axis: int) -> Any:
+    """1 at the first of the largest elements, 0 elsewhere."""
+    place, at = operand(ops.argmax(x, axis, keepdims=True), "place"), kept(x.rank)
+    first: Any = sympy.Eq(place[replaced(at, {axis: affine(0)})], at[axis])
+    return ops.cast(L[spans(at, x.shape)](sympy.Piecewise((1, first), (0, True))), x.dtype)
+
+
+NORMALIZATIONS = {"Softmax": ops.softmax, "LogSoftmax": ops.log_softmax, "Hardmax": _hardmax}
+
+
+@onnx_operator(*NORMALIZATIONS)
 def softmax(node: Operator) -> Any:
-    x, function = node.tensor(0), ops.softmax if node.type == "Softmax" else ops.log_softmax
+    x, function = node.tensor(0), NORMALIZATIONS[node.type]
     axis = axis_number(node.integer("axis", -1 if node.version >= PER_AXIS else 1), "axis", x.rank)
     if node.version >= PER_AXIS or prod(x.shape[axis:]) == x.shape[axis]:
         return function(x, axis)
