@@ -16,6 +16,7 @@ from einalg.cache import hashed
 from einalg.turns import threads
 
 PARTS = 4  # of a loop, for each thread
+PRODUCTS, ELEMENTS = 1 << 18, 1 << 16  # from which on threads pay: some microseconds of work, of which sharing them takes about one
 # Placed before a C file: what the compiler calls for a parallel loop, in the way that gcc does. Other compilers bring a runtime of their own.
 REGIONS = """\
 typedef void einalg_run(void (*)(void *, int), void *, int);

@@ -19,6 +19,7 @@ from codegen.ir import Buf, Function, Put, Ref, Turn
 from codegen.machine import Machine, machine
 from codegen.plan import has_numbers
 from codegen.scalar import computed
+from codegen.threads import ELEMENTS
 from codegen.writer import LANE, Writer
 from einalg.access import Access
 from einalg.affine import Affine, Index, affine
@@ -29,7 +30,6 @@ from einalg.traverse import accesses, fresh_index, reductions
 
 ROWS, COLUMNS, NUMBER = Index("rows"), Index("columns"), Index("number")
 SIZES = (4, 8)  # bytes of elements of which a square fits into registers
-PARALLEL = 1 << 18  # elements from which on threads pay
 
 
 def turned(name: str, scope: Scope, target: Machine | None = None, parallel: bool | None = None) -> Function | None:
@@ -60,7 +60,7 @@ def turned(name: str, scope: Scope, target: Machine | None = None, parallel: boo
     tensors = {tensor.name: buffer(tensor) for tensor in scope.tensors.values()}
     out = Buf(name, scope.shape, scope.dtype)
     w = Writer((*tensors, name))
-    threads = prod(scope.shape) >= PARALLEL if parallel is None else parallel
+    threads = prod(scope.shape) >= ELEMENTS if parallel is None else parallel
     _Squares(w, scope, reads, walk, (row, column), across, size, out).write("par" if threads else "seq")
     return Function(name, tuple(tensors.values()), out, tuple(w.out), str(scope))
 

@@ -11,13 +11,14 @@ from codegen.ir import Function
 from codegen.libraries.generated_bands import band_function
 from codegen.libraries.generated_stencils import stencil_function
 from codegen.libraries.numpy_library import computed_in
+from codegen.threads import PRODUCTS
 from codegen.tiling import Tiling, ordered, plan, products_per_cycle
 from codegen.tuning import tuned
 from einalg.kernel import Kernel
 from einalg.scope import Scope
 
 TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
-LEAST, PARALLEL = 1 << 12, 1 << 21  # products from which on a nest pays, and threads do
+LEAST = 1 << 12  # products from which on a nest pays
 LOST = 0.8  # of the products in a cycle, which an epilogue may cost at most
 SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
@@ -71,4 +72,4 @@ def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Co
 
 def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
     """A contraction with the numbers of its loop nest as a function."""
-    return contract(way, tiling, str(scope), way.work >= PARALLEL)
+    return contract(way, tiling, str(scope), way.work >= PRODUCTS)

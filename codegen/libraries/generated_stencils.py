@@ -6,11 +6,10 @@ from codegen.ir import Function
 from codegen.machine import Machine, machine
 from codegen.stencil import stencils_of
 from codegen.stencil_nest import form, stencil_nest
+from codegen.threads import PRODUCTS
 from codegen.writer import Writer
 from einalg.kernel import Kernel
 from einalg.scope import Scope
-
-PARALLEL = 1 << 21  # products from which on threads pay
 
 
 def stencil_function(
@@ -37,7 +36,7 @@ def stencil_function(
     work = sum(stencil.work for stencil in stencils)
     if work <= rate * sum(cycles for _, cycles in forms):
         return None
-    threads = work >= PARALLEL if parallel is None else parallel
+    threads = work >= PRODUCTS if parallel is None else parallel
     first = stencils[0]
     inputs = {operand.buf.name: operand.buf for operand in (first.left, first.right, *first.beside)}
     w = Writer((*inputs, first.target.buf.name))
