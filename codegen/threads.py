@@ -9,14 +9,18 @@ loop takes no longer than on one thread, whatever else the machine does.
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import Any
 
 from codegen.compiler import Compiler
+from codegen.ir import Buf
 from einalg.cache import hashed
+from einalg.dtypes import numpy_dtype
 from einalg.turns import threads
 
 PARTS = 4  # of a loop, for each thread
-PRODUCTS, ELEMENTS = 1 << 18, 1 << 16  # from which on threads pay: some microseconds of work, of which sharing them takes about one
+# From which on threads pay: products, elements that are moved, and bytes that products read; ten microseconds or so, sharing takes one or two.
+PRODUCTS, ELEMENTS, BYTES = 1 << 19, 1 << 16, 1 << 19
 # Placed before a C file: what the compiler calls for a parallel loop, in the way that gcc does. Other compilers bring a runtime of their own.
 REGIONS = """\
 typedef void einalg_run(void (*)(void *, int), void *, int);
@@ -145,6 +149,11 @@ void pool_run(task *f, void *data, int parts) {
   atomic_flag_clear(&busy);
 }
 """
+
+
+def pays(products: int, *operands: Buf) -> bool:
+    """Whether threads pay for so many products of elements of these buffers."""
+    return products >= PRODUCTS or sum(prod(buf.shape) * numpy_dtype(buf.dtype).itemsize for buf in operands) >= BYTES
 
 
 RUNTIME = hashed(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel

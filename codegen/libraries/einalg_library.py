@@ -11,7 +11,7 @@ from codegen.ir import Function
 from codegen.libraries.generated_bands import band_function
 from codegen.libraries.generated_stencils import stencil_function
 from codegen.libraries.numpy_library import computed_in
-from codegen.threads import PRODUCTS
+from codegen.threads import pays
 from codegen.tiling import Tiling, ordered, plan, products_per_cycle
 from codegen.tuning import tuned
 from einalg.kernel import Kernel
@@ -72,4 +72,4 @@ def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Co
 
 def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
     """A contraction with the numbers of its loop nest as a function."""
-    return contract(way, tiling, str(scope), way.work >= PRODUCTS)
+    return contract(way, tiling, str(scope), pays(way.work, way.left.buf, way.right.buf))

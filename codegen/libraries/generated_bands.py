@@ -7,7 +7,7 @@ from codegen.band_operand import band_operand
 from codegen.band_result import band_result
 from codegen.ir import Function
 from codegen.machine import Machine, machine
-from codegen.threads import PRODUCTS
+from codegen.threads import pays
 from codegen.writer import Writer
 from einalg.kernel import Kernel
 from einalg.scope import Scope
@@ -26,7 +26,7 @@ def band_function(kernel: Kernel, scope: Scope, dtype: str, target: Machine | No
     target = target or machine()
     first = bands[0]
     w = Writer((first.left.buf.name, first.right.buf.name, first.target.buf.name))
-    threads = sum(band.work for band in bands) >= PRODUCTS if parallel is None else parallel
+    threads = pays(sum(band.work for band in bands), first.left.buf, first.right.buf) if parallel is None else parallel
     for band in bands:
         (band_result if band.banded == "target" else band_operand)(w, band, target, threads)
     inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}

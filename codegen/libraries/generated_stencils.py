@@ -6,7 +6,7 @@ from codegen.ir import Function
 from codegen.machine import Machine, machine
 from codegen.stencil import stencils_of
 from codegen.stencil_nest import form, stencil_nest
-from codegen.threads import PRODUCTS
+from codegen.threads import pays
 from codegen.writer import Writer
 from einalg.kernel import Kernel
 from einalg.scope import Scope
@@ -36,8 +36,8 @@ def stencil_function(
     work = sum(stencil.work for stencil in stencils)
     if work <= rate * sum(cycles for _, cycles in forms):
         return None
-    threads = work >= PRODUCTS if parallel is None else parallel
     first = stencils[0]
+    threads = pays(work, first.left.buf, first.right.buf) if parallel is None else parallel
     inputs = {operand.buf.name: operand.buf for operand in (first.left, first.right, *first.beside)}
     w = Writer((*inputs, first.target.buf.name))
     for stencil, (numbers, _) in zip(stencils, forms):

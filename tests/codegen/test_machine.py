@@ -12,6 +12,7 @@ from codegen.contraction import Axis, Contraction, Operand
 from codegen.ir import Buf
 from codegen.machine import Machine, machine
 from codegen.parts import Parts
+from codegen.threads import pays
 from codegen.tiling import plan, products_per_cycle
 from einalg.affine import Index
 from einalg.turns import threads
@@ -83,3 +84,9 @@ def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: i
 def test_threads_share_results_where_these_are_many_or_sums_short(m: int, k: int, n: int) -> None:
     _, found = plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=2)) or pytest.fail()
     assert not found.apart
+
+
+@pytest.mark.parametrize(("m", "k", "n", "shared"), [(1, 256, 1024, True), (128, 96, 96, True), (61, 67, 71, False), (1, 128, 512, False)])
+def test_threads_share_what_takes_long_by_its_products_or_by_its_weights(m: int, k: int, n: int, shared: bool) -> None:
+    found = product(m, n, k)
+    assert pays(found.work, found.left.buf, found.right.buf) == shared
