@@ -20,7 +20,7 @@ from einalg.ops.joining import pad
 from einalg.ops.parameters import Pair, operand, spans
 from einalg.scope import Scope
 
-LARGEST_DIVISOR = 4096
+LARGEST_DIVISOR, LARGEST_SIZE = 1 << 12, 1 << 31
 TOLERANCE = 1e-6  # of a scale that is stored as a float
 HALF = Fraction(1, 2)
 POINT, r = Index("point"), Index("r")
@@ -44,7 +44,7 @@ class Line:
     def whole(self) -> tuple[Affine, int]:
         """The positions times their common divisor, and that; `ShapeError` for a large one."""
         divisor = lcm(self.slope.denominator, self.start.denominator)
-        if divisor > 2 * max(LARGEST_DIVISOR, self.new):
+        if divisor > 2 * max(LARGEST_DIVISOR, min(self.new, LARGEST_SIZE)):
             raise ShapeError(f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small fraction\n  give a size instead")
         return POINT * int(self.slope * divisor) + int(self.start * divisor), divisor
 

@@ -129,6 +129,8 @@ WRONG: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("upsample_nearest", (IMAGE, 0), {}, "scale must be above 0"),
     ("upsample_nearest", (IMAGE, (2, 2, 2)), {}, "scale must be one number"),
     ("upsample_nearest", (IMAGE, 0.1), {}, "scale is 0.1, which leaves no element of (4, 5)"),
+    ("upsample_nearest", (IMAGE, 1e30), {}, "a scale of 1e+30 is no small fraction"),
+    ("upsample_linear", (IMAGE, 1e30), {}, "a scale of 1e+30 is no small fraction"),
     ("upsample_nearest", (t(1, 1, 1000), 0.0031234567), {}, "a scale of 0.00312346 is no small fraction"),
     ("upsample_nearest", (t(1, 1, 0), 2), {}, "with no elements to repeat"),
     ("take", (IMAGE, [4], 2), {}, "positions lie from 4 to 4, outside of axis 2, which has 4 elements"),
