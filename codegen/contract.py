@@ -75,7 +75,7 @@ class _Nest(Packing):
             self.left, self.right = (self.bordered(getattr(c, side), side, copied) for side in ("left", "right"))
             if self.is_apart:
                 return self.apart(copied)
-            with self.counted(BLOCK, self.blocks, "par" if blocks and self.blocks > 1 else "seq"), self.counted(STEP, self.steps):
+            with self.counted(BLOCK, self.blocks, "par" if blocks and self.split > 1 else "seq"), self.counted(STEP, self.steps):
                 self.step()
 
     def apart(self, kind: str) -> None:

@@ -41,13 +41,21 @@ class Parts:
         return -(-self.whole // self.t.group)
 
     @property
+    def split(self) -> int:
+        """Blocks of rows that threads may share; none where what they read is copied with its borders for all of them."""
+        return 1 if self.c.left.borders or self.c.right.borders else self.blocks
+
+    @property
+    def outside(self) -> int:
+        """What lies around the steps of depth, blocks of rows among it."""
+        return extent(self.c.batch) * self.split
+
+    @property
     def shared(self) -> str:
         """What threads share: steps of `depth`, `blocks` of rows and what lies around them, outer `columns`, `groups` of panels, or `rows`."""
-        split = 1 if self.c.left.borders or self.c.right.borders else self.blocks
-        outside = extent(self.c.batch) * split
         if self.is_apart:
             return "depth"
-        if outside > 1 and outside >= min(extent(self.outer_columns) * self.groups, 2):
+        if self.outside > 1 and self.outside >= min(extent(self.outer_columns) * self.groups, 2):
             return "blocks"
         return "columns" if self.outer_columns else "groups" if self.groups > 1 else "rows"
 
@@ -68,8 +76,7 @@ class Parts:
         if self.shared == "depth":
             return _kept([(self.steps, self.t.depth)], self.outer.extent, cores)
         if self.shared == "blocks":
-            batch = extent(self.c.batch)
-            return _kept([(batch * self.blocks, 1)], batch * self.blocks, cores)
+            return _kept([(self.outside, 1)], self.outside, cores)
         if self.shared == "columns":
             return _kept([(extent(self.outer_columns), 1)], extent(self.outer_columns), cores)
         if self.shared == "groups":
