@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from codegen.contraction import Axis, Contraction, Operand, Side, extent, merged, offset
 from codegen.epilogue import Finish
-from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn
+from codegen.ir import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn, Value
 from codegen.nest import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
 from codegen.packing import BLOCK, GROUP, STEP, Packing
 from codegen.parts import K
@@ -99,7 +98,7 @@ class _Nest(Packing):
         own = (*self.c.rows, *self.c.columns)
         places = [Ref(o.flat, (offset((*self.c.batch, *own), side) + o.offset,)) for side, o in zip(self.c.stored, (self.c.target, *self.c.beside))]
         target, *beside = places
-        found: Any = Ref(sums, (offset(axes, "target"),))
+        found: Value = Ref(sums, (offset(axes, "target"),))
         if self.c.epilogue:
             found = Finish(self.c.epilogue, found, beside).value
         with self.loops(own[:-1]), self.loop(own[-1].index, own[-1].extent, kind="vec"):

@@ -88,6 +88,6 @@ def _sizes(x: Any, scale: Any, size: Any, dtype: str, what: str) -> tuple[Any, l
 
 def _resized(x: Any, lines: list[Line], way: Way) -> Scope:
     found = operand(x, "x", dtype="any")
-    changed = {axis: line for axis, line in enumerate(lines, 2) if (line.old, line.slope, line.start) != (line.new, 1, 0)}
+    changed = {axis: line for axis, line in enumerate(lines, 2) if not line.stays}
     at = kept(found.rank)
     return resampled(x, changed, way) if changed else L[spans(at, found.shape)](found[at])

@@ -37,6 +37,11 @@ class Line:
     start: Fraction = Fraction(0)
 
     @property
+    def stays(self) -> bool:
+        """Whether every element is where it was."""
+        return (self.old, self.slope, self.start) == (self.new, 1, 0)
+
+    @property
     def is_inside(self) -> bool:
         """Whether no position lies outside those of the input's elements."""
         return self.start >= 0 and self.slope * (self.new - 1) + self.start <= self.old - 1
@@ -115,7 +120,7 @@ def cubic(a: Fraction) -> Way:
 
     def between(read: Read, rest: Any, divisor: int, dtype: str) -> Any:
         rows = [cubic_weights(Fraction(t, divisor), a) for t in range(divisor)]
-        name = f"cubic_{divisor}_{dtype}_{-a.numerator}_{a.denominator}_"
+        name = f"cubic_{divisor}_{dtype}_{'minus_' * (a < 0)}{abs(a.numerator)}_{a.denominator}_"
         weights = Constant(name, (divisor, 4), dtype, [weight for row in rows for weight in row])
         return Sum[r:4](weights[rest, r] * read(r - 1))
 

@@ -70,6 +70,13 @@ def test_shape_arithmetic_is_computed() -> None:
     assert [n.operator for n in graph.nodes] == ["Reshape"]
 
 
+@pytest.mark.parametrize("coefficient", [-0.75, -0.5, 0.0, 0.5, 1.25])
+def test_cubics_of_any_coefficient(coefficient: float) -> None:
+    nodes = [node("Resize", "x _ scales", "y", mode="cubic", cubic_coeff_a=coefficient)]
+    graph = same_as_onnx(model(nodes, {"x": (1, 2, 5, 7)}, {"y": None}, {"scales": np.array([1, 1, 2, 1.5], np.float32)}), floats(1, 2, 5, 7))
+    assert not graph.opaque
+
+
 def test_unknown_operators_stay_calls() -> None:
     nodes = [node("Exp", "x", "e"), node("TopK", "e k", "v i"), node("Neg", "v", "y")]
     graph = same_as_onnx(model(nodes, {"x": (3, 7)}, {"y": None, "i": (onnx.TensorProto.INT64, None)}, {"k": np.array([2])}), floats(3, 7))

@@ -44,7 +44,7 @@ def _between(way: Way) -> Handler:
     def handler(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
         axes = enumerate(_axes(x, size, _flat(scales)), 2)
         lines = {axis: corners(old, new) if align_corners else middles(old, new, by) for axis, (old, new, by, _) in axes}
-        return resampled(x, {axis: line for axis, line in lines.items() if (line.old, line.slope, line.start) != (line.new, 1, 0)}, way)
+        return resampled(x, {axis: line for axis, line in lines.items() if not line.stays}, way)
 
     return handler
 
