@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.compiled import Compiled, compile_program
+from codegen.compiled import Compiled, Plain, compile_program
 from codegen.compiler import find_compiler
 from codegen.libraries import Run, ways
 from codegen.making import Step
@@ -43,5 +43,5 @@ def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Compiled)
     def run(kernel: Kernel) -> Run:
         return ways(kernel, program[kernel.output])[name]
 
-    steps = [step if kernel.is_eop else Step(kernel, name, run(kernel)) for kernel, step in zip(kernels, loops._steps)]
-    return Compiled(program, kernels, loops.target, steps, loops.source)
+    steps = [step if kernel.is_eop else Step(kernel.output, name, run(kernel)) for kernel, step in zip(kernels, loops._steps)]
+    return Compiled(program, loops.target, steps, Plain(kernels, loops.source))

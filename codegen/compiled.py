@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from codegen.choosing import GENERATED
 from codegen.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.entries import Entry
 from codegen.frames import Frame, Plan, Stage, plan
+from codegen.kept import Kept, KernelOf
 from codegen.libraries import Buffers, Packed, prepared
 from codegen.making import EINALG, Making, Step, compile_together
 from codegen.schedule import DEFAULT, Schedule
 from einalg.direct import AtAddresses
 from einalg.dtypes import numpy_dtype
-from einalg.errors import CodegenError, ShapeError
+from einalg.errors import CodegenError, EinalgError, ShapeError
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program, as_program, require_names
 from einalg.results import Results
@@ -38,26 +39,50 @@ NOTHING: Buffers = MappingProxyType({})
 NUMPY = "numpy executor"
 
 
+class Made(Protocol):
+    """What a compiled program was made of: its kernels, the text of what is generated, and a record by which it is found again."""
+
+    def kernels(self) -> Sequence[Kernel]: ...
+
+    def text(self) -> str: ...
+
+    def record(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Kernels of which nothing is kept."""
+
+    given: Sequence[Kernel]
+    source: Callable[[], str] = str
+
+    def kernels(self) -> Sequence[Kernel]:
+        return self.given
+
+    def text(self) -> str:
+        return self.source()
+
+    def record(self) -> None:
+        return None
+
+
 class Compiled:
     """A program that runs: call it with its inputs by name.
 
-    `kernels` are the program's kernels, generated ones with their source. Returns a new array, or a dict of them for a program of
-    several outputs. Calls from several threads at once are safe. What depends on constants alone is computed once, here; what
-    depends on weights, once by `bind`. `text` gives the text of what is generated.
+    Returns a new array, or a dict of them for a program of several outputs. Calls from several threads at once are safe. What depends on
+    constants alone is computed once, here; what depends on weights, once by `bind`.
     """
 
-    def __init__(
-        self, program: Program, kernels: Sequence[Kernel], target: str, steps: Sequence[Step], text: Callable[[], str], bound: Buffers = NOTHING
-    ):
-        self.program, self.kernels, self.target = program, tuple(kernels), target
-        self._steps, self._text = tuple(steps), text
+    def __init__(self, program: Program, target: str, steps: Sequence[Step], made: Made, bound: Buffers = NOTHING):
+        self.program, self.target = program, target
+        self._steps, self._of = tuple(steps), made
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
         self._done = settled(program.statements, lambda t: t.name in self._bound) - set(program.outputs)
-        self._done -= {step.kernel.output for step in steps if step.library == NUMPY}
+        self._done -= {step.output for step in steps if step.library == NUMPY}
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
         results = Results()
         self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
-        self._running = [step for step in steps if step.kernel.output not in self._done]
+        self._running = [step for step in steps if step.output not in self._done]
         self.missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
         self._load = Loader(self.missing)
         self._memory = threading.local()
@@ -78,6 +103,15 @@ class Compiled:
         if frame is None:
             frame = self._memory.frame = self.frame()
         frame.run(buffers)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The program's kernels, generated ones with their source."""
+        return tuple(self._of.kernels())
+
+    def record(self) -> Any:
+        """What `known_program` takes for it, as JSON values; None where nothing is kept, or another run may choose other ways."""
+        return self._of.record()
 
     @property
     def is_generated(self) -> bool:
@@ -107,7 +141,7 @@ class Compiled:
 
     def _with(self, bound: Buffers) -> Compiled:
         """The same program with more known ahead."""
-        return Compiled(self.program, self.kernels, self.target, self._steps, self._text, bound)
+        return Compiled(self.program, self.target, self._steps, self._of, bound)
 
     def direct(self, names: Sequence[str]) -> AtAddresses | None:
         """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
@@ -131,7 +165,7 @@ class Compiled:
         if language != "c":
             other = ", or compile for the target 'cuda'" if language == "cuda" else ""
             raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}")
-        return self._text()
+        return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Seconds that each kernel takes, by its output: the median of `repeats` runs of the program after a first one.
@@ -146,18 +180,19 @@ class Compiled:
                 began = perf_counter()
                 call()
                 seconds.append(perf_counter() - began)
-        return {step.kernel.output: median(seconds[1:]) for step, seconds in zip(self._running, spent)}
+        return {step.output: median(seconds[1:]) for step, seconds in zip(self._running, spent)}
 
     def __repr__(self) -> str:
         width = max(len(step.library) for step in self._steps)
-        lines = (f"  {s.library:{width}}  {s.kernel}{'  (done once)' if s.kernel.output in self._done else ''}" for s in self._steps)
+        kernels = {kernel.output: kernel for kernel in self.kernels}
+        lines = (f"  {s.library:{width}}  {kernels[s.output]}{'  (done once)' if s.output in self._done else ''}" for s in self._steps)
         return "\n".join([f"Compiled for {self.target}:", *lines])
 
     def _computed(self, bound: Buffers) -> dict[str, np.ndarray[Any, Any]]:
         """Constants, the inputs given ahead, and the results of what depends on these alone."""
         ready = {**loaded(self.program.constants, {}), **bound}
         for step in self._steps:
-            name = step.kernel.output
+            name = step.output
             if name in self._done and name not in ready:
                 ready[name] = np.empty(self.program[name].shape, numpy_dtype(self.program[name].dtype))
                 step.run(ready)
@@ -180,7 +215,7 @@ class Compiled:
         """The names of what a step reads and writes."""
         if step.library == NUMPY:
             return frozenset((*self.program.tensors, *self.program.names))
-        return frozenset((*self.program[step.kernel.output].tensors, step.kernel.output))
+        return frozenset((*self.program[step.output].tensors, step.output))
 
     def frame(self, apart: bool = False) -> Frame:
         """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
@@ -222,8 +257,25 @@ def compile_program(
         if compiler is None:
             LOG.warning("einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC")
     if not isinstance(compiler, Compiler):
-        return Compiled(program, kernels, target, [_executed(program, kernels)], str)
+        return Compiled(program, target, [_executed(program, kernels)], Plain(kernels))
     return _made(Making(program, kernels, compiler, schedule, timeout))
+
+
+def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Compiled | None:
+    """The program that `record` was made of as it was compiled, of which hardly a statement is looked at; `kernel_of` gives the kernel of one.
+
+    None where there is no compiler, the record is broken or of another state of this machine, or what it names is no longer there.
+    """
+    compiler = find_compiler()
+    if record is None or compiler is None:
+        return None
+    try:
+        kept = Kept(record, program, kernel_of, compiler)
+        steps = kept.steps()
+        return None if steps is None else Compiled(kept.program, "cpu", steps, kept)
+    except (ValueError, TypeError, KeyError, AttributeError, EinalgError) as error:
+        LOG.warning("einalg: the record of a compiled program in the cache is damaged (%s); it is compiled again", error)
+        return None
 
 
 def compile_apart(
@@ -240,7 +292,7 @@ def compile_apart(
 
 def _made(making: Making) -> Compiled:
     steps = making.steps()
-    return Compiled(making.program, [step.kernel for step in steps], "cpu", steps, making.text)
+    return Compiled(making.program, "cpu", steps, making)
 
 
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
@@ -264,4 +316,4 @@ def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:
         for name, value in execute(program, buffers).items():
             buffers[name][...] = value
 
-    return Step(kernels[-1], NUMPY, run)
+    return Step(kernels[-1].output, NUMPY, run)

@@ -15,7 +15,7 @@ from typing import Any
 from codegen.c_file import c_source, own_sources
 from codegen.choosing import GENERATED, by_library, leaves_time, library_for, rivals
 from codegen.compiler import Compiler
-from codegen.entries import entry
+from codegen.entries import Entry, entry
 from codegen.fusing import Fused, fused, pairs
 from codegen.identity import of_machine
 from codegen.ir import Buf, Function
@@ -42,9 +42,9 @@ _looked: set[str] = set()  # keys of what was in doubt and this process has look
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel with the call that runs it."""
+    """The call that runs one kernel, by what that gives."""
 
-    kernel: Kernel
+    output: str
     library: str
     run: Run
 
@@ -61,6 +61,17 @@ class Code:
     tensors: tuple[str, ...]
     source: str
     place: Place
+
+    def entry(self, compiler: Compiler, tensors: Sequence[str], offsets: Mapping[str, int], timeout: float) -> Entry | None:
+        """The call of its function with other tensors in the places of its own; None where its shared object is no longer there."""
+        there = loaded(compiler, self.place, timeout)
+        if there is None:
+            return None
+        names, taken = dict(zip(self.tensors, tensors, strict=True)), set(tensors)
+        for pack in self.function.packs:
+            names[pack.output.name] = unique(pack.output.name, taken)
+            taken.add(names[pack.output.name])
+        return entry(there, self.function, self.place[1], names, offsets)
 
     def record(self) -> dict[str, Any]:
         taken = {"name": self.name, "tensors": self.tensors, "source": self.source, "place": self.place}
@@ -86,26 +97,32 @@ def _function(row: Any) -> Function:
     return Function(str(row["name"]), tuple(inputs), output, (), "", tuple(_function(pack) for pack in row["packs"]))
 
 
+def state(compiler: Compiler, schedule: Schedule) -> str:
+    """What all code depends on besides its statement."""
+    return hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
+
+
 class Making:
-    """A flat program whose kernels become steps."""
+    """A flat program whose kernels become steps. `is_settled` says that another run would choose the same."""
 
     def __init__(self, program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float):
         self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
         self.known = dict(program.statements)
         self.ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
-        self.machine = hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
+        self.machine = state(compiler, schedule)
+        self.is_settled = True
         self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
         self.alone = {kernel.output: unit(kernel, self.known, self.ahead) for kernel in kernels}
         self.written = dict[str, tuple[str, Function]]()  # code of kernels that are not fused, by their outputs
         self.fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
-        self.program, self.kernels, self.fused = program, list(kernels), dict[str, Fused]()
+        self.program, self.left, self.fused = program, list(kernels), dict[str, Fused]()
 
     def _choose(self) -> None:
         """What becomes one kernel; a comparison with libraries needs the machine for itself, so that what is compared is compiled before, at once."""
         self.placed({k.output: self.code_of(k) for k in self.open() if rivals(k, self.known[k.output])})
-        self.program, self.kernels, self.fused = fused(self.program, self.kernels, self.fusible, self._is_better)
+        self.program, self.left, self.fused = fused(self.program, self.left, self.fusible, self._is_better)
         self.known = dict(self.program.statements)
-        self.units = [self.fused[k.output].unit if k.output in self.fused else self.alone[k.output] for k in self.kernels]
+        self.units = [self.fused[k.output].unit if k.output in self.fused else self.alone[k.output] for k in self.left]
         self.first: dict[str, int] = {}  # of the statements that need one code, by its key
         self.keys = [self._key(own) for own in self.units]
         for k, key in enumerate(self.keys):
@@ -119,7 +136,7 @@ class Making:
         waiting = dict[str, tuple[str, Function]]()
         doubtful = set[str]()
         for key, (name, function) in unknown.items():
-            kernel = self.kernels[self.first[key]]
+            kernel = self.left[self.first[key]]
             way, is_settled = self._library(kernel, function) if kernel.epilogue is None else (None, self.tried.get(key, (None, True))[1])
             if way is None:
                 waiting[key] = name, function
@@ -130,8 +147,27 @@ class Making:
         found |= self._compiled(waiting)
         for key in unknown:
             way = found[key]
-            _keep(key, way.record() if isinstance(way, Code) else {"library": way}, key not in doubtful)
-        return [self._step(k, found[key]) for k, key in enumerate(self.keys)]
+            self._keep(key, way.record() if isinstance(way, Code) else {"library": way}, key not in doubtful)
+        self.ways = {key: way for key, way in found.items() if way is not None}
+        return [self._step(k, self.ways[key]) for k, key in enumerate(self.keys)]
+
+    def record(self) -> dict[str, Any] | None:
+        """The steps as JSON values, for `codegen.kept`; None where another run may choose other ones."""
+        if not self.is_settled:
+            return None
+        codes = {key: way.record() for key, way in self.ways.items() if isinstance(way, Code)}
+        products = {name: pair.product.output for name, pair in self.fused.items()}
+        steps = [
+            {"output": kernel.output, "product": products.get(kernel.output), "library": None if key in codes else self.ways[key]}
+            | ({"code": key, "tensors": own.tensors, "offsets": own.offsets} if key in codes else {})
+            for kernel, own, key in zip(self.left, self.units, self.keys)
+        ]
+        return {"state": self.machine, "codes": codes, "steps": steps}
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels, those that are generated with their source."""
+        ways = [self.ways[key] for key in self.keys]
+        return [replace(kernel, source=way.source) if isinstance(way, Code) else kernel for kernel, way in zip(self.left, ways)]
 
     def text(self) -> str:
         """The C file with all that is generated, each code once."""
@@ -142,7 +178,7 @@ class Making:
         within = [pair for some in self.fusible.values() for pair in some]
         products = {pair.product.output for pair in within}
         asked = {self._key(pair.unit): pair.product for pair in reversed(within)}  # the first of those with one key
-        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(self.kernels) if kernel.output not in products}
+        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(self.left) if kernel.output not in products}
         return [kernel for key, kernel in asked.items() if MADE.read(key) is None]
 
     def _key(self, own: Unit) -> str:
@@ -157,12 +193,12 @@ class Making:
         """Whether an operator and its reader are one kernel: where no library is faster for the operator."""
         key = self._key(pair.unit)
         if key not in self.tried:
-            row = _kept(key)
+            row = self._kept(key)
             if row is not None:
                 return row != APART
             self.tried[key] = function, is_settled = self._tried(pair)
             if function is None:
-                _keep(key, APART, is_settled)
+                self._keep(key, APART, is_settled)
         return self.tried[key][0] is not None
 
     def _tried(self, pair: Fused) -> tuple[Function | None, bool]:
@@ -179,9 +215,9 @@ class Making:
 
     def _found(self, key: str, k: int) -> Way | None:
         """What was kept for a statement under its key; None where that is not there, or what it needs."""
-        row = _kept(key)
+        row = self._kept(key)
         if not row or "library" in row:
-            return name if row and (name := str(row["library"])) in ways(self.kernels[k], self.units[k].scope) else None
+            return name if row and (name := str(row["library"])) in ways(self.left[k], self.units[k].scope) else None
         try:
             code = Code.from_record(row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -191,7 +227,7 @@ class Making:
 
     def _generated(self, k: int) -> tuple[str, Function]:
         """Code for a statement: that of its operator where there is some, else a loop nest."""
-        kernel = self.kernels[k]
+        kernel = self.left[k]
         if kernel.epilogue is None:
             return self.code_of(kernel)
         known, _ = self.tried.get(self.keys[k], (None, True))
@@ -232,28 +268,41 @@ class Making:
             found |= zip(chosen, zip(sources, placed(compiler, list(chosen.values()), sources, self.timeout)))
         return found
 
-    def _step(self, k: int, way: Way | None) -> Step:
-        kernel = self.kernels[k]
+    def _step(self, k: int, way: Way) -> Step:
+        kernel = self.left[k]
         if isinstance(way, Code):
-            return Step(replace(kernel, source=way.source), way.name, self._entry(way, self.units[k]))
-        assert way is not None
-        return Step(kernel, way, by_library(kernel, self.known[kernel.output], way, lambda: self._instead(k)))
+            return Step(kernel.output, way.name, self._entry(way, self.units[k]))
+        return Step(kernel.output, way, by_library(kernel, self.known[kernel.output], way, lambda: self.instead(kernel.output)))
 
     def _entry(self, code: Code, own: Unit) -> Run:
-        there = loaded(self.compiler, code.place, self.timeout)
-        if there is None:
+        found = code.entry(self.compiler, own.tensors, own.offsets, self.timeout)
+        if found is None:
             raise CodegenError("the compiled kernels vanished from the cache while they were loaded\n  try it again")
-        names = dict(zip(code.tensors, own.tensors, strict=True))
-        taken = set(own.tensors)
-        for pack in code.function.packs:
-            names[pack.output.name] = unique(pack.output.name, taken)
-            taken.add(names[pack.output.name])
-        return entry(there, code.function, code.place[1], names, own.offsets)
+        return found
 
-    def _instead(self, k: int) -> Run:
+    def instead(self, name: str) -> Run:
         """The generated code of a statement that a library fails to run."""
+        k = next(k for k, kernel in enumerate(self.left) if kernel.output == name)
         (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
         return self._entry(code, self.units[self.first[self.keys[k]]])
+
+    def _kept(self, key: str) -> Mapping[str, Any] | None:
+        """What is kept under a key; None where that is nothing, or in doubt while there is time to look into it once more."""
+        try:
+            row, is_settled = json.loads(MADE.read(key) or b"[null, true]")
+            row = None if row is None else dict(row)
+        except (ValueError, TypeError) as error:
+            _warn(error)
+            return None
+        if row is None or not (is_settled or key in _looked or not leaves_time()):
+            return None
+        self.is_settled = self.is_settled and is_settled
+        return row
+
+    def _keep(self, key: str, row: Mapping[str, Any], is_settled: bool) -> None:
+        self.is_settled = self.is_settled and is_settled
+        _looked.add(key)
+        MADE.replace(key, json.dumps([row, is_settled]).encode())
 
 
 def compile_together(makings: Sequence[Making]) -> None:
@@ -265,22 +314,6 @@ def compile_together(makings: Sequence[Making]) -> None:
     with suppress(EinalgError):
         for making in makings[:1]:
             making.placed(waiting)
-
-
-def _kept(key: str) -> Mapping[str, Any] | None:
-    """What is kept under a key; None where that is nothing, or in doubt while there is time to look into it once more."""
-    try:
-        row, is_settled = json.loads(MADE.read(key) or b"[null, true]")
-        row = None if row is None else dict(row)
-    except (ValueError, TypeError) as error:
-        _warn(error)
-        return None
-    return None if row is None or not (is_settled or key in _looked or not leaves_time()) else row
-
-
-def _keep(key: str, row: Mapping[str, Any], is_settled: bool) -> None:
-    _looked.add(key)
-    MADE.replace(key, json.dumps([row, is_settled]).encode())
 
 
 def _warn(error: Exception) -> None:

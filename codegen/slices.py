@@ -81,6 +81,10 @@ class Sliced:
         """As of `Compiled`: what is given ahead is the same for all slices."""
         return Sliced(self.one.bind(**arrays), self.slices)
 
+    def record(self) -> Any:
+        """As of `Compiled`, for one slice."""
+        return self.one.record()
+
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels of one slice."""
         return self.one.source(language)

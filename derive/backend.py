@@ -8,7 +8,10 @@ from typing import Any, Protocol
 from einalg.direct import AtAddresses
 from einalg.kernel import Kernel
 from einalg.program import Program
+from einalg.scope import Scope
 from einalg.slices import Slices
+
+KernelOf = Callable[[str, Scope], Kernel]
 
 
 class Runnable(Protocol):
@@ -31,12 +34,23 @@ class Runnable(Protocol):
 
     def source(self, language: str = "c") -> str: ...
 
+    def record(self) -> Any:
+        """What `Backend.known` takes for it, as JSON values; None where nothing is kept."""
+        ...
+
 
 class Backend(Protocol):
     """Compiles, checks and times flat programs on one target."""
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Runnable:
         """For another target than this one where `target` names it."""
+        ...
+
+    def known(self, record: Any, program: Program, kernel_of: KernelOf) -> Runnable | None:
+        """A flat program as it was compiled when its record was made, without looking at its statements; None where it must be compiled.
+
+        `kernel_of` gives the kernel of a statement.
+        """
         ...
 
     @property

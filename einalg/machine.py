@@ -14,6 +14,7 @@ from einalg.errors import DeviceError
 from einalg.execute import execute
 from einalg.kernel import Kernel
 from einalg.program import Program, in_double
+from einalg.scope import Scope
 from einalg.slices import Slices
 from einalg.turns import LEAST, medians
 
@@ -33,6 +34,13 @@ def _measuring() -> Any:
     return measuring
 
 
+def _compiling() -> Any:
+    """The module, when something is to be compiled."""
+    from codegen import compiled
+
+    return compiled
+
+
 class Machine:
     """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
 
@@ -40,9 +48,13 @@ class Machine:
         self.target, self.accuracy = target, accuracy
 
     def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
-        from codegen.compiled import compile_program
+        return _compiling().compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
 
-        return compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
+    def known(self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]) -> Any:
+        """A program as it was compiled when its record was made; None where it must be compiled."""
+        if self.target != "cpu":
+            return None
+        return _compiling().known_program(record, program, kernel_of)
 
     @property
     def has_slices(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Iterator as PyIterator
 from math import gcd
 from typing import Any, NamedTuple
@@ -251,14 +251,37 @@ class Scope(Node, Indexable, Basic):
     True
     """
 
-    __slots__ = ("iterators", "where", "body", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
+    __slots__ = ("iterators", "where", "_body", "_read", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
     _fields = ("iterators", "where", "body")
     is_scope = True
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
-        node = cls._build(_iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
-        node._alpha = node._identity = node._domain = node._dtype = node._tensors = None
+        return cls._made(iterators, where, sympy.sympify(body, strict=True))
+
+    @classmethod
+    def later(cls, iterators: Iterable[Any], where: Any, dtype: str, tensors: Mapping[str, Any], read: Callable[[], Any]) -> Scope:
+        """A scope of which this is known; `read` gives its body when something asks for that."""
+        node = cls._made(iterators, where, None)
+        node._dtype, node._tensors, node._read = dtype, dict(tensors), read
         return node
+
+    @classmethod
+    def _made(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
+        node = cls._build(_iterators(iterators), constraints(where), body)
+        node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = None
+        return node
+
+    @property
+    def body(self) -> Any:
+        """The value at a point, of what is read there."""
+        if self._body is None:
+            assert self._read is not None
+            self._body, self._read = self._read(), None
+        return self._body
+
+    @body.setter
+    def body(self, body: Any) -> None:
+        self._body = body
 
     @property
     def indices(self) -> tuple[Index, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from einalg.access import Indexable, Tensor
@@ -19,6 +19,7 @@ from einalg.traverse import accesses, all_scopes, reductions
 from einalg.wellformed import check_scope
 
 LEFT, READ = re.compile(r"\s*[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?=[\[.])")  # the name of a statement, and of what is subscripted or padded
+Alike = dict[Any, tuple[list[str], Scope]]  # what was read in lines, by these without the names of the tensors
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
 
@@ -56,6 +57,21 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
     return statements
 
 
+def line_reader() -> Callable[[str, Mapping[str, Tensor]], Scope]:
+    """What reads the statements of a program one by one, in any order, each with the tensors that it reads.
+
+    >>> line_reader()("O[i] = T[i] + A[i]", {"T": Tensor("T", (4,)), "A": Tensor("A", (4,))})
+    L[i:4](A[i] + T[i])
+    """
+    alike: Alike = {}
+
+    def read(line: str, tensors: Mapping[str, Tensor]) -> Scope:
+        ((_, scope),) = _Statements(Source(""), dict(tensors), alike).line(line)
+        return scope
+
+    return read
+
+
 def parse_value(text: str) -> Any:
     """An index form or a condition from text; every name is an index.
 
@@ -83,10 +99,10 @@ def _as_tensor(name: str, value: Any) -> Any:
 class _Statements:
     """Reads statement by statement; each one's result is a tensor for the next."""
 
-    def __init__(self, source: Source, tensors: dict[str, Any]):
+    def __init__(self, source: Source, tensors: dict[str, Any], alike: Alike | None = None):
         self.source, self.tensors = source, tensors
         self.scopes: dict[str, Scope] = {}
-        self.alike: dict[Any, tuple[list[str], Scope]] = {}  # what was read in lines, by these without the names of the tensors
+        self.alike: Alike = {} if alike is None else alike
 
     def module(self, module: ast.Module) -> Any:
         if not module.body:

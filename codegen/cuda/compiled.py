@@ -13,7 +13,7 @@ from typing import Any
 
 from codegen.arguments import loaded, sample
 from codegen.choosing import LEAST_POINTS, inputs_for, points
-from codegen.compiled import GENERATED, NOTHING, Compiled, Step
+from codegen.compiled import GENERATED, NOTHING, Compiled, Plain, Step
 from codegen.cuda.compiler import require_nvcc
 from codegen.cuda.driver import DeviceArray, Driver, Memory, Start, device_address, find_driver, is_on_device, is_under_way
 from codegen.cuda.graphs import Graphs
@@ -86,7 +86,7 @@ class CudaCompiled(Compiled):
     def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
         self._own = threading.local()
-        super().__init__(program, kernels, "cuda", [Step(kernel, GENERATED, _nowhere) for kernel in kernels], lambda: parts.text, bound)
+        super().__init__(program, "cuda", [Step(kernel.output, GENERATED, _nowhere) for kernel in kernels], Plain(kernels, lambda: parts.text), bound)
 
     def direct(self, names: Sequence[str]) -> None:
         """None: what lies in the memory of the host is copied first."""
@@ -94,7 +94,7 @@ class CudaCompiled(Compiled):
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
         memory, on_device = self._placed(device, arrays)
-        device.run_together([step.kernel.output for step in self._running], memory, self._graphs(device))
+        device.run_together([step.output for step in self._running], memory, self._graphs(device))
         found = {name: device.array(self.program, name, memory[name]) for name in self.program.outputs}
         results = {name: array if on_device else array.get() for name, array in found.items()}
         return results if len(results) > 1 else results[self.program.outputs[0]]
@@ -109,13 +109,13 @@ class CudaCompiled(Compiled):
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
         if language != "cuda":
             raise CodegenError(f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')")
-        return self._text()
+        return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Seconds that each kernel takes on the device, by its output: the median of `repeats` runs after a first one."""
         device = self._started()
         memory, _ = self._placed(device, arrays or sample(self.missing))
-        spent: dict[str, list[float]] = {step.kernel.output: [] for step in self._running}
+        spent: dict[str, list[float]] = {step.output: [] for step in self._running}
         for _ in range(1 + max(1, repeats)):
             for name, seconds in spent.items():
                 seconds.append(device.driver.elapsed(lambda name=name: device.run(name, memory)))
@@ -141,12 +141,12 @@ class CudaCompiled(Compiled):
                 device = _Device(self._parts, self.program)
                 for name, array in self._ready.items():
                     device.kept[name] = device.upload(array, self.program.tensors[name].dtype)
-                for step in self._steps:
-                    device.choose(step.kernel)
-                    if step.kernel.output in self._done:
-                        device.allocate_result(step.kernel.output, device.kept)
-                        device.allocate_parts(step.kernel.output, device.kept)
-                        device.run(step.kernel.output, device.kept)
+                for kernel in self.kernels:
+                    device.choose(kernel)
+                    if kernel.output in self._done:
+                        device.allocate_result(kernel.output, device.kept)
+                        device.allocate_parts(kernel.output, device.kept)
+                        device.run(kernel.output, device.kept)
                 self._device = device
             return self._device
 

@@ -81,7 +81,7 @@ def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:
     own = {index: k for k, index in enumerate(scope.indices)}
     for access in accesses(scope.body):
         for k, index in enumerate(bare(access)):
-            if index in own:
+            if index is not None and index in own:
                 yield (name, own[index]), (access.tensor.name, k)
 
 

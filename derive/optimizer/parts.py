@@ -14,9 +14,9 @@ import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
-from derive.record import program_from_record, program_record
+from derive.record import headed_record, program_from_record, program_later, program_record
 from derive.rules.spelling import lifted
-from derive.search import kernels_of
+from derive.search import kernel_of, kernels_of
 from einalg.access import Tensor
 from einalg.cache import Shelf, hashed, own_code
 from einalg.errors import RecordError
@@ -31,7 +31,7 @@ Weights = Mapping[str, Any]
 
 @dataclass
 class Part:
-    """One program of the graph: as it was, as it is now, its layers, its seconds before and after, and the largest relative error.
+    """One program of the graph: as it was, as it is now (flat), its layers, its seconds before and after, and the largest relative error.
 
     `verdict` is the weakest one of its layers: "proved" where every change is. `changes` says in words what was changed in the
     whole, beside its layers. `told` gives the layers. Where there are `slices`, the program as it is now computes one of them.
@@ -69,10 +69,13 @@ def verdict(layers: Sequence[Layer]) -> str:
     return "tested" if any(layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers) else "proved"
 
 
-def compiled(program: Program, backend: Backend, weights: Weights, slices: Slices | None = None) -> Runnable:
-    """A program compiled, with those weights given that it reads; one of a slice as one of all slices."""
-    flat = lifted(program)
-    run = backend.compile(flat, kernels_of(flat)).bind(**{name: weights[name] for name in flat.inputs if name in weights})
+def compiled(program: Program, backend: Backend, weights: Weights, slices: Slices | None = None, record: Any = None) -> Runnable:
+    """A program compiled, or found by the record of when it was, with those weights given that it reads; one of a slice as one of all slices."""
+    run = backend.known(record, program, kernel_of)
+    if run is None:
+        flat = lifted(program)
+        run = backend.compile(flat, kernels_of(flat))
+    run = run.bind(**{name: weights[name] for name in program.inputs if name in weights})
     return run if slices is None else backend.in_slices(run, slices)
 
 
@@ -104,7 +107,8 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
 
     In the place of slices that the backend does not offer, the program is what it was.
     """
-    after, cut = program_from_record(row["program"]), row.get("slices")
+    read = program_later if "heads" in row["program"] else program_from_record
+    after, cut = read(row["program"]), row.get("slices")
     slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
     before = before or (program_from_record(cut["whole"]) if cut else after)
     _require_alike(before, after, slices)
@@ -112,7 +116,7 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
         after, slices = before, None
     first, now = map(float, row["seconds"])
     figures = float(row["error"]), str(row["verdict"])
-    run = compiled(after, backend, weights, slices)
+    run = compiled(after, backend, weights, slices, row.get("run"))
     changes = tuple(map(str, row.get("changes", ())))
     return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, run, changes, slices)
 
@@ -135,9 +139,14 @@ def _require_alike(before: Program, after: Program, slices: Slices | None) -> No
 
 
 def keep_part(key: str, part: Part) -> None:
-    """Keep a part on disk, with the seconds that there were where time ended the search of a layer."""
+    """Keep a part on disk, with the seconds that there were where time ended the search of a layer, and what finds its kernels again."""
+    assert part.run is not None
     cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
-    PARTS.replace(key, json.dumps({**part_record(part), "cut": cut}).encode())
+    _keep(key, {**part_record(part), "program": headed_record(part.after), "run": part.run.record(), "cut": cut})
+
+
+def _keep(key: str, row: Mapping[str, Any]) -> None:
+    PARTS.replace(key, json.dumps(row).encode())
 
 
 def known_part(key: str, program: Program, weights: Weights, seconds: float, backend: Backend) -> Part | None:
@@ -147,10 +156,16 @@ def known_part(key: str, program: Program, weights: Weights, seconds: float, bac
         return None
     try:
         row = json.loads(content)
-        return None if is_too_short(row["cut"], seconds) else part_from_record(row, program, weights, backend)
+        if is_too_short(row["cut"], seconds):
+            return None
+        part = part_from_record(row, program, weights, backend)
     except UNREADABLE as error:
         log.warning("einalg: an optimized program in the cache is damaged (%s); it is searched again", error)
         return None
+    assert part.run is not None
+    if (record := part.run.record()) is not None and record is not row["run"]:
+        _keep(key, {**row, "run": record})
+    return part
 
 
 def _layers(rows: Any, backend: Backend) -> list[Layer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,35 @@ def test_a_program_survives_its_record(expression):
     program = as_program(expression)
     written = json.loads(json.dumps(record.program_record(program)))
     assert record.program_from_record(written) == program
+
+
+@given(st.one_of(strategies.scopes(), strategies.programs()))
+def test_a_program_is_known_before_it_is_read(expression):
+    program = as_program(expression)
+    with patch.object(record, "line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
+        later = record.program_later(json.loads(json.dumps(record.headed_record(program))))
+        assert (later.names, later.outputs, later.tensors) == (program.names, program.outputs, program.tensors)
+        for name, scope in later:
+            own = program[name]
+            assert (scope.iterators, scope.where, scope.dtype, scope.tensors) == (own.iterators, own.where, own.dtype, own.tensors)
+    assert record.program_later(json.loads(json.dumps(record.headed_record(program)))) == program
+
+
+def test_statements_are_read_in_any_order():
+    program = ea.parse("T[i] = A[i] + 1\nV = L[i:4](2*T[i], where=i>=1)\nO[i:4] = V.pad(1)[i] + L[j:8](A[j%4])[i]", A=(4,))
+    later = record.program_later(json.loads(json.dumps(record.headed_record(program))))
+    for name in ("O", "T", "V"):
+        assert later[name].body == program[name].body
+    assert later == program
+
+
+@pytest.mark.parametrize(
+    "damage", [{"heads": []}, {"heads": [["O", [["i", 0, 4]], [], "f32", ["B"]]]}, {"heads": 3}, {"text": ""}, {"outputs": ["P"]}]
+)
+def test_a_damaged_record_of_a_program_for_later_is_told(damage):
+    written = record.headed_record(as_program(ea.parse("O[i] = A[i]", A=(4,))))
+    with pytest.raises(RecordError, match="holds no program"):
+        record.program_later({**written, **damage})
 
 
 def test_a_program_may_be_longer_than_a_text(monkeypatch):

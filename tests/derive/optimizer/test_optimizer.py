@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen import making
+from codegen.compiler import KERNELS
+from derive import record
 from derive.derivation import Candidate, derivation
 from derive.optimizer import network as optimizer
 from derive.optimizer import parts
@@ -23,6 +26,7 @@ from derive.optimizer.shaping import shaped
 from derive.search import Budget
 from einalg import ops
 from einalg.access import Constant
+from einalg.cache import cache_folder
 from einalg.errors import NotationError, ShapeError
 from einalg.graph import Builder
 from einalg.machine import Machine
@@ -168,6 +172,35 @@ def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
     assert len(runs) == 1
     ea.optimize(program, given, seconds=100, accuracy=1e-3)
     assert len(runs) == 2
+
+
+def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
+    """Its kernels are found as they were compiled; where they are gone, they are compiled again, and kept again."""
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nV[j] = 2*b[j]\nO[j] += U[i,j]*V[j]"
+    program = ea.parse(text, A=(40, 30), W=weight("W", 30, 20), b=weight("b", 20))
+    given = given_for(program)
+    o = ea.optimize(program, given, seconds=60)
+    expected = [np.asarray(v) for v in o(given["A"])]
+    made, read = [], []
+    make, line = making.Making.__init__, record.line_reader
+    monkeypatch.setattr(making.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given))
+    monkeypatch.setattr(record, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
+
+    def again():
+        found = ea.optimize(program, given, seconds=60)
+        for value, wanted in zip(found(given["A"]), expected, strict=True):
+            np.testing.assert_array_equal(value, wanted)
+        return found
+
+    assert again() and not made and not read
+    assert repr(next(iter(again().parts.values())).run) and made and read  # who asks for the kernels gets them
+    for path in (cache_folder() / KERNELS.name).rglob("*.so"):
+        path.unlink()
+    made.clear()
+    assert again() and made
+    made.clear()
+    assert again() and not made
 
 
 def test_a_run_that_time_ended_goes_on_with_more(own_cache, monkeypatch):
