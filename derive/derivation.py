@@ -34,6 +34,7 @@ from einalg.dtypes import is_float, numpy_dtype
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.jupyter.costs import Bar, Costs
 from einalg.program import Program, as_program
+from einalg.program_record import program_from_record, program_record
 from einalg.settled import is_weight
 from einalg.wording import counted
 
@@ -149,13 +150,13 @@ class Derivation:
         ]
         stats = {**{name: getattr(self.stats, name) for name in NUMBERS}, "rejected": dict(self.stats.rejected)}
         explored = [row.as_record() for row in self.explored]
-        record.write(path, KIND, {"expression": record.program_record(self.expression), "candidates": rows, "stats": stats, "explored": explored})
+        record.write(path, KIND, {"expression": program_record(self.expression), "candidates": rows, "stats": stats, "explored": explored})
 
     @classmethod
     def load(cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None) -> Derivation:
         """Read a derivation and replay the moves of every candidate; `RecordError` where the file is broken."""
         content = record.read(path, KIND)
-        expression = record.program_from_record(content.get("expression"))
+        expression = program_from_record(content.get("expression"))
         try:
             candidates = Candidates(_loaded(expression, row, rules, backend) for row in content["candidates"])
             stats = Stats(**{k: v for k, v in content["stats"].items() if k in NUMBERS})

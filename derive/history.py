@@ -14,6 +14,7 @@ from einalg.errors import RecordError
 from einalg.jupyter.proof import steps_html
 from einalg.printing import latex
 from einalg.program import Program, as_program, statement_tensor
+from einalg.program_record import program_from_record, program_record
 
 KIND = "einalg history"
 
@@ -89,7 +90,7 @@ class History:
 
     def _content(self) -> dict[str, Any]:
         steps = [{**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)} for step in self.steps]
-        return {"start": record.program_record(self.start), "steps": steps}
+        return {"start": program_record(self.start), "steps": steps}
 
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""
@@ -108,7 +109,7 @@ class History:
         steps = content.get("steps")
         if not isinstance(steps, list):
             raise RecordError(f"{path} has no list of steps")
-        history = History(record.program_from_record(content.get("start")))
+        history = History(program_from_record(content.get("start")))
         for number, entry in enumerate(steps, 1):
             move = Move.from_record(entry)
             program = apply(history.program, move, rules)

@@ -16,11 +16,11 @@ import einalg as ea
 from codegen.arguments import loaded, sample
 from codegen.compiled import compile_program
 from derive.derivation import sample_inputs
-from derive.record import program_from_record, program_record
 from einalg.access import Constant, Tensor
 from einalg.canonical import key
 from einalg.execute import PrimeField, execute, run
 from einalg.program import as_program, in_double
+from einalg.program_record import program_from_record, program_record
 from einalg.testing import strategies
 
 HALF = Fraction(1, 2)

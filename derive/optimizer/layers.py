@@ -17,7 +17,6 @@ from derive.history import replay
 from derive.matching import named
 from derive.moves import Move
 from derive.optimizer.slabs import Slab, on_slabs, on_tensors, slabs
-from derive.record import program_record
 from derive.rules.spelling import lifted
 from derive.search import Budget, kernels_of
 from einalg.access import Tensor
@@ -25,6 +24,7 @@ from einalg.cache import Shelf, hashed
 from einalg.errors import EinalgError
 from einalg.graph import unique
 from einalg.program import Program, statement_tensor, substitute_tensors
+from einalg.program_record import program_record
 from einalg.scope import Scope
 from einalg.settled import is_weight, settled
 from einalg.traverse import reductions

@@ -14,13 +14,13 @@ import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
-from derive.record import headed_record, program_from_record, program_later, program_record
 from derive.rules.spelling import lifted
 from derive.search import kernel_of, kernels_of
 from einalg.access import Tensor
 from einalg.cache import Shelf, hashed, own_code
 from einalg.errors import RecordError
 from einalg.program import Program, statement_tensor
+from einalg.program_record import headed_record, program_from_record, program_later, program_record
 from einalg.slices import Slices
 
 log = logging.getLogger("einalg")

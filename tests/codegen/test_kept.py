@@ -12,9 +12,9 @@ import einalg as ea
 from codegen import making
 from codegen.compiled import compile_program, known_program
 from codegen.compiler import KERNELS
-from derive.record import headed_record, program_later
 from derive.search import kernel_of, kernels_of
 from einalg.program import as_program
+from einalg.program_record import headed_record, program_later
 from einalg.scope import Scope
 
 # A product with an epilogue, a statement without values at some points, constants, what depends on weights alone, two outputs.

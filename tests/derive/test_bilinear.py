@@ -15,10 +15,10 @@ import einalg as ea
 from derive.bilinear import correlation, matmul, register
 from derive.custom import check_rule
 from derive.moves import Move, apply, moves
-from derive.record import program_from_record, program_record
 from derive.rules import ALL, RULES
 from derive.rules.bilinear_factorisation import RULE
 from einalg.program import as_program, inlined
+from einalg.program_record import program_from_record, program_record
 from einalg.traverse import all_scopes
 from tests.derive.factorisations import COMPLEX, CONV, KARATSUBA, REAL, SQUARE, program, replace_matrix, winograd
 

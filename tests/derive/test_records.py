@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive import record
 from derive.history import History
 from derive.moves import Move
 from einalg import text
 from einalg.errors import RangeError, RecordError
 from einalg.program import as_program
+from einalg.program_record import headed_record, program_from_record, program_later, program_record
 from einalg.source import Source
 from einalg.testing import strategies
 
@@ -26,25 +26,25 @@ PROGRAM = as_program(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)
 @given(st.one_of(strategies.scopes(), strategies.programs()))
 def test_a_program_survives_its_record(expression):
     program = as_program(expression)
-    written = json.loads(json.dumps(record.program_record(program)))
-    assert record.program_from_record(written) == program
+    written = json.loads(json.dumps(program_record(program)))
+    assert program_from_record(written) == program
 
 
 @given(st.one_of(strategies.scopes(), strategies.programs()))
 def test_a_program_is_known_before_it_is_read(expression):
     program = as_program(expression)
-    with patch.object(record, "line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
-        later = record.program_later(json.loads(json.dumps(record.headed_record(program))))
+    with patch("einalg.program_record.line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
+        later = program_later(json.loads(json.dumps(headed_record(program))))
         assert (later.names, later.outputs, later.tensors) == (program.names, program.outputs, program.tensors)
         for name, scope in later:
             own = program[name]
             assert (scope.iterators, scope.where, scope.dtype, scope.tensors) == (own.iterators, own.where, own.dtype, own.tensors)
-    assert record.program_later(json.loads(json.dumps(record.headed_record(program)))) == program
+    assert program_later(json.loads(json.dumps(headed_record(program)))) == program
 
 
 def test_statements_are_read_in_any_order():
     program = ea.parse("T[i] = A[i] + 1\nV = L[i:4](2*T[i], where=i>=1)\nO[i:4] = V.pad(1)[i] + L[j:8](A[j%4])[i]", A=(4,))
-    later = record.program_later(json.loads(json.dumps(record.headed_record(program))))
+    later = program_later(json.loads(json.dumps(headed_record(program))))
     for name in ("O", "T", "V"):
         assert later[name].body == program[name].body
     assert later == program
@@ -54,23 +54,23 @@ def test_statements_are_read_in_any_order():
     "damage", [{"heads": []}, {"heads": [["O", [["i", 0, 4]], [], "f32", ["B"]]]}, {"heads": 3}, {"text": ""}, {"outputs": ["P"]}]
 )
 def test_a_damaged_record_of_a_program_for_later_is_told(damage):
-    written = record.headed_record(as_program(ea.parse("O[i] = A[i]", A=(4,))))
+    written = headed_record(as_program(ea.parse("O[i] = A[i]", A=(4,))))
     with pytest.raises(RecordError, match="holds no program"):
-        record.program_later({**written, **damage})
+        program_later({**written, **damage})
 
 
 def test_a_program_may_be_longer_than_a_text(monkeypatch):
     lines = [f"T{k}[i] = {f'T{k - 1}' if k else 'A'}[i]*2 + {f'T{k // 2}' if k else 'A'}[i] - exp(A[i])" for k in range(12)]
     program = ea.parse("\n".join([*lines, "T11, T3"]), A=(8,))
-    written = json.loads(json.dumps(record.program_record(program)))
+    written = json.loads(json.dumps(program_record(program)))
     monkeypatch.setattr("einalg.source.MAX_TEXT", 100)
     assert len(written["text"]) > 300
-    assert record.program_from_record(written) == program
+    assert program_from_record(written) == program
     written["text"] = written["text"].replace("T7[i:8] = ", "T7[i:8] = (")
     with pytest.raises(RecordError, match="never closed"):
-        record.program_from_record(written)
+        program_from_record(written)
     with pytest.raises(RecordError):
-        record.program_from_record({**written, "text": "", "outputs": []})
+        program_from_record({**written, "text": "", "outputs": []})
 
 
 def test_statements_of_equal_layers_are_read_once(monkeypatch):
@@ -80,8 +80,8 @@ def test_statements_of_equal_layers_are_read_once(monkeypatch):
     program = ea.parse("\n".join(lines), **shapes)
     read = []
     monkeypatch.setattr(text, "Source", lambda line: read.append(line) or Source(line))
-    written = json.loads(json.dumps(record.program_record(program)))
-    assert record.program_from_record(written) == program
+    written = json.loads(json.dumps(program_record(program)))
+    assert program_from_record(written) == program
     assert [line for line in read if line] == written["text"].splitlines()[:2]
 
 
@@ -214,7 +214,7 @@ def fuzz_history(tmp_path_factory, data):
     """Some part of a good record is replaced by any JSON value: only errors of einalg come out."""
     path = tmp_path_factory.mktemp("fuzz") / "h.json"
     move = {"rule": "summation splitting", "path": ["O"], "args": {"reduction": 0, "outer": ["r"]}}
-    content = {"format": "einalg history", "schema": 1, "start": record.program_record(PROGRAM), "steps": [move]}
+    content = {"format": "einalg history", "schema": 1, "start": program_record(PROGRAM), "steps": [move]}
     place = content
     while isinstance(place, (dict, list)) and place:
         keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))

@@ -16,7 +16,6 @@ import pytest
 import einalg as ea
 from codegen import making
 from codegen.compiler import KERNELS
-from derive import record
 from derive.derivation import Candidate, derivation
 from derive.optimizer import network as optimizer
 from derive.optimizer import parts
@@ -24,7 +23,7 @@ from derive.optimizer.folding import folded
 from derive.optimizer.layers import known_layer, layers_of, search_layer, with_layers
 from derive.optimizer.shaping import shaped
 from derive.search import Budget
-from einalg import ops
+from einalg import ops, program_record
 from einalg.access import Constant
 from einalg.cache import cache_folder
 from einalg.errors import NotationError, ShapeError
@@ -183,9 +182,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     o = ea.optimize(program, given, seconds=60)
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
-    make, line = making.Making.__init__, record.line_reader
+    make, line = making.Making.__init__, program_record.line_reader
     monkeypatch.setattr(making.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given))
-    monkeypatch.setattr(record, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
+    monkeypatch.setattr(program_record, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
 
     def again():
         found = ea.optimize(program, given, seconds=60)

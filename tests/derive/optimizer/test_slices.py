@@ -14,7 +14,6 @@ from derive.optimizer import slices as module
 from derive.optimizer.layers import UNREADABLE
 from derive.optimizer.parts import Part, compiled, part_from_record, part_record
 from derive.optimizer.slices import one_of, sliced
-from derive.record import program_record
 from derive.rules.spelling import lifted
 from derive.search import kernels_of
 from einalg.access import Constant, Tensor
@@ -22,6 +21,7 @@ from einalg.affine import Index, affine
 from einalg.execute import execute
 from einalg.machine import Machine
 from einalg.program import Program, as_program, statement_tensor
+from einalg.program_record import program_record
 from einalg.scope import Iterator, Scope
 from einalg.testing import strategies
 from einalg.traverse import accesses, map_accesses
