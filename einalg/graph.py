@@ -223,7 +223,10 @@ def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
             statements.append((name, placed))
             known[name] = statement_tensor(name, placed)
     outputs = tuple(name for node in nodes for name in node.outputs if name in read)
-    program = Program(needed(statements, outputs), outputs)
+    kept, (first, *others) = needed(statements, outputs), nodes
+    if not others and outputs == first.program.outputs and [id(s) for _, s in kept] == [id(s) for _, s in first.program.statements]:
+        return first
+    program = Program(kept, outputs)
     return Expressed("+".join(dict.fromkeys(node.operator for node in nodes)), tuple(program.inputs), outputs, program)
 
 

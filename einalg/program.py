@@ -31,7 +31,7 @@ class Program(Node, Basic):
     (('O',), (4,))
     """
 
-    __slots__ = ("statements", "outputs", "_tensors", "_scopes")
+    __slots__ = ("statements", "outputs", "_tensors", "_scopes", "_text")
     _fields = ("statements", "outputs")
 
     def __new__(cls, statements: Iterable[Any], outputs: Iterable[Any] = ()) -> Program:
@@ -43,11 +43,18 @@ class Program(Node, Basic):
             twice = next(name for name in names if names.count(name) > 1)
             raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
         node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
-        node._tensors, node._scopes = None, dict(pairs)
+        node._tensors, node._scopes, node._text = None, dict(pairs), None
         missing = [o for o in node.outputs if o not in names]
         if missing:
             raise NotationError(f"output {missing[0]} is not a statement; the statements are {', '.join(names)}")
         _check_order(node)
+        return node
+
+    @classmethod
+    def written(cls, statements: Iterable[Any], outputs: Iterable[Any], text: str) -> Program:
+        """A program whose text is known, so that nothing is read to print it."""
+        node = cls(statements, outputs)
+        node._text = text
         return node
 
     @property
@@ -111,6 +118,8 @@ class Program(Node, Basic):
         return "\n".join(lines)
 
     def __str__(self) -> str:
+        if self._text is not None:
+            return self._text
         from einalg.printing import text
 
         return text(self)

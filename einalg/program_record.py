@@ -45,7 +45,7 @@ def program_later(record: Any) -> Program:
             scope = Scope.later([(Index(index), low, high) for index, low, high in ranges], list(map(parse_value, where)), dtype, tensors, body)
             statements.append((name, scope))
             known[name] = statement_tensor(name, scope)
-        return Program(statements, record["outputs"])
+        return Program.written(statements, record["outputs"], record["text"])
     except BROKEN as error:
         raise RecordError(f"the record holds no program: {error}") from None
 

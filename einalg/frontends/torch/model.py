@@ -12,6 +12,7 @@ from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
 from einalg.frontends.torch.functional import is_check, without_empty_parts
 from einalg.frontends.torch.reading import Reader
+from einalg.frontends.torch.readings import Reading, read_once
 from einalg.frontends.torch.tensors import Array, array_of, tensor_of
 from einalg.graph import Graph
 
@@ -43,18 +44,24 @@ class Model:
 
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """A module through `torch.export`."""
-    found, reader = exported(module, arguments, keywords), Reader()
-    places: list[Place] = []
-    user_inputs = [n.name for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights]
+    found = exported(module, arguments, keywords)
+    user_inputs = [n for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights]
+    places = [(k, n.name, n.meta["val"].dtype) for k, n in enumerate(user_inputs) if _is_tensor(n)]
 
-    def placeholder(node: fx.Node) -> None:
-        if weight := found.weights.get(node.name):
-            reader.weight(node, weight.name, weight.tensor, weight.is_constant)
-        elif hasattr(node.meta.get("val"), "dtype"):
-            places.append((user_inputs.index(node.name), node.name, node.meta["val"].dtype))
-            reader.input(node)
+    def read() -> Reading:
+        reader = Reader()
 
-    graph, names = _read(found.graph, found.owner, reader, placeholder)
+        def placeholder(node: fx.Node) -> None:
+            if weight := found.weights.get(node.name):
+                reader.weight(node, weight.name, weight.tensor, weight.is_constant)
+            elif _is_tensor(node):
+                reader.input(node)
+
+        graph, names = _read(found.graph, found.owner, reader, placeholder)
+        return Reading(graph, names, reader.sources)
+
+    reading = read_once(found, read)
+    graph, names = reading.graph, reading.names
     outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
     rebuild = _rebuilder(outputs)
     in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(range(found.in_spec.num_leaves))
@@ -85,6 +92,10 @@ def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[i
     graph, names = _read(module.graph, module, reader, placeholder)
     leaves = _output_leaves(module.graph)
     return Model(graph, lambda given, _: [array_of(given[p]) for p in places], _rebuilder(_outputs(leaves, names, graph)))
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    return hasattr(node.meta.get("val"), "dtype")
 
 
 def _is_item(node: fx.Node) -> bool:

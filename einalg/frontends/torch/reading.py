@@ -16,7 +16,7 @@ from einalg.errors import EinalgError
 from einalg.frontends.torch.calls import Call, leaves, mapped, nodes_in
 from einalg.frontends.torch.functional import names_of
 from einalg.frontends.torch.registry import ATEN, BY_POSITION, NotExpressed, TrainingMode
-from einalg.frontends.torch.tensors import array_of, described
+from einalg.frontends.torch.tensors import array_of, described, memory_of
 from einalg.graph import Builder, needed, unique
 from einalg.ops.casting import cast
 from einalg.program import Program, as_program
@@ -37,6 +37,7 @@ class Reader:
     def __init__(self) -> None:
         self.builder = Builder()
         self.values: dict[fx.Node, Any] = {}
+        self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
         self._fixed: dict[fx.Node, Any] = {}  # what is no array: modules, None
         self._constant: set[str] = set()  # weights that no parameter of the module decides
         self._shared: dict[Any, str] = {}
@@ -50,9 +51,10 @@ class Reader:
 
     def weight(self, node: fx.Node, name: str, tensor: Any, constant: bool = False) -> None:
         """A tensor that is known already; one that has several names is one weight."""
-        same = (tensor.data_ptr(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype) if tensor.numel() else node
+        same = memory_of(tensor) or node
         if same not in self._shared:
             self._shared[same] = self._unique(name)
+            self.sources[self._shared[same]] = node.name
             self.builder.weight(self._shared[same], array_of(tensor))
         self.values[node] = self._shared[same]
         if constant:

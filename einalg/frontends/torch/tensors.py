@@ -46,6 +46,11 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     return tensor if device is None and dtype in (None, tensor.dtype) else tensor.to(device=device, dtype=dtype)
 
 
+def memory_of(tensor: Any) -> tuple[Any, ...] | None:
+    """Where a tensor lies and how: the same for two that are one. None without elements."""
+    return (tensor.data_ptr(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype) if tensor.numel() else None
+
+
 def described(value: Any) -> tuple[tuple[int, ...], str] | None:
     """Shape and dtype of a tensor that a trace holds for a value; None where they depend on data, or the value is none of ours."""
     shape = getattr(value, "shape", None)
