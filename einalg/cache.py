@@ -9,10 +9,14 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 LOG = logging.getLogger("einalg")
 PACKAGES = ("einalg", "derive", "codegen")
@@ -117,6 +121,24 @@ class Shelf:
 def hashed(*parts: str) -> str:
     """A key of everything that an entry depends on."""
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def digest_of(arrays: Iterable[tuple[str, np.ndarray[Any, Any]]]) -> str:
+    """A digest of arrays by name: of their element types, shapes and values.
+
+    >>> digest_of([("A", np.zeros(2))]) == digest_of([("A", np.zeros((2, 2))[:, 1])])
+    True
+    """
+    digest = sha256()
+    for name, array in arrays:
+        digest.update(f"{name}:{array.dtype}:{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data if array.dtype.kind in "biufc" else _bytes(array))
+    return digest.hexdigest()
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> bytes:
+    """What NumPy gives no buffer of: text, and elements of other packages."""
+    return repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
 
 
 @cache

@@ -7,17 +7,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
-
-import numpy as np
 
 from derive.backend import Backend, Runnable
 from derive.optimizer.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
 from derive.rules.spelling import lifted
 from derive.search import kernel_of, kernels_of
 from einalg.access import Tensor
-from einalg.cache import Shelf, hashed, own_code
+from einalg.cache import Shelf, digest_of, hashed, own_code
 from einalg.errors import RecordError
 from einalg.program import Program, statement_tensor
 from einalg.program_record import headed_record, program_from_record, program_later, program_record
@@ -84,12 +81,8 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
 
     Under the same key the same text is compiled again, so that its check against the reference holds.
     """
-    values = sha256()
-    for name, array in weights.items():
-        values.update(f"{name}:{array.dtype}:{array.shape}".encode())
-        values.update(np.ascontiguousarray(array).data)
     given = json.dumps(program_record(program))
-    return hashed("part", own_code(), given, values.hexdigest(), backend.identity(), *map(repr, wishes))
+    return hashed("part", own_code(), given, digest_of(weights.items()), backend.identity(), *map(repr, wishes))
 
 
 def part_record(part: Part) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import pytest
 
 import einalg as ea
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
-from einalg.frontends.onnx import load
+from einalg.frontends import readings
+from einalg.frontends.onnx import load, loading
 from einalg.graph import Expressed
 
 onnx = pytest.importorskip("onnx", reason="these are models of the package onnx")
@@ -75,6 +76,30 @@ def test_cubics_of_any_coefficient(coefficient: float) -> None:
     nodes = [node("Resize", "x _ scales", "y", mode="cubic", cubic_coeff_a=coefficient)]
     graph = same_as_onnx(model(nodes, {"x": (1, 2, 5, 7)}, {"y": None}, {"scales": np.array([1, 1, 2, 1.5], np.float32)}), floats(1, 2, 5, 7))
     assert not graph.opaque
+
+
+def test_a_model_that_takes_long_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """While its operators, its stored tensors and what is known of its inputs are the same."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr(readings, "SLOW", 0.0)
+    read = []
+    run = loading.Converter.run
+    monkeypatch.setattr(loading.Converter, "run", lambda self, *given: read.append(1) or run(self, *given))
+
+    def made(factor: float = 1.0, operator: str = "Add") -> Any:
+        nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "r"), node(operator, "r size", "s"), node("Reshape", "s to", "y")]
+        stored = {"w": factor * floats(4, 6), "size": np.float32(3), "to": np.array([2, -1])}
+        return model(nodes, {"x": ("N", 4), "k": (2,)}, {"y": None, "k": None}, stored)
+
+    x, k = floats(6, 4), floats(2)
+    first = same_as_onnx(made(), x, k, shapes={"N": 6})
+    for given, shapes, known in ((made(), 6, None), (made(2.0), 6, None), (made(operator="Mul"), 6, None), (made(), 4, None), (made(), 6, {"k": k})):
+        read.clear()
+        arrays = x[:shapes], *(() if known else (k,))
+        again = same_as_onnx(given, *arrays, shapes={"N": shapes}, known=known)
+        again_read = bool(read)
+        assert again_read == (given.SerializeToString() != made().SerializeToString() or shapes != 6 or known is not None)
+        assert again.names == ((first.names[0][: len(arrays)]), first.names[1])
 
 
 def test_unknown_operators_stay_calls() -> None:

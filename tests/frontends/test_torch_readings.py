@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import einalg as ea  # noqa: E402
-from einalg.frontends.torch import load_model, readings  # noqa: E402
+from einalg.frontends import readings  # noqa: E402
+from einalg.frontends.torch import load_model  # noqa: E402
 from einalg.frontends.torch.reading import Reader  # noqa: E402
 
 nn = torch.nn

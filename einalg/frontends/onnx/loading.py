@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
+from einalg.cache import digest_of, hashed
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends.onnx.conversion import Converter, given
 from einalg.frontends.onnx.files import DAMAGED, read_model
 from einalg.frontends.onnx.package import onnx_package
 from einalg.frontends.onnx.values import Value, array_of, dtype_of, element_of, is_too_large, tensor_type
+from einalg.frontends.readings import Origin, Reading, read_once
 from einalg.graph import Graph
 
 OPEN = "?"  # a size without a name
@@ -31,10 +34,32 @@ def load(source: Any, shapes: Mapping[str, Any] | None = None, known: Mapping[st
     >>> graph.opaque, graph(images)  # doctest: +SKIP
     """
     model = read_model(source)
-    converter = Converter(model)
-    entry = _Inputs(model.graph, dict(shapes or {}), dict(known or {}))
-    environment = _stored(model.graph)
-    values = {value.name: value for value in entry.values()}
+    values = {value.name: value for value in _Inputs(model.graph, dict(shapes or {}), dict(known or {})).values()}
+    return read_once(_origin(model, values), lambda: _read(model, values)).graph
+
+
+def _origin(model: Any, values: Mapping[str, Value]) -> Origin:
+    """What decides how a model is read: its operators, the types of its tensors, what is known of its inputs, and its stored tensors."""
+    graph, stored = model.graph, {t.name: t for t in model.graph.initializer}
+    parts = (*graph.node, *graph.output, *graph.value_info, *model.opset_import, *model.functions, *(value.type for value in values.values()))
+    known = digest_of((value.name, value.array) for value in values.values() if value.is_known)
+    kinds = [(t.name, t.data_type, list(t.dims)) for t in graph.initializer]
+    structure = hashed(onnx_package().__version__, known, repr([*values]), repr(kinds), *(sha256(_bytes(part)).hexdigest() for part in parts))
+
+    def digest() -> str:
+        return hashed(*(sha256(t.raw_data or _bytes(t)).hexdigest() for t in graph.initializer))
+
+    return Origin(structure, digest, lambda name: array_of(stored[name], f"initializer {name}"))
+
+
+def _bytes(part: Any) -> bytes:
+    found: bytes = part.SerializeToString(deterministic=True)
+    return found
+
+
+def _read(model: Any, values: Mapping[str, Value]) -> Reading:
+    converter, environment = Converter(model), _stored(model.graph)
+    names = {id(value.array): name for name, value in environment.items()}
     inputs = [value for value in values.values() if value.array is None]
     for value in inputs:
         value.place = converter.builder.unique(value.name)
@@ -43,8 +68,9 @@ def load(source: Any, shapes: Mapping[str, Any] | None = None, known: Mapping[st
     environment.update(values)
     converter.run(model.graph, environment)
     outputs = [given(environment, output.name, "the graph") for output in model.graph.output]
-    names = tuple(value.name for value in inputs), tuple(output.name for output in model.graph.output)
-    return converter.builder.graph([converter.reference(value) for value in outputs], names)
+    told = tuple(value.name for value in inputs), tuple(output.name for output in model.graph.output)
+    found = converter.builder.graph([converter.reference(value) for value in outputs], told)
+    return Reading(found, {place: names[id(array)] for place, array in found.weights.items() if id(array) in names})
 
 
 def _stored(graph: Any) -> dict[str, Value]:

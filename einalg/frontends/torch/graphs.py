@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from einalg.cache import digest_of
+from einalg.frontends.readings import Origin
+from einalg.frontends.torch.tensors import Array, array_of, memory_of
 
 if TYPE_CHECKING:
     from torch import fx
@@ -73,6 +78,21 @@ def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> Exported:
     weights = {str(placeholder): Weight(str(name), tensors[name], False) for placeholder, name in row["weights"].items()}
     in_spec, out_spec = map(treespec_loads, row["specs"])
     return Exported(graph, weights, in_spec, out_spec)
+
+
+def origin_of(exported: Exported) -> Origin | None:
+    """What decides how a graph is read: its record, which weights are one tensor, and their values. None for a graph without a record."""
+    try:
+        row = json.dumps(graph_record(exported))
+    except NotKept:
+        return None
+    weights, first = exported.weights, dict[Any, str]()
+    shared = [first.setdefault(memory_of(weight.tensor) or name, name) for name, weight in weights.items()]
+
+    def array(name: str) -> Array:
+        return array_of(weights[name].tensor)
+
+    return Origin(f"{row} {shared}", lambda: digest_of((name, array(name)) for name in weights), array)
 
 
 def _node_record(node: fx.Node) -> list[Any]:

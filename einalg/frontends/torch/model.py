@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from einalg.direct import Direct
 from einalg.errors import ShapeError
+from einalg.frontends.readings import Reading, read_once
 from einalg.frontends.torch.direct import Row, on_tensors
 from einalg.frontends.torch.exporting import decompositions, exported
 from einalg.frontends.torch.functional import is_check, without_empty_parts
+from einalg.frontends.torch.graphs import origin_of
 from einalg.frontends.torch.reading import Reader
-from einalg.frontends.torch.readings import Reading, read_once
 from einalg.frontends.torch.tensors import Array, array_of, tensor_of
 from einalg.graph import Graph
 
@@ -58,10 +59,11 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
                 reader.input(node)
 
         graph, names = _read(found.graph, found.owner, reader, placeholder)
-        return Reading(graph, names, reader.sources)
+        return Reading(graph, reader.sources, names)
 
-    reading = read_once(found, read)
-    graph, names = reading.graph, reading.names
+    origin = origin_of(found)
+    reading = read() if origin is None else read_once(origin, read)
+    graph, names = reading.graph, reading.told
     outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
     rebuild = _rebuilder(outputs)
     in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(range(found.in_spec.num_leaves))
