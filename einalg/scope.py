@@ -274,9 +274,8 @@ class Scope(Node, Indexable, Basic):
     @property
     def body(self) -> Any:
         """The value at a point, of what is read there."""
-        if self._body is None:
-            assert self._read is not None
-            self._body, self._read = self._read(), None
+        if (read := self._read) is not None:  # by two threads perhaps, which read the same
+            self._body, self._read = read(), None
         return self._body
 
     @body.setter

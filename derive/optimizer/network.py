@@ -300,10 +300,8 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
     if best == 0 and len(ways) > 1:
         log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
     way, seconds = (ways[0], times[0]) if best == 0 else _refined(ways[best], times[best], checked, given, task, took)
-    layers = way.form.layers
-    return Part(
-        program, lifted(way.program), lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, way.form.changes, way.form.slices
-    )
+    form, layers = way.form, way.form.layers
+    return Part(program, lifted(way.program), lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, form.changes, form.slices)
 
 
 def _refined(

@@ -105,13 +105,14 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
     before = before or (program_from_record(cut["whole"]) if cut else after)
     _require_alike(before, after, slices)
+    run = row.get("run")
     if slices and not backend.has_slices:
-        after, slices = before, None
+        after, slices, run = before, None, None
     first, now = map(float, row["seconds"])
     figures = float(row["error"]), str(row["verdict"])
-    run = compiled(after, backend, weights, slices, row.get("run"))
+    runs = compiled(after, backend, weights, slices, run)
     changes = tuple(map(str, row.get("changes", ())))
-    return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, run, changes, slices)
+    return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, runs, changes, slices)
 
 
 def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:
@@ -156,7 +157,8 @@ def known_part(key: str, program: Program, weights: Weights, seconds: float, bac
         log.warning("einalg: an optimized program in the cache is damaged (%s); it is searched again", error)
         return None
     assert part.run is not None
-    if (record := part.run.record()) is not None and record is not row["run"]:
+    is_as_kept = part.slices is not None or not row["slices"]  # else it runs what the program was before
+    if is_as_kept and (record := part.run.record()) is not None and record is not row["run"]:
         _keep(key, {**row, "run": record})
     return part
 

@@ -181,7 +181,7 @@ def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
     class Device(Machine):
         has_slices = False
 
-    whole = part_from_record(part_record(part), None, {}, Device())
+    whole = part_from_record({**part_record(part), "run": part.run.record()}, None, {}, Device())
     assert (whole.before, whole.after, whole.slices) == (program, program, None)
     np.testing.assert_allclose(whole.run(**arrays), 2 * arrays["A"] + arrays["B"])
 
