@@ -247,12 +247,15 @@ class _Nest(Packing):
         """The loops over depth around one product for each element of the tile."""
         buf, begin = right
         moving = [side for side, direct in (("left", not self.t.pack_left), ("right", buf is None)) if direct]
-        axes = [replace(axis, index=Index(f"{K}{n}")) for n, axis in enumerate(merged((self.outer, *self.inner), *moving))]
+        own = {window.tap: window.between(*self.span(window.position, panel, tile)) for window, _ in self.windows}
+        whole = merged((self.outer, *self.inner), *moving, but=own)
+        axes = [replace(axis, index=Index(f"{K}{n}")) for n, axis in enumerate(whole)]
+        only = {axis.index: own[before.index] for before, axis in zip(whole, axes) if before.index in own}
         read = Buf(self.named("read"), (panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector")
         kept = Ref(read, (affine(LINE), affine(VECTOR), affine(LANE)))
         if tile.rows > 1:
             self.out.append(Alloc(read))
-        with self.depth(axes, "rolled") as place:
+        with self.depth(axes, "rolled", only) as place:
             if buf:
                 self.look_ahead(buf, begin + place * panel.elements, panel, tile)
             if buf and self.ahead("right"):
@@ -263,6 +266,16 @@ class _Nest(Packing):
                 self.out += each(panel, 1, Put(kept, "=", other), whole=True)
                 other = kept
             self.out += each(panel, tile.rows, Put(here, "+=", Apply("mul", (one, other), self.c.dtype)), whole=True)
+
+    def span(self, position: Index, panel: Panel, tile: Tile) -> tuple[Affine, Affine]:
+        """The first and the last value of an index of rows or columns in a tile."""
+        if self.lines and self.lines.index == position:
+            return panel.line, panel.line + panel.lines - 1
+        if any(axis.index == position for axis in self.rows):
+            return tile.first, tile.first + tile.rows - 1
+        if any(axis.index == position for axis in self.columns):
+            return panel.column, panel.column + panel.width - 1
+        return affine(position), affine(position)
 
     def look_ahead(self, panels: Buf, at: Affine, panel: Panel, tile: Tile) -> None:
         """Have the first cache ask for what a later step reads of a panel that is not in it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -63,6 +64,48 @@ class Border:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Where a convolution reads its border: a tap of a position reads zeros unless `0 <= step*position + apart*tap - before < inside`.
+
+    `positions` and `taps` are how many there are. Only where the border is `written` may zeros be read.
+    """
+
+    position: Index
+    tap: Index
+    positions: int
+    taps: int
+    step: int
+    apart: int
+    before: int
+    inside: int
+    written: bool = True
+
+    def between(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """The first tap that reads something else at positions from `low` to `high`, and where such taps end; also beyond the taps there are.
+
+        Of integers, or of index expressions.
+
+        >>> window = Window(Index("h"), Index("r"), 7, 5, 1, 2, 4, 7)
+        >>> window.between(0, 0), window.between(5, 6)
+        ((2, 6), (-1, 3))
+        """
+        return -((high * self.step - self.before) // self.apart), (self.before + self.inside - 1 - low * self.step) // self.apart + 1
+
+
+@lru_cache(maxsize=4096)
+def taken(window: Window, together: int) -> float:
+    """The part of the taps that tiles of so many neighbouring positions do not leave out.
+
+    >>> window = Window(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
+    >>> taken(window, 1), taken(window, 7)
+    (0.9047619047619048, 1.0)
+    """
+    lows = range(0, window.positions, together)
+    ends = (window.between(low, min(low + together, window.positions) - 1) for low in lows)
+    return sum(max(0, min(stop, window.taps) - max(first, 0)) for first, stop in ends) / (len(lows) * window.taps)
+
+
+@dataclass(frozen=True)
 class Operand:
     """A tensor as it lies in memory, and the element where reading begins.
 
@@ -111,7 +154,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Contraction(Stored):
-    """Operands and axes by group; `dtype` is the type of products and sums."""
+    """Operands and axes by group; `dtype` is the type of products and sums.
+
+    `windows` are those of which what only reads zeros may be left out, so that their axes stay as they are. `bare` is the same
+    without a written border.
+    """
 
     left: Operand
     right: Operand
@@ -122,6 +169,13 @@ class Contraction(Stored):
     depth: tuple[Axis, ...]
     dtype: str
     epilogue: Epilogue | None = None
+    windows: tuple[Window, ...] = ()
+    bare: Contraction | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is a border that is not written, so that all that would read it must be left out."""
+        return not all(window.written for window in self.windows)
 
     def swapped(self) -> Contraction:
         """The same sums with the operands in the other order."""
@@ -144,12 +198,12 @@ def offset(axes: Iterable[Axis], operand: Side) -> Affine:
     return sum((affine(a.index) * a.step(operand) for a in axes), affine(0))
 
 
-def merged(axes: Sequence[Axis], *operands: Side) -> tuple[Axis, ...]:
-    """Axes of which neighbours that lie like one axis in the given operands are one; the others' strides are then of no use."""
+def merged(axes: Sequence[Axis], *operands: Side, but: Collection[Index] = ()) -> tuple[Axis, ...]:
+    """Axes of which neighbours that lie like one axis in the given operands are one, `but` these; the others' strides are then of no use."""
     found: list[Axis] = []
     for axis in axes:
         outer = found[-1] if found else None
-        if outer and all(outer.step(o) == axis.step(o) * axis.extent for o in operands):
+        if outer and outer.index not in but and axis.index not in but and all(outer.step(o) == axis.step(o) * axis.extent for o in operands):
             found[-1] = replace(axis, extent=outer.extent * axis.extent)
         else:
             found.append(axis)
@@ -183,25 +237,42 @@ def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
 
 
 def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
+    data = kernel.views[0]
+    space = SPACE[5 - len(data.axes) :]
+    found = _convolved(kernel, bufs, dtype, *_padded(Operand(bufs[0], data.offset), data, space))
+    padded = [letter for letter in space if any(data.pads.get(letter, ()))]
+    if not padded or len(found.windows) < len(padded):
+        return found
+    before = sum(data.pads[letter][0] * data.axes[letter][0][1] for letter in padded)
+    return replace(found, bare=_convolved(kernel, bufs, dtype, Operand(bufs[0], data.offset - before), dict(data.axes)))
+
+
+def _convolved(kernel: Kernel, bufs: Sequence[Buf], dtype: str, left: Operand, steps: Mapping[str, Sequence[tuple[int, int]]]) -> Contraction:
+    """A convolution of an operand with its axes by letter."""
     data, weights, target = kernel.views
     rank = len(data.axes) - 2
-    space, taps = SPACE[3 - rank :], TAPS[3 - rank :]
     batch = _axes("g", left=data.batch, right=weights.batch, target=target.batch)
-    left, steps = _padded(Operand(bufs[0], data.offset), data, space)
     images = _axes("n", left=steps["n"], target=target.axes["n"])
     channels = _axes("c", left=steps["c"], right=weights.axes["c"])
-    positions, windows = [], []
-    for letter, tap in zip(space, taps):
-        ((_, step),) = steps[letter]
+    positions, window, windows = list[Axis](), list[Axis](), list[Window]()
+    for letter, tap in zip(SPACE[3 - rank :], TAPS[3 - rank :]):
+        ((_, step),), ((inside, _),) = steps[letter], data.axes[letter]
         stride, dilation = (kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation"))
-        positions += _axes(letter, left=[(n, step * stride) for n, _ in target.axes[letter]], target=target.axes[letter])
-        windows += _axes(tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap])
+        places = _axes(letter, left=[(n, step * stride) for n, _ in target.axes[letter]], target=target.axes[letter])
+        taps = _axes(tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap])
+        before, after = data.pads.get(letter, (0, 0))
+        if (before or after) and len(places) == len(taps) == 1:
+            (place,), (offset,) = places, taps
+            numbers = place.extent, offset.extent, stride, dilation, before, inside
+            windows.append(Window(place.index, offset.index, *numbers, written=bool(left.borders)))
+        positions += places
+        window += taps
     columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
-    if len(left.borders) < sum(map(len, steps.values())):  # each image is copied by itself
+    if left.borders and len(left.borders) < sum(map(len, steps.values())):  # each image is copied by itself
         batch, images = (*batch, *images), ()
-    return Contraction(
-        left, Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset), batch, (*images, *positions), columns, (*channels, *windows), dtype
-    )
+    right, result = Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset)
+    rows, depth = (*images, *positions), (*channels, *window)
+    return Contraction(left, right, result, batch, rows, columns, depth, dtype, windows=tuple(windows))
 
 
 def _padded(data: Operand, view: View, space: str) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:

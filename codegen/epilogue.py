@@ -53,7 +53,13 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
         return None
     pieces = iter(found.pieces)
     batch, rows, columns = (tuple(piece for _ in group for piece in next(pieces)) for group in groups)
-    return replace(contraction, target=found.target, batch=batch, rows=rows, columns=columns, epilogue=found.epilogue)
+    whole = {axis.index for axis in (*rows, *columns)}
+    windows = tuple(window for window in contraction.windows if window.position in whole)
+    if contraction.is_bare and windows != contraction.windows:
+        return None  # what is left out for an axis that is cut
+    bare = contraction.bare and finished(contraction.bare, name, scope)
+    axes = {"batch": batch, "rows": rows, "columns": columns}
+    return replace(contraction, target=found.target, **axes, epilogue=found.epilogue, windows=windows, bare=bare)
 
 
 @dataclass(frozen=True)

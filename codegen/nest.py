@@ -123,8 +123,9 @@ def least(one: Affine, other: Affine) -> Bound:
     return Extreme("min", (one, other))
 
 
-def limited(op: str, bound: Bound, value: int) -> Bound:
-    """The `max` or `min` of a bound and a number."""
-    if isinstance(bound, Affine) and not bound.terms:
-        return affine(max(bound.const, value) if op == "max" else min(bound.const, value))
-    return Extreme(op, (bound, affine(value)))
+def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
+    """The `max` or `min` of a bound and another one."""
+    other = affine(other)
+    if isinstance(bound, Affine) and not bound.terms and not other.terms:
+        return affine(max(bound.const, other.const) if op == "max" else min(bound.const, other.const))
+    return Extreme(op, (bound, other))

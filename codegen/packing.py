@@ -5,8 +5,8 @@ Panels and tiles of an operand that is known ahead lie one after the other in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 from codegen.contraction import Axis, Border, Contraction, Operand, Side, extent, offset
@@ -146,8 +146,8 @@ class Packing(Nest, Parts):
                     yield tile
 
     @contextmanager
-    def depth(self, axes: Sequence[Axis], kind: str = "seq") -> Iterator[Affine]:
-        """The loops over some steps of depth, and how many of its elements came before."""
+    def depth(self, axes: Sequence[Axis], kind: str = "seq", only: Mapping[Index, tuple[Affine, Affine]] | None = None) -> Iterator[Affine]:
+        """The loops over some steps of depth, of some axes `only` what lies between these bounds; and how many of its elements came before."""
         first, *others = axes
         inner = first.extent // self.outer.extent  # axes that are one with the outermost
         low, high = self.start * inner, affine(first.extent)
@@ -155,7 +155,12 @@ class Packing(Nest, Parts):
         for axis in others:
             before = before * axis.extent + affine(axis.index)
         most = least(low + self.t.depth * inner, high) if self.steps > 1 else high
-        with self.loop(first.index, most, low, kind, first.extent), self.loops(others, kind):
+        with ExitStack() as loops:
+            for axis, start, stop in ((first, low, most), *((axis, affine(0), affine(axis.extent)) for axis in others)):
+                if only and axis.index in only:
+                    begin, end = only[axis.index]
+                    start, stop = limited("max", start, begin), limited("min", stop, end)
+                loops.enter_context(self.loop(axis.index, stop, start, kind, axis.extent))
             yield before
 
     # Copies.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
-from codegen.contraction import Axis, Contraction, extent
+from codegen.contraction import Axis, Contraction, Window, extent, taken
 from einalg.affine import Index
 
 if TYPE_CHECKING:
@@ -34,6 +34,28 @@ class Parts:
         self.most = t.depth * extent(self.inner)  # elements of depth in a panel
         size, one = (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
         self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
+
+    @property
+    def windows(self) -> Iterator[tuple[Window, int]]:
+        """Those with taps that some tile leaves out, and how many neighbouring positions a tile has."""
+        for window in self.c.windows:
+            together = self._together(window.position)
+            if together and taken(window, together) < 1:
+                yield window, together
+
+    @property
+    def reads_borders(self) -> bool:
+        """Whether some tile reads a border that is not written."""
+        return any(not window.written and self._together(window.position) != 1 for window in self.c.windows)
+
+    def _together(self, index: Index) -> int:
+        """How many neighbouring values of an index of rows or columns a tile has; 0 where these are walked as one with those of another."""
+        if self.lines and self.lines.index == index:
+            return self.t.lines
+        for axes, size in ((self.rows, self.t.rows), (self.columns, self.t.vectors * self.t.lanes)):
+            if any(axis.index == index for axis in axes):
+                return size if len(axes) == 1 else 0
+        return 1
 
     @property
     def groups(self) -> int:

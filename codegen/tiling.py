@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from codegen.contraction import Contraction, extent, merged
+from codegen.contraction import Contraction, extent, merged, taken
 from codegen.machine import Machine, machine
 from codegen.parts import Parts
 from einalg.dtypes import numpy_dtype
@@ -20,6 +20,8 @@ PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle,
 FEW = 16  # tiles of rows that take a panel from memory faster than it comes
 PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
 APART, GAIN = 256, 1.1  # products of a step of depth that threads share at least, and times as busy as they must be then
+SECOND = 24  # bytes that the second cache gives in a cycle
+COPIED, LINE_START = 4, 8  # elements that are copied in a cycle, and cycles for each new line of them
 LINE, LINE_MISS = 64, 1.0  # of the cache: bytes, and cycles for one that others of its set drive out
 
 
@@ -51,13 +53,16 @@ class Tiling:
     def fits(self, c: Contraction) -> bool:
         """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
         numbers = (self.lanes, self.rows, self.vectors, self.lines, self.depth, self.block, self.group, self.row_axes, self.column_axes)
+        if min(numbers) <= 0 or not c.columns:
+            return False
         columns, width = c.columns[-self.column_axes :], extent(c.columns[-self.column_axes :])
         own = all(packed or operand.buf.dtype == c.dtype for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right)))
         ordered = self.pack_right or (len(columns) == 1 and columns[0].right == columns[0].target == 1)
         rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
         lines = self.lines == 1 or (len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes))
         whole = self.apart or c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
-        return min(numbers) > 0 and bool(columns) and own and ordered and rows and lines and whole and self.high(extent(c.rows[-self.row_axes :])) > 0
+        high = self.high(extent(c.rows[-self.row_axes :])) > 0
+        return own and ordered and rows and lines and whole and high and not Parts(c, self).reads_borders
 
     def high(self, height: int) -> int:
         """How many tiles of so many rows have all their rows; the others have one fewer."""
@@ -86,7 +91,16 @@ def ranked(contraction: Contraction, target: Machine | None = None) -> list[tupl
 
 def _plans(contraction: Contraction, target: Machine | None) -> list[_Plan]:
     target = target or machine()
-    return [_Plan(way, t, target) for way in (ordered(contraction), ordered(contraction.swapped())) for t in tilings(way, target)]
+    return [_Plan(way, t, target) for way in orders(contraction) for t in tilings(way, target)]
+
+
+def orders(contraction: Contraction) -> list[Contraction]:
+    """Every order of the operands and axes: those of windows one with others, or as they are, and without a written border."""
+    c = contraction
+    if c.is_bare:
+        return [ordered(c)]
+    ways = [replace(c, windows=()), c] if c.windows else [c]
+    return [ordered(way) for way in (*(turned for way in ways for turned in (way, way.swapped())), *([c.bare] if c.bare else []))]
 
 
 def products_per_cycle(contraction: Contraction, tiling: Tiling, target: Machine | None = None) -> float:
@@ -95,15 +109,18 @@ def products_per_cycle(contraction: Contraction, tiling: Tiling, target: Machine
 
 
 def ordered(contraction: Contraction) -> Contraction:
-    """Axes in the order of memory, and those that lie like one as one."""
+    """Axes in the order of memory, and those that lie like one as one, but for those of windows; without a written border, these come first."""
     c = contraction
-    order = {operand: lambda a, operand=operand: -abs(getattr(a, operand)) for operand in ("left", "right", "target")}
+    but = {index for window in c.windows for index in (window.position, window.tap)}
+    first = {window.position for window in c.windows if not window.written}
+    order = {operand: lambda a, operand=operand: (a.index not in first, -abs(getattr(a, operand))) for operand in ("left", "right", "target")}
     return replace(
         c,
         batch=merged(sorted(c.batch, key=order["target"]), "left", "right", *c.stored),
-        rows=merged(sorted(c.rows, key=order["target"]), "left", *c.stored),
-        columns=merged(sorted(c.columns, key=order["target"]), "right", *c.stored),
-        depth=merged(sorted(c.depth, key=order["left"]), "left", "right"),
+        rows=merged(sorted(c.rows, key=order["target"]), "left", *c.stored, but=but),
+        columns=merged(sorted(c.columns, key=order["target"]), "right", *c.stored, but=but),
+        depth=merged(sorted(c.depth, key=order["left"]), "left", "right", but=but),
+        bare=None,
     )
 
 
@@ -114,7 +131,7 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
     own = [operand.buf.dtype == c.dtype for operand in (c.left, c.right)]
     size = numpy_dtype(c.dtype).itemsize
     for row_axes, pack_left in ((1, False), (max(1, len(c.rows)), True)):
-        if not own[0] and not pack_left:
+        if c.is_bare if pack_left else not own[0]:
             continue
         for column_axes, pack_right in _column_ways(c, own[1]):
             width, height = extent(c.columns[-column_axes:]), extent(c.rows[len(c.rows) - row_axes :])
@@ -122,7 +139,9 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
                 for vectors, lines in _widths(c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)):
                     most = max(1, (target.registers - 2) // (vectors * lines) - 1)
                     for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
-                        yield Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
+                        tiling = Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
+                        if not (c.is_bare and Parts(c, tiling).reads_borders):
+                            yield tiling
 
 
 def _column_ways(c: Contraction, own: bool) -> Iterator[tuple[int, bool]]:
@@ -184,23 +203,33 @@ class _Plan:
         depth = extent(c.depth)
         full, last = divmod(-(-width // t.lanes), t.vectors)
         heights = shared(height, t.rows)
+        used = prod(taken(window, together) for window, together in Parts(c, t).windows)
         total = 0.0
         for number, count in ((t.lines, lines // t.lines), (lines % t.lines, 1)):
             for vectors, panels in ((t.vectors, full), (last, 1)):
                 if number * vectors and count * panels:
-                    tiles = sum(n * self._tile(rows, number * vectors, depth) for rows, n in heights)
+                    tiles = sum(n * self._tile(rows, number * vectors, used * depth) for rows, n in heights)
                     total += count * panels * (outer_rows * tiles + self._packed_right(number * vectors, depth))
+            if number * count and not t.pack_right and width % t.lanes:  # what fills no vector is copied all the same
+                total += count * self._copied(number * (last or t.vectors), depth)
         panels = outer_columns * -(-lines // t.lines) * (full + bool(last))
-        return extent(c.batch) * (outer_columns * total + self._left(panels, depth, outer_rows * height))
+        return extent(c.batch) * (outer_columns * total + self._left(panels, depth, outer_rows * height) + self._bordered())
 
-    def _tile(self, rows: int, vectors: int, depth: int) -> float:
+    def _bordered(self) -> float:
+        """The copies of operands with their borders."""
+        borders = [operand.borders for operand in (self.contraction.left, self.contraction.right) if operand.borders]
+        return sum(LINE_START * prod(b.whole for b in axes[:-1]) + prod(b.whole for b in axes) / COPIED for axes in borders)
+
+    def _tile(self, rows: int, vectors: int, depth: float) -> float:
         products = rows * vectors
         read = vectors * (1 if self.tiling.pack_right else 2)  # also where a vector lies across two lines of the cache
         loads = read + rows
         jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
         missed = PAGE_MISS * min(1.0, jump) + LINE_MISS * self._crowded(rows)
         turns = self.turns
-        step = missed + max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY)
+        wide = vectors * self.tiling.lanes * self.size
+        given = wide / SECOND if depth * wide > self.target.level1 else 0.0
+        step = missed + max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY, given)
         stride = self.contraction.columns[-1].target
         stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
         return depth * step + turns * stores + 20
@@ -214,8 +243,10 @@ class _Plan:
         return sum(max(0, lines - self.target.level1 // PAGE) for lines in held.values() if apart)
 
     def _packed_right(self, vectors: int, depth: int) -> float:
-        if not self.tiling.pack_right or self.contraction.right.ahead:
-            return 0.0
+        return 0.0 if not self.tiling.pack_right or self.contraction.right.ahead else self._copied(vectors, depth)
+
+    def _copied(self, vectors: int, depth: int) -> float:
+        """The copy of a panel."""
         if self.tiling.column_axes > 1 or self.contraction.columns[-1].right != 1:
             return 2.0 * vectors * self.tiling.lanes * depth
         return 3.0 * self.turns * vectors * depth

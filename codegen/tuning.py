@@ -23,7 +23,7 @@ from codegen.contraction import Axis, Contraction, Operand
 from codegen.libraries import Run, prepared
 from codegen.machine import machine
 from codegen.parts import Parts
-from codegen.tiling import Tiling, ordered, ranked
+from codegen.tiling import Tiling, orders, ranked
 from einalg.cache import Shelf, cache_folder, hashed
 from einalg.dtypes import numpy_dtype
 from einalg.errors import RecordError
@@ -32,7 +32,7 @@ from einalg.turns import cores, in_turns
 
 LOG = logging.getLogger("einalg")
 TUNINGS = Shelf("tunings", ".json", "tuned kernels")
-SCHEMA = 1
+SCHEMA = 2
 COUNT, SECONDS = 8, 0.3  # tilings that are compiled, and seconds for which they run in turns
 SAME = 1e-4  # of the largest element: sums in another order
 Make = Callable[[Contraction, Tiling], Run]
@@ -40,12 +40,12 @@ Make = Callable[[Contraction, Tiling], Run]
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest of some tilings: `swapped` says whether the operands stand in the other order; seconds of it and of the model's own."""
+    """The fastest of some tilings: `order` is the number of its contraction in `orders`; seconds of it and of the model's own."""
 
     kernel: str
     machine: str
     compiler: str
-    swapped: bool
+    order: int
     tiling: Tiling
     seconds: float
     model_seconds: float
@@ -60,15 +60,16 @@ class Winner:
 
     def of(self, contraction: Contraction) -> tuple[Contraction, Tiling] | None:
         """The contraction in the winner's order with its numbers; None where these do not fit it."""
-        way = ordered(contraction.swapped() if self.swapped else contraction)
-        return (way, self.tiling) if self.tiling.fits(way) else None
+        ways = orders(contraction)
+        return (ways[self.order], self.tiling) if self.order < len(ways) and self.tiling.fits(ways[self.order]) else None
 
 
 def signature(contraction: Contraction) -> str:
     """A contraction without names: what its loop nest depends on."""
     operands = [_operand(o) for o in (contraction.left, contraction.right, contraction.target)]
     groups = [_axes(group) for group in (contraction.batch, contraction.rows, contraction.columns, contraction.depth)]
-    return json.dumps([contraction.dtype, operands, groups])
+    windows = [[getattr(window, f.name) for f in fields(window) if f.type != "Index"] for window in contraction.windows]
+    return json.dumps([contraction.dtype, operands, groups, windows])
 
 
 def _operand(operand: Operand) -> list[Any]:
@@ -120,7 +121,7 @@ def winner_of(entry: Any) -> Winner:
             raise ValueError("numbers of a tiling are integers")
         kernel, machine, compiler = (str(entry[name]) for name in ("kernel", "machine", "compiler"))
         seconds, model = float(entry["seconds"]), float(entry["model_seconds"])
-        return Winner(kernel, machine, compiler, bool(entry["swapped"]), Tiling(**numbers), seconds, model)
+        return Winner(kernel, machine, compiler, int(entry["order"]), Tiling(**numbers), seconds, model)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"this is no tuned kernel: {error!r}\n  export the tunings again") from None
 
@@ -142,8 +143,8 @@ def tune(
     again = bench.seconds(near)
     fastest = min(again, key=lambda n: again[n])
     way, tiling = near[fastest]
-    swapped = way != ordered(contraction)
-    winner = Winner(signature(contraction), this_machine(), this_compiler(compiler), swapped, tiling, again[fastest], again[len(near) - 1])
+    order = orders(contraction).index(way)
+    winner = Winner(signature(contraction), this_machine(), this_compiler(compiler), order, tiling, again[fastest], again[len(near) - 1])
     TUNINGS.replace(winner.key, winner.text().encode())
     _known.cache_clear()
     return winner

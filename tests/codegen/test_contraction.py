@@ -19,10 +19,10 @@ from codegen.c_file import c_source
 from codegen.compiled import compile_program
 from codegen.contract import contract
 from codegen.contraction import contraction_of
-from codegen.ir import Buf, For, Function, Put, Ref, Turn, walk
+from codegen.ir import Buf, Extreme, For, Function, Put, Ref, Turn, walk
 from codegen.libraries.einalg_library import SLOW
 from codegen.machine import Machine
-from codegen.tiling import balanced, ordered, plan, products_per_cycle, shared, tilings
+from codegen.tiling import balanced, ordered, orders, plan, products_per_cycle, shared, tilings
 from derive.matching import match
 from einalg import ops
 from einalg.affine import affine
@@ -56,7 +56,7 @@ class Case:
         assert best is not None
         if self.choice < 0:
             return contract(*best, parallel=self.parallel)
-        ways = [(way, t) for way in (ordered(found), ordered(found.swapped())) for t in tilings(way, machine)]
+        ways = [(way, t) for way in orders(found) for t in tilings(way, machine)]
         way, tiling = ways[self.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
         apart = self.choice % 7 > 3
@@ -311,10 +311,33 @@ def test_sums_of_a_register_tile_stay_loops() -> None:
     scope = ops.conv2d(ea.tensor("A", (1, 16, 12, 12)), ea.tensor("K", (16, 16, 3, 3), role="weight"), padding=1)
     function = Case(scope, ahead=("K",)).function(Machine(vector=32, registers=16))
     loops = [node for node in walk(function) if isinstance(node, For) and node.kind == "rolled"]
-    assert {node.extent for node in loops} == {16, 3}
+    assert {node.extent for node in loops} == {16, 3, None}  # taps of a line, the others only where they meet the image
     lines = [line.strip() for line in c_source([function]).splitlines()]
     assert lines.count("#pragma GCC unroll 1") == len(loops)
     assert all(after.startswith("for (") for line, after in pairwise(lines) if line == "#pragma GCC unroll 1")
+
+
+@pytest.mark.parametrize("images", [1, 5])
+def test_an_image_is_not_copied_where_zeros_are_left_out(images: int) -> None:
+    """Tiles of positions that all read the same lines of the image take the taps that meet it, and no border is written."""
+    A, K = ea.tensor("A", (images, 6, 6, 8)), ea.tensor("K", (5, 1, 8, 16), role="weight")
+    case = Case(ops.conv2d(A, K, padding=(2, 0), layout="NHWC", weight_layout="HWIO"), ahead=("K",))
+    function = case.function(Machine(vector=32, registers=16))
+    assert not any(isinstance(node, Buf) and node.name.startswith("bordered") for node in walk(function))
+    assert any(isinstance(node, For) and node.kind == "rolled" and isinstance(node.low, Extreme) for node in walk(function))
+    check([case], Machine(vector=32, registers=16))
+
+
+def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> None:
+    scope = ops.conv2d(ea.tensor("A", (1, 4, 6, 6)), ea.tensor("K", (5, 4, 3, 3)), padding=1)
+    kernel = match(scope, "O")
+    found = kernel and contraction_of(kernel, scope, "f32")
+    assert found and found.bare
+    bare = ordered(found.bare)
+    tiling = next(t for t in tilings(bare, SMALL))
+    assert tiling.rows == 1
+    with pytest.raises(ea.CodegenError, match="does not fit"):
+        contract(bare, replace(tiling, rows=2))
 
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:
