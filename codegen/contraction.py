@@ -222,8 +222,13 @@ def contraction_of(kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[s
     found = make(kernel, [bufs[view.name] for view in kernel.views], dtype) if make else None
     if found is None or not found.work:
         return None
-    left, right = (replace(o, ahead=o.buf.name in ahead and not o.borders) for o in (found.left, found.right))
-    return replace(found, left=left, right=right)
+    return _known(found, ahead)
+
+
+def _known(contraction: Contraction, ahead: Collection[str]) -> Contraction:
+    """The contraction with operands that say whether they are known before a run; their copies with borders are not."""
+    left, right = (replace(o, ahead=o.buf.name in ahead and not o.borders) for o in (contraction.left, contraction.right))
+    return replace(contraction, left=left, right=right, bare=contraction.bare and _known(contraction.bare, ahead))
 
 
 def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
