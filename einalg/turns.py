@@ -17,6 +17,7 @@ SLOWER = 0.05  # relative difference from which on one way is slower than anothe
 PAUSE = 0.12  # seconds after which no thread of a library waits any more
 LOOK, IDLE = 0.01, 0.2  # seconds to see whether any does, and the part of a processor that the process takes then where none does
 HOPELESS = 3.0  # times the best after the first turn: no more of these
+BRIEF = 0.02  # seconds: what takes less depends on who used the caches before
 
 
 def cores() -> int:
@@ -49,14 +50,17 @@ def in_turns(
 ) -> dict[str, list[float]]:
     """Seconds of the calls of each way, those after a first one: `least` or more within about `seconds` a way, but `most` in all.
 
-    What is hopelessly slow has few. `after` is run after every call, and its time belongs to that. `alike` says that all use the same threads.
+    What is hopelessly slow has few. A brief one comes right after one that does not count, so that no way finds the caches as another one
+    left them. `after` is run after every call, and its time belongs to that. `alike` says that all use the same threads.
 
     >>> times = in_turns({"once": lambda: sum(range(1000)), "twice": lambda: sum(range(2000))}, 0.0, 3, 30)
     >>> list(times), len(times["once"]), min(times["twice"]) > 0
     (['once', 'twice'], 3, True)
     """
 
-    def timed(call: Callable[[], Any]) -> float:
+    def timed(call: Callable[[], Any], is_brief: bool = False) -> float:
+        if is_brief and not after:
+            call()
         start = perf_counter()
         call()
         if after:
@@ -74,14 +78,13 @@ def in_turns(
                 if spent[way][0] > HOPELESS * best:
                     break
         return spent
-    for call in calls.values():
-        timed(call)
+    brief = {way: timed(call) < BRIEF for way, call in calls.items()}
     turns, start = 0, perf_counter()
     while turns < least or (turns < most and perf_counter() - start < seconds * len(calls)):
         best, turns = min((min(times) for times in spent.values() if times), default=0.0), turns + 1
         for way, call in calls.items():
             if turns == 1 or min(spent[way]) <= HOPELESS * best:
-                spent[way].append(timed(call))
+                spent[way].append(timed(call, brief[way] and len(calls) > 1))
     return spent
 
 

@@ -37,3 +37,18 @@ def test_ways_with_several_threads_are_parted_by_pauses(monkeypatch: pytest.Monk
     found = turns.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
     assert {name: len(times) for name, times in found.items()} == {"a": 2, "b": 2, "c": 2}
     assert clock.now == pytest.approx(pauses * turns.LOOK)
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.001, "ab" + "aabb" * 2), (1.0, "ab" * 3)])
+def test_what_is_brief_finds_the_caches_as_it_left_them(monkeypatch: pytest.MonkeyPatch, seconds: float, calls: str) -> None:
+    """A call that does not count comes first: the weights of another way may fill all caches."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    clock, called = Clock(monkeypatch, 0.0), list[str]()
+
+    def way(name: str) -> None:
+        called.append(name)
+        clock.sleep(seconds)
+
+    found = turns.in_turns({name: lambda name=name: way(name) for name in "ab"}, 0.0, 2, 3)
+    assert found == {name: pytest.approx([seconds] * 2) for name in "ab"}
+    assert "".join(called) == calls
