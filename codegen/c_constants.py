@@ -7,19 +7,20 @@ from math import inf, isinf, isnan
 from typing import Any
 
 from codegen.scalar import WEAK
+from einalg.dtypes import bounds
 from einalg.errors import CodegenError
 
-LIMITS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1)}
+LIMITS = {dtype: bounds(dtype) for dtype in ("i32", "i64", "u32", "u64")}
 
 
 def literal(value: Any, dtype: str) -> str:
     """A constant in C, exactly.
 
-    >>> literal(0.1, "f32"), literal(float("-inf"), "f64"), literal(float("-inf"), "i32"), literal(True, "bool")
-    ('0.1f', '-INFINITY', 'INT32_MIN', 'true')
+    >>> literal(0.1, "f32"), literal(float("-inf"), "f64"), literal(float("-inf"), "i32"), literal(float("-inf"), "bool")
+    ('0.1f', '-INFINITY', 'INT32_MIN', 'false')
     """
     if dtype == "bool":
-        return "true" if value else "false"
+        return "true" if value and value != -inf else "false"
     if dtype in LIMITS or dtype == WEAK:
         return _integer(value, dtype)
     suffix = "f" if dtype == "f32" else ""

@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 from codegen.ir import Apply, Holds, IndexNumber, Number, Value
 from einalg.access import Access
 from einalg.affine import Affine, IndexArithmetic, affine
-from einalg.dtypes import is_float, promote
+from einalg.dtypes import bounds, is_float, promote
 from einalg.errors import CodegenError, NotationError
 from einalg.near_zero import exp_less_one, log_of_one_more
 from einalg.scope import Constraint, Reduce
@@ -67,6 +67,19 @@ def constant(value: Any) -> Number:
     if value.is_Rational and value.is_finite:
         return Number(Fraction(int(value.p), int(value.q)), WEAK_FLOAT)
     return Number(float(value), WEAK_FLOAT)
+
+
+def element(value: Any, dtype: str) -> Number:
+    """A SymPy number as an element of a type; an infinity is the least or the largest integer, whatever wider type it is computed in.
+
+    >>> import sympy
+    >>> element(-sympy.oo, "i8"), element(sympy.oo, "f16")
+    (Number(value=-128, dtype='i32'), Number(value=inf, dtype='f32'))
+    """
+    if is_float(dtype) or value.is_finite:
+        return Number(constant(value).value, computed(dtype))
+    least, largest = bounds(dtype)
+    return Number(largest if value > 0 else least, computed(dtype))
 
 
 def translate(body: Any, leaves: Leaves) -> Value:

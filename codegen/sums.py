@@ -11,7 +11,7 @@ from codegen.block import Block, Source
 from codegen.guards import PHASES, Place, enclosure, narrowed
 from codegen.ir import Extreme, Holds, Number, Ref, Value
 from codegen.plan import Level
-from codegen.scalar import apply, cast, computed, constant, translate
+from codegen.scalar import apply, cast, computed, element, translate
 from codegen.schedule import outer_first
 from einalg.access import Access, Constant, padded_box
 from einalg.affine import Affine, Index, affine
@@ -34,7 +34,7 @@ class Values:
         load, *fills = self.source.layers(access)
         total: Value = Number(0, dtype)
         for conditions, fill in reversed(fills):
-            total = apply("select", [self.together(conditions), cast(constant(fill), dtype), total], dtype)
+            total = apply("select", [self.together(conditions), element(fill, access.tensor.dtype), total], dtype)
         inside = self.together(load[0])
         if isinstance(inside, Number) and not inside.value:
             return total

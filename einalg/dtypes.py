@@ -51,8 +51,20 @@ def holds(dtype: str, value: Any) -> bool:
     """
     if is_float(dtype):
         return True
-    low, high = (0, 1) if dtype == "bool" else (int(np.iinfo(NUMPY[dtype]).min), int(np.iinfo(NUMPY[dtype]).max))
+    low, high = bounds(dtype)
     return low <= value <= high and int(value) == value
+
+
+def bounds(dtype: str) -> tuple[int, int]:
+    """The least and the largest value of a type that is no float: what infinities are there.
+
+    >>> bounds("bool"), bounds("i8")
+    ((0, 1), (-128, 127))
+    """
+    if dtype == "bool":
+        return 0, 1
+    limits = np.iinfo(NUMPY[dtype])
+    return int(limits.min), int(limits.max)
 
 
 def promote(*dtypes: str) -> str:

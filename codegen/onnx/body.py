@@ -18,7 +18,7 @@ from codegen.onnx.writer import Writer
 from codegen.scalar import common, computed, translate
 from einalg.access import Access, Box, Padded, padded_box, unpadded
 from einalg.affine import Affine, Index
-from einalg.dtypes import is_float, numpy_dtype
+from einalg.dtypes import bounds, is_float, numpy_dtype
 from einalg.errors import CodegenError
 from einalg.execute.loops import along_axes
 from einalg.execute.terms import flattened, product_of
@@ -73,17 +73,18 @@ class Level:
         node = flattened(reduce)
         found = result_dtype(node)
         dtype = "i32" if found == "bool" else computed(found)
+        nothing = _within(IDENTITY[node.op], found if found == "bool" else dtype)
         inner = Level(self.writer, self._read, {**self.ranges, **{it.index: (it.low, it.high) for it in node.iterators}})
         if 0 in inner.shape[len(self.shape) :]:
-            return Number(float(IDENTITY[node.op]) if node.op in ("Max", "Min") else int(IDENTITY[node.op]), dtype)
-        total = inner.contraction(node, dtype, len(self.shape)) or inner.folded(node, dtype, len(self.shape))
+            return Number(nothing, dtype)
+        total = inner.contraction(node, dtype, len(self.shape)) or inner.folded(node, dtype, len(self.shape), nothing)
         return Ref(self.writer.cast(total, found) if found == "bool" else total, ())
 
-    def folded(self, node: Reduce, dtype: str, outer: int) -> Buf:
-        """The body at every point, reduced along the axes behind the first `outer` ones."""
+    def folded(self, node: Reduce, dtype: str, outer: int, nothing: Any) -> Buf:
+        """The body at every point (`nothing` where there is none), reduced along the axes behind the first `outer` ones."""
         found = self.value(node.body, dtype)
         if node.where:
-            found = self._where(node.where, found, _within(IDENTITY[node.op], dtype))
+            found = self._where(node.where, found, nothing)
         if node.op in ("Sum", "Prod"):
             found = self.writer.expand(found, [*found.shape[:outer], *self.shape[outer:]])
         if len(self.shape) == outer:  # without axes, ONNX reduces along all of them
@@ -212,7 +213,7 @@ def _within(value: Any, dtype: str) -> Any:
     """A SymPy number as one of an element type: for an infinity the least or the largest integer."""
     if is_float(dtype):
         return float(value)
-    if dtype == "bool" or value.is_finite:
+    if value.is_finite:
         return int(value)
-    bounds = np.iinfo(numpy_dtype(dtype))
-    return int(bounds.max if value > 0 else bounds.min)
+    least, largest = bounds(dtype)
+    return largest if value > 0 else least

@@ -70,6 +70,18 @@ def min_pool_of_integers() -> Any:
 
 
 @expression
+def max_pool_of_a_padded_copy_of_bytes() -> Any:
+    copy = ea.L[h, w:5](ea.tensor("A", (30, 3), "i8").pad(0, 1, fill=-inf)[h, w - 1])
+    return Program([("T", copy), ("O", ea.L[h:30, w:3](ea.Max[r:3](statement_tensor("T", copy)[h, w + r])))])
+
+
+@expression
+def extremes_of_truths() -> Any:
+    a = ea.tensor("A", (60,), "bool")
+    return ea.L[i:20](ea.Max[k:60](a[k], where=sympy.Eq(k % 20, i)) + 2 * ea.Min[k:60](a[k], where=sympy.Eq(k % 20, i)))
+
+
+@expression
 def large_max_pool() -> Any:
     return ea.L[c:2, h:12, w:13](ea.Max[r:9, s:9](ea.tensor("A", (2, 12, 13)).pad(0, 4, 4, fill=-inf)[c, h + r - 4, w + s - 4]))
 
