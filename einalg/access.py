@@ -215,6 +215,10 @@ class Padded(Node, Indexable, Basic):
             number = None
         if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
             raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf")
+        if number.is_finite and number != 0 and not holds(base.dtype, number):
+            raise NotationError(
+                f"{describe(base)}.pad: {number_text(number)} is no value of dtype {base.dtype}\n  give another fill, or cast: ea.ops.cast(A, 'f32')"
+            )
         if isinstance(base, Padded) and base.fill == number:
             pads = tuple((a + c, b + d) for (a, b), (c, d) in zip(base.amounts, pads))
             base = base.base

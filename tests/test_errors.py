@@ -176,6 +176,7 @@ CALLS = [
     "A.pad(1, '2')",
     "A.pad(1, 0, fill=i)",
     "A.pad(1, 0, fill='x')",
+    "ea.tensor('N', (3,), 'i8').pad(1, fill=0.5)",
     "ea.indices('')",
     "ea.indices('a-b')",
     "ea.indices('pi')",
