@@ -31,8 +31,9 @@ NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
 WANTED = (
     "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-fno-tree-reassoc",
 )  # fmt: skip
-# What is before and after them on an x86 and elsewhere, where gcc moves reads ahead before it gives out registers: sums were in memory then.
-FOR_X86, ELSEWHERE = ("-march=native", "-mprefer-vector-width=512"), ("-mcpu=native", "-fno-schedule-insns")
+# What is before and after them on an x86 and elsewhere. Below the stack pointer, gcc places rows that it clears at once out of their
+# alignment, where its own aligned moves fault. Elsewhere it moves reads ahead before it gives out registers: sums were in memory then.
+FOR_X86, ELSEWHERE = ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"), ("-mcpu=native", "-fno-schedule-insns")
 INSTEAD = {"-march=native": "-mcpu=native", "-mcpu=native": "-march=native", "-fopenmp": "-fopenmp-simd"}
 VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))
 PROBE = """\
@@ -147,8 +148,8 @@ def _words(command: str) -> tuple[str, ...]:
 def _tried(command: tuple[str, ...]) -> Compiler:
     """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
     version = subprocess.run((*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False).stdout
-    first, last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
-    wanted = (first, *WANTED, last)
+    first, *last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
+    wanted = (first, *WANTED, *last)
     best = (*wanted, *VECTOR_MATH[0])
     if not _accepts(command, (*NEEDED, *best)):
         built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)

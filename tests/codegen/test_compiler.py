@@ -57,6 +57,20 @@ def test_answer() -> None:
     assert compiler().load(ANSWER.format(41)).answer() == 41
 
 
+ROW_BELOW_THE_STACK_POINTER = """
+import numpy as np, einalg as ea
+text = "O[f:3, h:8, w:20] = Sum[c:11, r:2, s:5](K[c, f, 3*r + 1, s]*A[c, h, r, s, w], where=Eq((w - s + 2)%3, 0))"
+K, A = np.ones((11, 3, 5, 5), np.float32), np.ones((11, 8, 2, 5, 20), np.float32)
+terms = [sum((w - s + 2) % 3 == 0 for s in range(5)) * 22 for w in range(20)]
+assert (ea.Session(ea.parse(text, K=K.shape, A=A.shape)).compile()(K=K, A=A) == terms).all()
+"""
+
+
+def test_rows_of_sums_lie_where_aligned_moves_may_write() -> None:
+    """In a process of its own, which a fault would end."""
+    assert subprocess.run([sys.executable, "-c", ROW_BELOW_THE_STACK_POINTER], check=False).returncode == 0
+
+
 def test_none_on_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
