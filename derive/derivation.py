@@ -46,7 +46,9 @@ Some = TypeVar("Some", Candidate, Found)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 FAR = 2.5  # times the lowest estimate, above which a candidate does not promise anything
 TOGETHER = 4  # of them, whose kernels are compiled at once
+PROVING = 1.0  # times the seconds of the search, after which no other candidate is proven
 MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
+AT_ONCE = 32  # programs that an executor is given to prove before the time is looked at
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
 LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not timed
@@ -203,18 +205,21 @@ def derivation(
     ops: Sequence[str] | None = None,
     most: int | None = None,
 ) -> Derivation:
-    """Search, prove every candidate, then check and measure those that promise most.
+    """Search, prove the candidates, those that promise most first, then check and measure these.
 
-    Where only so many candidates at `most` are wanted, those that promise less are neither proven nor kept.
+    Where only so many candidates at `most` are wanted, those that promise less are neither proven nor kept; nor are those that the time
+    is not enough for.
     """
     start = as_program(expression)
     searched = rules_by_name(rules)
     model = Roofline() if backend is None or not measure else calibrated(backend)
     found, stats, explored = search(start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed)
     wanted = found if most is None else [*_varied([f for f in found if f.moves])[:most], *(f for f in found if not f.moves)]
-    kept = _proven(start, wanted, backend, stats, executor)
+    began = perf_counter()
+    kept = _proven(start, wanted, backend, stats, executor, began + PROVING * budget.seconds)
     if backend is not None and measure:
-        chosen, stats.unmeasured = promising(kept, Measured(model, backend), perf_counter() + MEASURING * budget.seconds)
+        chosen, unmeasured = promising(kept, Measured(model, backend), began + MEASURING * budget.seconds)
+        stats.unmeasured += unmeasured
         checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
         kept = [*checked, *(c for c in kept if not any(c is other for other in chosen))]
     return Derivation(start, _ranked(kept), stats, backend, explored, {**ALL, **searched})
@@ -264,21 +269,34 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
-def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any) -> list[Candidate]:
-    """The candidates that are equal to the expression, each with its verdict; those that are not are counted."""
-    derived = [f.program for f in found if f.moves]
-    verdicts = iter(ordered_map(executor, partial(_verdict, start), derived))
+def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any, until: float) -> list[Candidate]:
+    """The candidates that are equal to the expression, each with its verdict; those that are not, or come after the time, are counted."""
+    derived = _varied([f for f in found if f.moves])
+    verdicts = _verdicts(start, [f.program for f in derived], executor, until)
+    if late := len(derived) - len(verdicts):
+        stats.rejected["not proven in time"] += late
+        stats.unmeasured += late
+    known = {id(f): verdict for f, verdict in zip(derived, verdicts)}
     kept, wrong = [], Counter[str]()
     for f in found:
-        verdict = next(verdicts) if f.moves else "proved"
+        verdict = known.get(id(f)) if f.moves else "proved"
         if verdict == "different":
             stats.rejected["not equal to the original"] += 1
             wrong.update(move.rule for move in f.moves if move.rule not in ALL)
-        else:
+        elif verdict is not None:
             kept.append(Candidate(f.program, named(f.kernels), f.moves, f.estimate, verdict, backend=backend))
     for name, times in wrong.items():
         log.warning("einalg: %d programs that the rule %r helped to make are not equal to the original; ea.check_rule tests it", times, name)
     return kept
+
+
+def _verdicts(start: Program, programs: Sequence[Program], executor: Any, until: float) -> list[str]:
+    """The verdicts of the first programs: of one at least, and of no other from the time `until` on (of `perf_counter`)."""
+    verdicts = list[str]()
+    size = 1 if executor is None else AT_ONCE
+    while len(verdicts) < len(programs) and (not verdicts or perf_counter() < until):
+        verdicts += ordered_map(executor, partial(_verdict, start), programs[len(verdicts) : len(verdicts) + size])
+    return verdicts
 
 
 def _verdict(start: Program, program: Program) -> str:

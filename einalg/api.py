@@ -114,7 +114,8 @@ def derive(
     """Search for equal programs that run faster, prove them, check them numerically, and measure them (EinNet §4–§5).
 
     `expr` is a scope or a program; text is read by `einalg.parse`. The budgets are moves in a row (`depth`), expanded `states` and
-    `seconds`; `seed` decides the inputs of the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`) and
+    `seconds`; within as many seconds again candidates are proven, and within as many again measured, those that promise most first.
+    `seed` decides the inputs of the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`) and
     names of known ones, so that `[*einalg.rules, mine]` adds one. `ops` names the operators to look for (all by default). `progress=True` shows a
     bar (log lines where tqdm is not installed); a function is called with the statistics after every state. `executor` computes elsewhere:
     anything with the `submit` of `concurrent.futures.Executor`.

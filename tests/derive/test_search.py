@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import einalg as ea
+from derive import derivation
 from derive.derivation import NOISE, SHORTLIST
 
 CONVS = {
@@ -123,3 +126,19 @@ def test_progress_is_told_after_every_state():
     text, shapes = CONVS["1d"]
     d = ea.derive(ea.parse(text, **shapes), progress=lambda stats: told.append(stats.states), measure=False)
     assert told == list(range(1, d.stats.states + 1))
+
+
+def test_proofs_end_with_the_time(monkeypatch):
+    """Those that promise most are proven first; what is not proven is counted and not returned."""
+    verdict = derivation._verdict
+
+    def slow(*programs):
+        time.sleep(0.2)
+        return verdict(*programs)
+
+    monkeypatch.setattr(derivation, "_verdict", slow)
+    text, shapes = CONVS["1d"]
+    d = ea.derive(ea.parse(text, **shapes), seconds=1, measure=False)
+    late = d.stats.rejected["not proven in time"]
+    assert late and 2 <= len(d.candidates) <= 7 and len(d.candidates) == d.stats.candidates + 1 - late
+    assert d.best.cost == min(c.cost for c in d.candidates) and not d.original.moves
