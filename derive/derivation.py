@@ -41,7 +41,9 @@ from einalg.wording import counted
 log = logging.getLogger("einalg")
 
 KIND = "einalg derivation"
-NUMBERS = ("states", "generated", "candidates", "seconds", "duplicates", "stopped", "first_hit")  # of the statistics, that are saved
+STATISTICS: dict[str, type] = {
+    "states": int, "generated": int, "candidates": int, "seconds": float, "duplicates": int, "stopped": str, "first_hit": float,
+}  # fmt: skip
 Some = TypeVar("Some", Candidate, Found)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 FAR = 2.5  # times the lowest estimate, above which a candidate does not promise anything
@@ -150,7 +152,7 @@ class Derivation:
             {"moves": [m.as_record() for m in c.moves], "cost": c.cost, "verdict": c.verdict, "measured": c.measured, "error": c.error}
             for c in self.candidates
         ]
-        stats = {**{name: getattr(self.stats, name) for name in NUMBERS}, "rejected": dict(self.stats.rejected)}
+        stats = {**{name: getattr(self.stats, name) for name in STATISTICS}, "rejected": dict(self.stats.rejected)}
         explored = [row.as_record() for row in self.explored]
         record.write(path, KIND, {"expression": program_record(self.expression), "candidates": rows, "stats": stats, "explored": explored})
 
@@ -161,10 +163,9 @@ class Derivation:
         expression = program_from_record(content.get("expression"))
         try:
             candidates = Candidates(_loaded(expression, row, rules, backend) for row in content["candidates"])
-            stats = Stats(**{k: v for k, v in content["stats"].items() if k in NUMBERS})
-            stats.rejected.update(content["stats"].get("rejected", {}))
+            stats = _loaded_stats(content["stats"])
             explored = [Explored.from_record(row) for row in content.get("explored", [])]  # older records have none
-        except (KeyError, TypeError, AttributeError, ValueError, RuleError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleError) as error:
             raise RecordError(f"{path} is damaged: {error}") from None
         if not candidates or not any(not c.moves for c in candidates):
             raise RecordError(f"{path} holds no candidates")
@@ -182,6 +183,12 @@ class Derivation:
 
 def _cost(candidate: Candidate) -> str:
     return f"{candidate.cost * 1e3:.3f} ms{'' if candidate.measured else ' (estimated)'}"
+
+
+def _loaded_stats(row: Any) -> Stats:
+    stats = Stats(**{name: kind(row[name]) for name, kind in STATISTICS.items() if row.get(name) is not None})
+    stats.rejected.update({str(reason): int(times) for reason, times in row.get("rejected", {}).items()})
+    return stats
 
 
 def _loaded(expression: Program, row: Any, rules: Mapping[str, Rule], backend: Backend | None) -> Candidate:

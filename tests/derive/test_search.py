@@ -88,9 +88,11 @@ def test_a_derivation_saves_loads_and_replays(tmp_path):
     assert str(loaded) == str(d) and str(loaded.replay()) == str(d.best.program)
     given = arrays(shapes)
     np.testing.assert_allclose(loaded.best.compile()(**given), d.best.compile()(**given))
-    (tmp_path / "d.json").write_text((tmp_path / "d.json").read_text().replace('"moves"', '"mover"'))
-    with pytest.raises(ea.RecordError, match="is damaged"):
-        ea.Derivation.load(tmp_path / "d.json")
+    saved = (tmp_path / "d.json").read_text()
+    for damaged in (saved.replace('"moves"', '"mover"'), saved.replace('"duplicates": ', '"duplicates": Infinity, "states": [], "": ')):
+        (tmp_path / "d.json").write_text(damaged)
+        with pytest.raises(ea.RecordError, match="is damaged"):
+            ea.Derivation.load(tmp_path / "d.json")
 
 
 @pytest.mark.parametrize(
