@@ -104,7 +104,8 @@ def _settled(body: Any) -> Any:
     if body.args:
         parts = tuple(map(_settled, body.args))
         body = body if all(a is b for a, b in zip(parts, body.args)) else body.func(*parts)
-    what = "divides by 0" if body is sympy.zoo else "has no value" if body is sympy.nan else "is imaginary" if body is sympy.I else ""
+    imaginary = body.is_number and body.is_extended_real is False
+    what = "divides by 0" if body is sympy.zoo else "has no value" if body is sympy.nan else "is imaginary" if imaginary else ""
     if what:
         raise NotationError(f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))")
     return body

@@ -28,6 +28,7 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math,
     sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0), sympy.Max: max, sympy.Min: min,
     sympy.floor: math.floor, sympy.ceiling: math.ceil, sympy.Mod: operator.mod, sympy.Eq: operator.eq, sympy.Ne: operator.ne,
     sympy.StrictLessThan: operator.lt, sympy.LessThan: operator.le, sympy.StrictGreaterThan: operator.gt, sympy.GreaterThan: operator.ge,
+    sympy.Pow: lambda b, e: math.pow(b, e) if isinstance(b, float) or not isinstance(e, int) else Fraction(b) ** e if e < 0 else b**e,
     sympy.Not: operator.not_, sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
 }  # fmt: skip
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": operator.add, "Prod": operator.mul, "Max": max, "Min": min}
@@ -125,10 +126,6 @@ class _Evaluation:
         return self.apply(body, [self.value(a, env) for a in body.args])
 
     def apply(self, body: Any, values: list[Any]) -> Any:
-        if isinstance(body, sympy.Pow):
-            base, exponent = values
-            whole = isinstance(exponent, int) and not isinstance(base, float)
-            return Fraction(base) ** exponent if whole and exponent < 0 else base**exponent
         function = FUNCTIONS.get(type(body))
         if function is None:
             raise NotationError(f"the reference evaluator has no value for {type(body).__name__}")

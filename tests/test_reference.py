@@ -190,3 +190,9 @@ def test_names_mean_nothing_while_evaluating() -> None:
     """The same names inside and outside are different indices."""
     found = value("O[i,j] = (L[j,i](A[j,i]))[i,j] * (L[i](C[i]))[i] + Sum[k]((L[k,i](A[k,i]))[i,k])")
     np.testing.assert_array_equal(found, A * C[:, None] + A.sum(1)[:, None])
+
+
+def test_a_root_of_what_is_negative_has_no_value() -> None:
+    """Not even where a function of the imaginary root would be real."""
+    with pytest.raises(ValueError, match="math domain error"):
+        ea.evaluate(ea.parse("O[i] = Abs(sqrt(A[i]))", A=(1,)), A=[-4])
