@@ -62,7 +62,10 @@ def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
 def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
     if tensor.name not in arrays:
         raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
-    array = np.asarray(arrays[tensor.name])
+    try:
+        array = np.asarray(arrays[tensor.name])
+    except ValueError as error:  # of rows of different lengths
+        raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
     if array.shape != tensor.shape:
         raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given\n  pass another, or reshape it")
     return dict(zip(product(*(range(low, high) for low, high in tensor.axes)), array.ravel().tolist(), strict=True))

@@ -196,3 +196,8 @@ def test_a_root_of_what_is_negative_has_no_value() -> None:
     """Not even where a function of the imaginary root would be real."""
     with pytest.raises(ValueError, match="math domain error"):
         ea.evaluate(ea.parse("O[i] = Abs(sqrt(A[i]))", A=(1,)), A=[-4])
+
+
+def test_rows_of_different_lengths() -> None:
+    with pytest.raises(ShapeError, match="A cannot be read as an array"):
+        ea.evaluate(ea.parse("O[i,j] = A[i,j]", A=(2, 2)), A=[[1, 2], [3]])
