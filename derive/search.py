@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import log2
+from numbers import Real
 from typing import Any
 
 from derive.ahead import Ahead
@@ -57,7 +58,7 @@ class Budget:
     bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if not min(self.depth, self.states, self.seconds) >= 0:
+        if not all(isinstance(budget, Real) and budget >= 0 for budget in (self.depth, self.states, self.seconds)):
             raise NotationError("depth, states and seconds are budgets: give numbers from 0")
 
 
@@ -133,7 +134,7 @@ def rules_by_name(rules: Iterable[Rule | str] | Rule | str | None) -> dict[str, 
     >>> list(rules_by_name(["staging", ALL["nesting"]]))
     ['staging', 'nesting']
     """
-    given = [rules] if isinstance(rules, (Rule, str)) else rules
+    given = rules if rules is None or isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
     return dict(ALL) if given is None else {rule.name: rule for rule in map(_rule, given)}
 
 
@@ -147,7 +148,7 @@ def _rule(given: Rule | str) -> Rule:
 
 def operators(names: Sequence[str] | str | None) -> tuple[Template, ...]:
     """The templates of these operators, or of a single one; `MatchError` for a name that none has."""
-    names = [names] if isinstance(names, str) else names
+    names = names if names is None or isinstance(names, Iterable) and not isinstance(names, str) else [names]
     known = {t.name for t in TEMPLATES}
     unknown = [n for n in names or () if n not in known]
     if unknown:

@@ -27,7 +27,7 @@ def indices(names: str) -> Any:
     >>> 2*h + w - 1
     2*h + w - 1
     """
-    made = tuple(Index(name) for name in names.replace(",", " ").split())
+    made = tuple(Index(name) for name in names.replace(",", " ").split()) if isinstance(names, str) else ()
     if not made:
         raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
     return made[0] if len(made) == 1 else made

@@ -179,6 +179,7 @@ CALLS = [
     "A.pad(1, 0, fill='x')",
     "ea.tensor('N', (3,), 'i8').pad(1, fill=0.5)",
     "ea.indices('')",
+    "ea.indices(3)",
     "ea.indices('a-b')",
     "ea.indices('pi')",
     "ea.tensor('a b', (3,))",

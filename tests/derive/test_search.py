@@ -119,8 +119,13 @@ def test_bad_arguments():
         ea.derive(3)
     with pytest.raises(ea.DeviceError, match="there is no target 'tpu'"):
         ea.derive(conv, target="tpu")
-    with pytest.raises(ea.NotationError, match="budgets"):
-        ea.derive(conv, states=-1)
+    for budget in ({"states": -1}, {"seconds": float("nan")}, {"depth": "3"}):
+        with pytest.raises(ea.NotationError, match="budgets"):
+            ea.derive(conv, **budget)
+    with pytest.raises(ea.RuleError, match="3 is no rule"):
+        ea.derive(conv, rules=3)
+    with pytest.raises(ea.MatchError, match="there is no operator 3"):
+        ea.derive(conv, ops=3)
 
 
 def test_progress_is_told_after_every_state():
