@@ -9,7 +9,8 @@ from typing import Any
 import sympy
 
 from einalg import ops
-from einalg.frontends.torch.arguments import as_dtype, axes_or_all, counted
+from einalg.dtypes import is_float
+from einalg.frontends.torch.arguments import as_dtype, axes_or_all
 from einalg.frontends.torch.elementwise import finite
 from einalg.frontends.torch.registry import Handler, NotExpressed, aten, register
 from einalg.notation import Max, Min, Sum
@@ -22,6 +23,19 @@ def _over(operator: Callable[..., Any]) -> Handler:
 
 def _whole(operator: Callable[..., Any]) -> Handler:
     return lambda x, dtype=None: operator(as_dtype(x, dtype))
+
+
+def _gathered(x: Any, dtype: Any = None) -> Any:
+    """`x` in the dtype in which torch adds or multiplies its elements, which integers would wrap round in otherwise: i64, if none is said."""
+    return as_dtype(x, dtype) if dtype is not None or is_float(x.dtype) else ops.cast(x, "i64")
+
+
+def _sum(x: Any, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return ops.sum(_gathered(x, dtype), axes_or_all(dims), keepdim)
+
+
+def _product(x: Any, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return ops.prod(_gathered(x, dtype), axes_or_all(dims), keepdim)
 
 
 def _truth(reduction: Any) -> Handler:
@@ -48,14 +62,14 @@ def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
 
 register(
     {
-        "sum.default": _whole(ops.sum),
+        "sum.default": lambda x, dtype: _sum(x, dtype=dtype),
         "mean.default": _whole(ops.mean),
-        "prod.default": _whole(lambda x: ops.prod(counted(x))),
+        "prod.default": lambda x, dtype: _product(x, dtype=dtype),
         "max.default": _whole(ops.max),
         "min.default": _whole(ops.min),
-        "sum.dim_IntList": _over(ops.sum),
+        "sum.dim_IntList": _sum,
         "mean.dim": _over(ops.mean),
-        "prod.dim_int": _over(lambda x, *over: ops.prod(counted(x), *over)),
+        "prod.dim_int": _product,
         "amax.default": _over(ops.max),
         "amin.default": _over(ops.min),
         "logsumexp.default": _over(_logsumexp),
@@ -65,8 +79,8 @@ register(
         "min.dim": _extremes(ops.min, ops.argmin),
         "argmax.default": ops.argmax,
         "argmin.default": ops.argmin,
-        "cumprod.default": lambda x, dim, dtype: ops.cumprod(counted(as_dtype(x, dtype)), dim),
-        "cumsum.default": lambda x, dim, dtype: ops.cumsum(counted(as_dtype(x, dtype)), dim),
+        "cumprod.default": lambda x, dim, dtype: ops.cumprod(_gathered(x, dtype), dim),
+        "cumsum.default": lambda x, dim, dtype: ops.cumsum(_gathered(x, dtype), dim),
         "count_nonzero.default": lambda x, dim: ops.sum(ops.not_equal(x, 0), dim),
         "count_nonzero.dim_IntList": lambda x, dim: ops.sum(ops.not_equal(x, 0), axes_or_all(dim)),
     }

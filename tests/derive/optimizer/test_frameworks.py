@@ -25,6 +25,21 @@ def test_a_module_takes_and_gives_tensors(own_cache):
         torch.testing.assert_close(o(x), module(x), rtol=1e-4, atol=1e-5)
 
 
+def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_cache, monkeypatch):
+    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+
+    class Totals(torch.nn.Module):
+        def forward(self, x):
+            return x.sum(), x.sum(1), x.prod(), x.prod(1), x.cumsum(0), x.cumprod(1), x.sum(dtype=torch.int32)
+
+    for dtype, most in ((torch.uint8, 255), (torch.int8, 127), (torch.int32, 2**31 - 1)):
+        x = torch.full((2, 3), most, dtype=dtype)
+        o = ea.optimize(Totals().eval(), (x,), seconds=0)
+        assert not o.is_original
+        for found, wanted in zip(o(x), Totals()(x), strict=True):
+            assert found.dtype is wanted.dtype and torch.equal(found, wanted)
+
+
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
     monkeypatch.setattr("derive.optimizer.slices.LEAST", 0)
     monkeypatch.setattr("derive.optimizer.slices.REUSED", 0)
