@@ -292,6 +292,20 @@ def test_what_torch_cannot_export() -> None:
         load_model(Branching(), (torch.ones(3),))
 
 
+class Chosen(torch.nn.Module):
+    """A branch as torch's graphs have them."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+def test_a_branch_is_left_to_torch() -> None:
+    model = loaded(Chosen(), torch.ones(3))
+    assert [node.operator for node in model.graph.opaque] == ["cond"]
+    for x in (torch.ones(3), -torch.ones(3)):
+        assert torch.equal(model.function()(x), 2 * x)
+
+
 RECURRENT = [
     torch.nn.LSTM(5, 7, 2, bidirectional=True),
     torch.nn.GRU(5, 7, batch_first=True),

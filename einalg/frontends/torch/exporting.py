@@ -34,10 +34,8 @@ def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
     key = hashed("graph", own_code(), seen)
     known = _known(key, module, arguments, keywords)
     if known is None:
-        calls = recorded(module, arguments, keywords)
         known = _exported(module, arguments, keywords)
-        if calls is not None:
-            _keep(key, calls, known)
+        _keep(key, known, lambda: recorded(module, arguments, keywords))
     return known
 
 
@@ -54,11 +52,16 @@ def _known(key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[st
         return None
 
 
-def _keep(key: str, calls: Sequence[Call], found: Exported) -> None:
+def _keep(key: str, found: Exported, record: Callable[[], Sequence[Call] | None]) -> None:
+    """Keep a graph beside the calls that it stands for; these are not made for another one, with whose branches torch could do nothing later."""
     try:
-        GRAPHS.replace(key, json.dumps({"calls": calls, "graph": graph_record(found)}).encode())
+        graph = graph_record(found)
     except NotKept as error:
         LOG.debug("einalg: the graph of a module is not kept: %s", error)
+        return
+    calls = record()
+    if calls is not None:
+        GRAPHS.replace(key, json.dumps({"calls": calls, "graph": graph}).encode())
 
 
 def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:
