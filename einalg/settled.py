@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from einalg.access import Constant, Tensor
 from einalg.scope import Scope
@@ -13,22 +13,22 @@ def is_weight(tensor: Tensor) -> bool:
     return tensor.role == "weight"
 
 
-def settled(statements: Iterable[tuple[str, Scope]], known: Callable[[Tensor], bool] = is_weight) -> frozenset[str]:
+def settled(statements: Iterable[tuple[str, Scope]], known: Callable[[Tensor], bool] = is_weight, outputs: Collection[str] = ()) -> frozenset[str]:
     """Names of the statements that others read and that depend on `known` tensors and constants alone, through others too.
 
-    Results of the program are never among them: each run gives new arrays for these.
+    The `outputs` of a program are never among them, nor is what reads these: each run gives new arrays for them.
 
     >>> import einalg as ea
     >>> K = ea.tensor("K", (3,), role="weight")
     >>> p = ea.parse("W[i] = 2*K[i]\\nV[i] = W[i] + 1\\nO[i] = V[i]*A[i]", A=(3,), K=K)
-    >>> sorted(settled(p.statements))
-    ['V', 'W']
+    >>> sorted(settled(p.statements)), sorted(settled(p.statements, outputs=["V", "O"]))
+    (['V', 'W'], ['W'])
     """
     pairs = list(statements)
     read = {name for _, scope in pairs for name, tensor in scope.tensors.items() if tensor.role == "intermediate"}
     found: set[str] = set()
     for name, scope in pairs:
-        if name in read and all(_is_settled(t, found, known) for t in scope.tensors.values()):
+        if name in read and name not in outputs and all(_is_settled(t, found, known) for t in scope.tensors.values()):
             found.add(name)
     return frozenset(found)
 

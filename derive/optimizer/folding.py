@@ -43,7 +43,7 @@ class _Read:
             for read in scope.tensors.keys() & self.readers.keys():
                 self.readers[read].append(reader)
         given = {n for n, t in program.tensors.items() if is_weight(t) or isinstance(t, Constant)}
-        self.ahead = given | settled(program.statements)
+        self.ahead = given | settled(program.statements, outputs=program.outputs)
 
 
 def folded(program: Program) -> Program:

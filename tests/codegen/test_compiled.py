@@ -305,3 +305,13 @@ def test_what_depends_on_constants_alone_is_computed_once() -> None:
     run = compile_program(program)
     assert list(run.time()) == ["O"] and "done once" in repr(run)
     np.testing.assert_array_equal(run(A=[1, 1]), [3, 6])
+
+
+@pytest.mark.parametrize("used", [FIND, None], ids=["compiled", "numpy"])
+def test_a_result_of_weights_alone_is_new_in_each_run_and_so_is_what_reads_it(used: str | None) -> None:
+    program = ea.parse("W[i] = K[i] + 1\nV[i] = 2*W[i]\nO[i] = V[i]*A[i]\nW, O", A=(2,), K=ea.tensor("K", (2,), role="weight"))
+    run = compile_program(program, compiler=used).bind(K=[1, 2])
+    first, second = run(A=[1, 1]), run(A=[1, 2])
+    assert first["W"] is not second["W"]
+    np.testing.assert_array_equal(second["W"], [2, 3])
+    np.testing.assert_array_equal(second["O"], [4, 12])
