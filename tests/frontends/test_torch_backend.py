@@ -80,6 +80,41 @@ def test_writes_and_views_of_inputs(graphs: list[Graph]) -> None:
     assert len(graphs) == 1
 
 
+class Counting(torch.nn.Module):
+    """Keeps something for the next call in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.layer = torch.nn.Linear(3, 4)
+
+    def forward(self, x: Any) -> Any:
+        self.calls += 1
+        return self.layer(x) * self.calls
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_buffer_that_the_graph_writes_to_is_no_weight(graphs: list[Graph], mode: Any) -> None:
+    with mode():
+        module = Counting().eval()
+        fast, x = compiled(module), torch.randn(2, 3)
+        for calls in (1, 2, 3):
+            torch.testing.assert_close(fast(x), module.layer(x) * calls)
+    assert module.calls == 3 and len(graphs) == 1
+
+
+def test_what_cannot_be_traced_is_left_to_torch(graphs: list[Graph], caplog: pytest.LogCaptureFixture) -> None:
+    """A number with another value than the first time: Dynamo reads it from a tensor then."""
+
+    def function(x: Any, scale: float) -> Any:
+        return x * scale
+
+    fast, x = compiled(function), torch.randn(3)
+    for scale in (1.5, 2.5, -3.5):
+        torch.testing.assert_close(fast(x, scale), x * scale)
+    assert len(graphs) == 1 and "cannot trace a graph" in caplog.text
+
+
 def test_an_option_that_there_is_not() -> None:
     torch._dynamo.reset()
     fast = torch.compile(model(), backend=backend.einalg, options={"second": 5})

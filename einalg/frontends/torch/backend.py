@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from einalg.api import compile_graph
 from einalg.errors import NotationError
-from einalg.frontends.torch.exporting import decompositions
+from einalg.frontends.torch.exporting import decompositions, first_line
 from einalg.frontends.torch.model import read_fx
 from einalg.frontends.torch.registry import TrainingMode
 from einalg.graph import Graph
@@ -52,20 +52,26 @@ def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
 class Specialised:
     """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets; weights are read when that happens.
 
-    A weight that is another tensor later, or has been written to, makes it compile again.
+    A weight that is another tensor later, or has been written to, makes it compile again. What the graph itself writes to is no weight: it
+    would be another one after each call.
     """
 
     def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
         self._module, self._compiler = module, compiler
         self._versions: dict[Any, tuple[list[Any], Callable[..., Any]]] = {}
+        self._written: frozenset[int] | None = None  # once it was called
 
     def __call__(self, *inputs: Any) -> Any:
         key = tuple(map(_shape, inputs))
         stamps, run = self._versions.get(key, (None, None))
-        found = [_stamp(x) for x in inputs if is_weight(x)]
+        if self._written is None:
+            _refuse_gradients(inputs)
+            self._written = _written(self._module, inputs)
+        weights = [k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)]
+        found = [_stamp(inputs[k]) for k in weights]
         if run is None or stamps != found:
             _refuse_gradients(inputs)
-            run = _compiled(self._module, inputs, self._compiler)
+            run = _compiled(self._module, inputs, weights, self._compiler)
             if len(self._versions) >= MOST_VERSIONS:
                 self._versions.pop(next(iter(self._versions)))
             self._versions[key] = found, run
@@ -94,8 +100,28 @@ def _refuse_gradients(inputs: Sequence[Any]) -> None:
         raise TrainingMode(f"gradients are wanted, and einalg optimizes inference only\n  {remedy}")
 
 
-def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
-    """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch."""
+def _copies(inputs: Sequence[Any]) -> list[Any]:
+    """Inputs for a graph that may write to them."""
+    import torch
+
+    return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def _written(module: Any, inputs: Sequence[Any]) -> frozenset[int]:
+    """The positions of the inputs that a graph writes to: found out on copies, which count what is written where inference tensors do not."""
+    import torch
+
+    with torch.inference_mode(False), torch.no_grad():
+        given = _copies(inputs)
+        module(*given)
+        return frozenset(k for k, x in enumerate(given) if isinstance(x, torch.Tensor) and x._version)
+
+
+def _compiled(module: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+    """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch.
+
+    So is all of it where torch cannot trace it, such as a number that is read from a tensor.
+    """
     import torch
     from torch._functorch._aot_autograd.utils import make_boxed_func
     from torch._functorch.aot_autograd import aot_module_simplified
@@ -107,10 +133,15 @@ def _compiled(module: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[
         captured.append((gm, example_inputs))  # read later, for here torch has tensors without values only
         return make_boxed_func(lambda *given: ready[0](*given))
 
-    with torch.no_grad():
-        called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
+    try:
+        with torch.no_grad():
+            called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
+    except Exception as error:  # of many kinds, none of which torch names as its own
+        LOG.warning("einalg: torch cannot trace a graph, and goes on running it: %s", first_line(error))
+        return module
     for traced, examples in captured:
-        ready.append(_read(traced, inputs if len(examples) == len(inputs) else examples, compiler))
+        same = len(examples) == len(inputs)  # where inputs share memory that is written to, torch has the memory in their place
+        ready.append(_read(traced, inputs if same else examples, weights if same else (), compiler))
     return module if _is_faster(module, called, inputs) else called
 
 
@@ -118,7 +149,7 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
     """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to these; then it goes on doing that."""
     import torch
 
-    given = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+    given = _copies(inputs)
     with torch.no_grad():
         original, optimized = medians([lambda: module(*given), lambda: called(*given)])
     if not is_slower(optimized, original):
@@ -127,8 +158,8 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
     return True
 
 
-def _read(traced: fx.GraphModule, inputs: Sequence[Any], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+def _read(traced: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
     """An ATen graph as a function of its inputs, in which those that are weights are bound."""
-    model = read_fx(traced, inputs, [k for k, value in enumerate(inputs) if is_weight(value)])
+    model = read_fx(traced, inputs, weights)
     run = compiler(model.graph)
     return lambda *given: model.results(run(*model.arrays(given, {})))

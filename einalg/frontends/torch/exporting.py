@@ -101,10 +101,14 @@ def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         except TrainingMode:
             raise
         except Exception as error:  # of many kinds, none of which torch names as its own
-            first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            message = f"torch.export has no graph of {type(module).__name__}: {first}"
+            message = f"torch.export has no graph of {type(module).__name__}: {first_line(error)}"
             remedy = "compile what can be traced: torch.compile(module, backend='einalg')"
             raise NotationError(f"{message}\n  {remedy}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What an error of torch says first, or else its kind."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
