@@ -78,6 +78,17 @@ def test_cubics_of_any_coefficient(coefficient: float) -> None:
     assert not graph.opaque
 
 
+@pytest.mark.parametrize("kind, pads", [("NOTSET", [2, 1, 1, 0]), ("SAME_LOWER", [2, 1, 1, 0]), ("SAME_UPPER", [1, 0, 2, 1])])
+def test_the_larger_half_of_a_padding_that_follows_from_a_shape(kind: str, pads: list[int]) -> None:
+    """Which onnx's evaluator does not compute for `NOTSET`."""
+    x, stored = floats(1, 2, 4, 4), {"w": floats(2, 3, 4, 3)}
+    found, expected = (
+        load(model([node("ConvTranspose", "x w", "y", strides=[2, 2], **given)], {"x": (1, 2, 4, 4)}, {"y": None}, stored))(x)[0]
+        for given in ({"output_shape": [7, 8], "auto_pad": kind}, {"pads": pads})
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_model_that_takes_long_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """While its operators, its stored tensors and what is known of its inputs are the same."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))

@@ -88,5 +88,5 @@ def _transposed_paddings(node: Operator, sizes: Any, full: list[int], strides: A
         return paddings(node, sizes, tuple(full), strides)
     shape = tuple(shape)[-len(sizes) :] if shape else tuple(n * s for n, s in zip(sizes, strides))
     totals = [f + e - out for f, e, out in zip(full, extra, shape)]
-    halves = [(t - t // 2, t // 2) if kind == "SAME_LOWER" else (t // 2, t - t // 2) for t in totals]
+    halves = [(t // 2, t - t // 2) if kind == "SAME_UPPER" else (t - t // 2, t // 2) for t in totals]
     return tuple((max(before, 0), after + min(before, 0)) for before, after in halves)
