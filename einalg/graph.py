@@ -86,8 +86,8 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Expressed):
                 computed = compute(node.program, values)
-                for name, dtype in node.kinds:
-                    values[name] = np.asarray(computed[name], dtype)
+                with np.errstate(over="ignore", invalid="ignore"):  # what is too large for a shorter type is infinite there
+                    values.update((name, np.asarray(computed[name], dtype)) for name, dtype in node.kinds)
             elif isinstance(node, Opaque):
                 values.update(zip(node.outputs, map(_called, node.call(*(values[name] for name in node.inputs)))))
         return tuple([values[name] for name in self.outputs])

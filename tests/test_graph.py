@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import einalg as ea
 from einalg import ops
 from einalg.errors import ShapeError
+from einalg.execute import execute
 from einalg.graph import Builder, Expressed, Graph, Opaque, needed, unique
-from einalg.program import Program
+from einalg.program import Program, in_double
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -195,6 +196,15 @@ def test_names_are_distinct(names: list[str]) -> None:
         word = unique(name, taken)
         assert word not in taken
         taken[word] = ea.tensor(word, (1,))
+
+
+def test_values_that_are_too_large_for_their_type_are_infinite() -> None:
+    """Without a warning of NumPy: a program may be computed in a longer type."""
+    b = Builder()
+    b.input("x", (2,), "f32")
+    b.express("Exp", ("x",), ("y",), ops.exp)
+    (found,) = b.graph(["y"]).run([np.array([0, 100], np.float32)], lambda program, known: execute(in_double(program), known))
+    np.testing.assert_array_equal(found, np.array([1, np.inf], np.float32))
 
 
 @given(st.data())
