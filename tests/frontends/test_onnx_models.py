@@ -168,6 +168,18 @@ def test_functions_of_the_model_are_written_out() -> None:
         load(made)
 
 
+def test_branches_may_call_functions_of_the_model() -> None:
+    """Also where they read nothing from outside."""
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    function = onnx.helper.make_function("own", "Two", [], ["o"], [node("Constant", "", "o", value_float=2.0)], opsets)
+    made = onnx.helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, ())
+    branch = onnx.helper.make_graph([node("Two", "", "t", domain="own")], "branch", [], [made])
+    choice = node("If", "c", "y", then_branch=branch, else_branch=branch)
+    whole = model([choice], {"c": (onnx.TensorProto.BOOL, ())}, {"y": ()}, functions=[function])
+    whole.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    assert load(whole)(np.array(True)) == (2.0,)
+
+
 def test_operators_of_other_domains_stay_calls() -> None:
     made = model([node("Strange", "x", "y", domain="elsewhere")], {"x": (3,)}, {"y": (3,)})
     graph = load(made)

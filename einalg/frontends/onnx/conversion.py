@@ -10,7 +10,7 @@ import numpy as np
 
 from einalg.access import Tensor
 from einalg.errors import EinalgError, RecordError
-from einalg.frontends.onnx.attributes import attributes_of, captured, with_arguments
+from einalg.frontends.onnx.attributes import attributes_of, captured, inner_graphs, with_arguments
 from einalg.frontends.onnx.calls import OnnxCall
 from einalg.frontends.onnx.definitions import DEFINITIONS
 from einalg.frontends.onnx.inference import Opsets, function_of, infer, is_deterministic
@@ -167,7 +167,7 @@ class Converter:
         """Leave the node to the framework."""
         read = dict.fromkeys(name for name in (*node.input, *captured(node)) if name in environment)
         values = {name: environment[name] for name in read}
-        functions = list(self._functions.values()) if any(True for _ in captured(node)) else ()
+        functions = list(self._functions.values()) if any(True for _ in inner_graphs(node)) else ()
         call = OnnxCall(node, opsets, values, functions)
         places: dict[str, str] = {}
         for name in filter(None, node.output):
