@@ -241,6 +241,13 @@ def test_what_torch_does_not_export_is_told_as_before(make: Any) -> None:
         load_model(make().eval(), (torch.ones(1, 3),))
 
 
+def test_autocast_does_not_keep_what_a_recorded_call_made_of_weights() -> None:
+    module, x = nn.Linear(3, 2).eval(), torch.ones(1, 3)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        found = load_model(module, (x,)).function()(x)
+        torch.testing.assert_close(found, module(x))
+
+
 def test_statistics_are_not_written() -> None:
     module = nn.Sequential(nn.BatchNorm1d(3))  # in training, which no graph expresses
     with pytest.raises(NotationError):

@@ -50,10 +50,15 @@ def repeats(calls: Sequence[Call], module: Any, arguments: Sequence[Any], keywor
 
 
 def described(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
-    """What is seen of a call before it is made: modules, names and shapes of weights, arguments. None where it is not recorded."""
+    """What is seen of a call before it is made: modules, names and shapes of weights, arguments.
+
+    None where it is not recorded: autocast would keep weights without values for the next call of the module.
+    """
     import torch
     from torch.utils._pytree import tree_flatten
 
+    if torch.is_autocast_enabled("cpu"):
+        return None
     leaves, spec = tree_flatten((tuple(arguments), dict(keywords)))
     try:
         given = [_shape(leaf) if isinstance(leaf, torch.Tensor) else _text(leaf, {}) for leaf in leaves]
