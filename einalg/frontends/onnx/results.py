@@ -17,6 +17,7 @@ from einalg.graph import needed
 from einalg.notation import L
 from einalg.program import Program
 from einalg.scope import Scope
+from einalg.wrapping import may_wrap
 
 
 @dataclass
@@ -68,6 +69,8 @@ def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> Results:
     empty = next((t.name for t in results.tensors.values() if 0 in t.shape), None)
     if empty is not None:
         raise NotExpressible(f"{empty} has no elements")
+    if any(map(may_wrap, results.scopes if results.program is None else [results.program])):
+        raise NotExpressible("integers of 8 and 16 bits wrap round where they are too large")
     return results
 
 

@@ -21,6 +21,7 @@ from einalg.graph import Builder, needed, unique
 from einalg.ops.casting import cast
 from einalg.program import Program, as_program
 from einalg.scope import Scope
+from einalg.wrapping import may_wrap
 
 if TYPE_CHECKING:
     from torch import fx
@@ -225,4 +226,6 @@ def _fitted(result: Any, example: Any) -> Any:
         raise NotExpressed(f"it would have the shape {tuple(whole.shape)}, and torch gives {shape}")
     if isinstance(whole, Scope) and not all(map(prod, (shape, *(t.shape for t in whole.tensors.values())))):
         raise NotExpressed("a tensor without elements")
+    if isinstance(whole, Scope) and may_wrap(whole):
+        raise NotExpressed(f"integers of {whole.dtype} wrap round where they are too large")
     return result if whole.dtype == dtype else cast(whole, dtype)

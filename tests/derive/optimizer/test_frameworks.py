@@ -40,6 +40,20 @@ def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_c
             assert found.dtype is wanted.dtype and torch.equal(found, wanted)
 
 
+def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeypatch):
+    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+
+    class Differences(torch.nn.Module):
+        def forward(self, a, b):
+            return (a - b).float().mean(1), a * b > a, torch.maximum(a + b, b) / 2, torch.cat([a, b]).float(), (a.int() - b.int()) * 2
+
+    a, b = torch.tensor([[3, 250], [0, 7]], dtype=torch.uint8), torch.tensor([[5, 20], [1, 7]], dtype=torch.uint8)
+    o = ea.optimize(Differences().eval(), (a, b), seconds=0)
+    assert {node.operator for node in o.opaque} == {"sub.Tensor", "mul.Tensor", "add.Tensor"}
+    for found, wanted in zip(o(a, b), Differences()(a, b), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
     monkeypatch.setattr("derive.optimizer.slices.LEAST", 0)
     monkeypatch.setattr("derive.optimizer.slices.REUSED", 0)
