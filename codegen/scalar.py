@@ -137,33 +137,38 @@ def _function(body: Any, arguments: list[Value]) -> Value:
 
 def _product(body: Any, leaves: Leaves) -> Value:
     """A product with its negative powers as one division."""
-    above, below = [], []
+    above, below = list[tuple[Value, int]](), list[tuple[Value, int]]()  # with how often each is a factor
     for factor in sympy.Mul.make_args(body):
         base, exponent = factor.as_base_exp() if factor.is_Pow else (factor, sympy.S.One)
         if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
-            above.append(Number(int(factor.p), WEAK))
-            below.append(Number(int(factor.q), WEAK))
+            above.append((Number(int(factor.p), WEAK), 1))
+            below.append((Number(int(factor.q), WEAK), 1))
         elif factor.is_number:
-            above.append(constant(factor))
+            above.append((constant(factor), 1))
         elif exponent.is_Number and exponent.is_negative:
             below.append(_power(translate(base, leaves), -exponent, leaves))
         else:
             above.append(_power(translate(base, leaves), exponent, leaves))
-    top = apply("mul", above)
+    top = _multiplied(above)
     if not below:
         return top
-    bottom = apply("mul", below)
+    bottom = _multiplied(below)
     dtype = common([top, bottom])
     return apply("div", [top, bottom], dtype if is_float(dtype) else "f32")
 
 
-def _power(base: Value, exponent: Any, leaves: Leaves) -> Value:
-    if exponent == 1:
-        return base
+def _multiplied(factors: Sequence[tuple[Value, int]]) -> Value:
+    """The product of values, each as often as is said: all of it is computed in one type."""
+    dtype = common([value for value, _ in factors])
+    return apply("mul", [value if times == 1 else apply("ipow", [value, Number(times, WEAK)], dtype) for value, times in factors])
+
+
+def _power(base: Value, exponent: Any, leaves: Leaves) -> tuple[Value, int]:
+    """A power as a value, and how often this is a factor of it."""
     if exponent.is_Integer and not exponent.is_negative:
-        return apply("ipow", [base, Number(int(exponent), WEAK)])
+        return base, int(exponent)
     arguments = [base] if exponent == sympy.S.Half else [base, translate(exponent, leaves)]
-    return _of_float("sqrt" if len(arguments) == 1 else "pow", arguments)
+    return _of_float("sqrt" if len(arguments) == 1 else "pow", arguments), 1
 
 
 def _piecewise(body: Any, leaves: Leaves) -> Value:

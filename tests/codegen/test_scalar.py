@@ -134,6 +134,18 @@ def test_integers_at_the_ends_of_their_range(dtype: str) -> None:
         assert got.dtype == info.dtype and np.array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("dtype", ["i64", "f32", "f64"])
+def test_powers_in_a_product_are_computed_in_its_type(dtype: str) -> None:
+    """A square of i32 as a factor of what is wider does not wrap round: SymPy has it also for a product of two that are cast."""
+    a, b = ea.tensor("A", (3,), "i32"), ea.tensor("B", (3,), dtype)
+    bodies = [a[i] ** 2 * b[i], a[i] * b[i] * a[i] ** 2, b[i] * (a[i] + 1) ** 2]
+    values, factors = np.array([100000, -70000, 46341], np.int32), np.array([1, -2, 3])
+    found = run_functions([lower("O", ea.L[i](body)) for body in bodies], [{"A": values, "B": factors}] * 3)
+    exact = values.astype(np.int64)
+    for got, wanted in zip(found, [exact**2 * factors, exact**3 * factors, factors * (exact + 1) ** 2]):
+        np.testing.assert_allclose(got, wanted.astype(got.dtype), rtol=1e-6)
+
+
 def test_comparisons_of_mixed_signs() -> None:
     a, b = ea.tensor("A", (4,), "i8"), ea.tensor("B", (4,), "u32")
     (found,) = run_functions([lower("O", ea.L[i](a[i] < b[i]))], [{"A": [-1, -1, 5, 0], "B": [0, 2**32 - 1, 4, 1]}])
