@@ -31,6 +31,7 @@ from einalg.scope import Constraint
 COLUMN = Index("column")
 CYCLES, AHEAD = 200, 8192  # how long before its use a part of a panel is asked for, and bytes that are under way at most
 LINE_BYTES = 64  # of the cache
+APART = 512  # bytes between steps of depth from which on the processor does not see them coming
 DEEP = 64  # products from which on a tile asks for its results first
 
 
@@ -260,6 +261,8 @@ class _Nest(Packing):
                 self.look_ahead(buf, begin + place * panel.elements, panel, tile)
             if buf and self.ahead("right"):
                 self.look_further(buf, begin, panel, self.visit(tile) * self.most + place)
+            if not buf and self.visits < FEW:
+                self.look_along(panel, tile, axes)
             one = Ref(left[0], (left[1] + self.in_tiles(tile, place),)) if self.t.pack_left else self.of_left(tile, axes)
             other = Ref(buf, (begin + self.in_panel(panel, place),)) if buf else self.of_right(panel, self.column(panel), axes)
             if tile.rows > 1:
@@ -282,9 +285,28 @@ class _Nest(Packing):
         size, line = numpy_dtype(self.c.dtype).itemsize, self.line_elements(self.c.dtype)
         if self.most * panel.elements * size <= AHEAD:
             return
-        steps = min(-(-2 * CYCLES * self.t.lanes // (tile.rows * panel.elements)), max(1, AHEAD // (panel.elements * size)))
+        steps = self.steps_ahead(panel, tile)
         for element in range(0, panel.elements, line):
             self.out.append(Prefetch(Ref(panels, (at + steps * panel.elements + element,))))
+
+    def look_along(self, panel: Panel, tile: Tile, axes: Sequence[Axis]) -> None:
+        """Have the second cache ask for what a later step reads of an operand in place, whose steps the processor does not see coming.
+
+        The first cache often has all of them in few of its sets.
+        """
+        inner, size, steps = axes[-1], numpy_dtype(self.c.dtype).itemsize, self.steps_ahead(panel, tile)
+        if abs(inner.right) * size < APART or inner.extent <= 2 * steps:
+            return
+        for line in range(panel.lines):
+            for element in range(0, panel.width, self.line_elements(self.c.dtype)):
+                read = self.of_right(panel, panel.column + element, axes)
+                place = read.subscripts[0].substitute({LINE: affine(line)}) + steps * inner.right
+                self.out.append(Prefetch(replace(read, subscripts=(place,)), level=2))
+
+    def steps_ahead(self, panel: Panel, tile: Tile) -> int:
+        """How many steps of depth before its use a part of a panel is asked for."""
+        size = numpy_dtype(self.c.dtype).itemsize
+        return min(-(-2 * CYCLES * self.t.lanes // (tile.rows * panel.elements)), max(1, AHEAD // (panel.elements * size)))
 
     def look_further(self, panels: Buf, begin: Affine, panel: Panel, step: Affine) -> None:
         """Have the second cache ask for the panels that follow, evenly while few tiles of rows walk over these."""

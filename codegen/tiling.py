@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from codegen.contraction import Contraction, extent, merged, taken
 from codegen.machine import Machine, machine
@@ -22,6 +22,8 @@ PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
 APART, GAIN = 256, 1.1  # products of a step of depth that threads share at least, and times as busy as they must be then
 SECOND = 24  # bytes that the second cache gives in a cycle
 COPIED, LINE_START = 4, 8  # elements that are copied in a cycle, and cycles for each new line of them
+WAYS = 8  # lines of a set of the second cache
+FAR, FAR_PAGE, UNASKED = 3.0, 45.0, 9.0  # cycles for a line that is not in it, for a page of such, and for a line that nobody asks for ahead
 LINE, LINE_MISS = 64, 1.0  # of the cache: bytes, and cycles for one that others of its set drive out
 
 
@@ -224,15 +226,37 @@ class _Plan:
         products = rows * vectors
         read = vectors * (1 if self.tiling.pack_right else 2)  # also where a vector lies across two lines of the cache
         loads = read + rows
-        jump = 0.0 if self.tiling.pack_right or not self.contraction.depth else abs(self.contraction.depth[-1].right) * self.size / PAGE
-        missed = PAGE_MISS * min(1.0, jump) + LINE_MISS * self._crowded(rows)
         turns = self.turns
         wide = vectors * self.tiling.lanes * self.size
         given = wide / SECOND if depth * wide > self.target.level1 else 0.0
-        step = missed + max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY, given)
+        busy = max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY, given)
+        step = busy + LINE_MISS * self._crowded(rows) + self._in_place(wide, busy)
         stride = self.contraction.columns[-1].target
         stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
         return depth * step + turns * stores + 20
+
+    def _in_place(self, wide: int, busy: float) -> float:
+        """What a step waits for so many bytes of the right operand where that is read as it lies, while the core is busy for some cycles.
+
+        Steps that are far apart are new pages, which the processor does not see coming, and of which the second cache keeps few where
+        they lie in the same sets.
+        """
+        c = self.contraction
+        if self.tiling.pack_right or not c.depth:
+            return 0.0
+        apart, way = abs(c.depth[-1].right) * self.size, self.target.level2 // WAYS
+        paged, lines = min(1.0, apart / PAGE), -(-wide // LINE)
+        if extent((*c.columns, *c.depth)) * self.size <= self.target.level2 // 2:
+            return max(0.0, PAGE_MISS * paged - busy)
+        kept = WAYS * (way // gcd(apart, way) if apart else 1)  # steps whose lines the second cache has room for
+        again = self.visits if apart < LINE or extent(c.depth) <= kept * self._pieces(self.tiling.vectors * self.tiling.lines) else 1
+        return max(0.0, FAR_PAGE * paged + FAR * lines - busy) / again
+
+    @property
+    def visits(self) -> int:
+        """How many tiles of rows read each panel."""
+        outer, height = self.row_parts
+        return outer * -(-height // self.tiling.rows)
 
     def _crowded(self, rows: int) -> int:
         """How many rows that are read in place are more than their sets of the first cache hold; lines a page apart are of one set."""
@@ -249,15 +273,17 @@ class _Plan:
         """The copy of a panel."""
         if self.tiling.column_axes > 1 or self.contraction.columns[-1].right != 1:
             return 2.0 * vectors * self.tiling.lanes * depth
-        return 3.0 * self.turns * vectors * depth
+        return 4.5 * self.turns * vectors * depth
 
     def _left(self, panels: int, depth: int, height: int) -> float:
         """The copy of the left operand, or what reading it out of order costs."""
         elements = depth * height
+        own = min(elements, prod(self.contraction.left.buf.shape)) * self.size
+        missed = UNASKED * own / LINE if own > self.target.level2 else 0.0
         if self.tiling.pack_left:
-            return 0.0 if self.contraction.left.ahead else 2.0 * elements
+            return missed + (0.0 if self.contraction.left.ahead else 2.0 * elements)
         inner = self.contraction.depth[-1].left if self.contraction.depth else 0
-        return elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
+        return missed + elements * panels * (0.0 if abs(inner) <= 1 else 0.25)
 
     def _pieces(self, vectors: int) -> int:
         """Parts of depth: those with which least moves between the second cache and memory, as every part reads and writes the results.
