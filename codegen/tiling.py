@@ -147,10 +147,10 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
 
 
 def _column_ways(c: Contraction, own: bool) -> Iterator[tuple[int, bool]]:
-    """How many inner axes of columns are one, and whether they are copied."""
+    """How many inner axes of columns are one, and whether they are copied, as where that makes no difference to the model."""
+    yield 1, True
     if c.columns[-1].right == 1 and c.columns[-1].target == 1 and own:
         yield 1, False
-    yield 1, True
     for number in range(2, len(c.columns) + 1):
         if len(merged(c.columns[-number:], "target")) == 1:
             yield number, True
