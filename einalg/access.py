@@ -34,6 +34,7 @@ class Indexable:
     __array_ufunc__ = None
     box: Box
     rank: int
+    dtype: str
 
     def __getitem__(self, subscripts: Any) -> Access:
         return Access(self, subscripts if isinstance(subscripts, tuple) else (subscripts,))
