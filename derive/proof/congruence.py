@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, permutations
 from typing import Any
 
@@ -27,12 +28,38 @@ Pieces = list[Piece]
 
 
 @dataclass
+class _Given:
+    """The arguments of a function at the points of a domain."""
+
+    arguments: Sequence[Pieces]
+    domain: isl.Set
+
+    @property
+    def rank(self) -> int:
+        return self.domain.dim(isl.dim_type.set)
+
+    @cached_property
+    def heads(self) -> list[set[Any]]:
+        return [_heads(pieces) for pieces in self.arguments]
+
+    @cached_property
+    def corners(self) -> dict[Any, isl.Map]:
+        """By argument and heads: the map from points to the first and last coordinates of the terms that exist at all points."""
+        found: dict[Any, isl.Map] = {}
+        for position, pieces in enumerate(self.arguments):
+            for heads in sorted(self.heads[position]):
+                relation = union([_coordinates(p) for p in pieces if p.heads == heads]).intersect_domain(self.domain)
+                if self.domain.is_subset(relation.domain()):
+                    found[position, heads] = relation.lexmin().flat_range_product(relation.lexmax())
+        return found
+
+
+@dataclass
 class _Class:
     name: str
     function: str
     idempotent: bool
-    arguments: list[Pieces]
-    domain: isl.Set
+    given: _Given
 
 
 class Classes:
@@ -63,14 +90,15 @@ class Classes:
     def _classified(self, opaque: Opaque, domain: isl.Set) -> tuple[str, isl.Map]:
         """The class of a function, and the map from the indices it depends on to the elements of the class."""
         point = opaque.free
-        arguments = [self.pieces(argument, point) for argument in opaque.arguments]
+        orders = _orders([self.pieces(argument, point) for argument in opaque.arguments], opaque.commutative)
+        given = [_Given(order, domain) for order in orders]
         for known in self.known:
-            if known.function == opaque.function and len(known.arguments) == len(arguments):
-                for order in _orders(arguments, opaque.commutative):
-                    change = _change(known, order, domain)
+            if known.function == opaque.function and len(known.given.arguments) == len(opaque.arguments):
+                for one in given:
+                    change = _change(known, one)
                     if change is not None:
                         return known.name, change
-        made = _Class(opaque_name(opaque.function, len(self.known) + 1), opaque.function, opaque.idempotent, arguments, domain)
+        made = _Class(opaque_name(opaque.function, len(self.known) + 1), opaque.function, opaque.idempotent, given[0])
         self.known.append(made)
         return made.name, Space(point).map([affine(i) for i in point])
 
@@ -79,28 +107,27 @@ def _orders(arguments: list[Pieces], commutative: bool) -> Iterator[Sequence[Pie
     return islice(permutations(arguments), MOST_ORDERS) if commutative else iter([arguments])
 
 
-def _change(known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> isl.Map | None:
-    """A map from points of `domain` to points at which the class has the same arguments; None where none is found."""
-    if any(_heads(a) != _heads(b) for a, b in zip(known.arguments, arguments)):
+def _change(known: _Class, given: _Given) -> isl.Map | None:
+    """A map from the points of `given` to points at which the class has the same arguments; None where none is found."""
+    if known.given.heads != given.heads:
         return None
-    rank = domain.dim(isl.dim_type.set)
-    if rank == known.domain.dim(isl.dim_type.set):
-        identity = isl.Map.identity(domain.get_space().map_from_set())
-        if _equal_under(identity, known, arguments, domain):
+    if known.given.rank == given.rank:
+        identity = isl.Map.identity(given.domain.get_space().map_from_set())
+        if _equal_under(identity, known, given):
             return identity
-    return _by_corners(known, arguments, domain)
+    return _by_corners(known, given)
 
 
 def _heads(pieces: Pieces) -> set[Any]:
     return {p.heads for p in pieces}
 
 
-def _equal_under(change: isl.Map, known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> bool:
-    rank = domain.dim(isl.dim_type.set)
-    for ours, theirs in zip(known.arguments, arguments):
+def _equal_under(change: isl.Map, known: _Class, given: _Given) -> bool:
+    domain = given.domain
+    for ours, theirs in zip(known.given.arguments, given.arguments):
         moved = [_pulled_back(p, change.intersect_domain(domain)) for p in ours]
         within = [_pulled_back(p, isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)) for p in theirs]
-        if difference(moved, within, rank, known.idempotent):
+        if difference(moved, within, given.rank, known.idempotent):
             return False
     return True
 
@@ -112,26 +139,14 @@ def _pulled_back(p: Piece, change: isl.Map) -> Piece:
     return Piece(p.weight, p.heads, both.apply_range(p.relation), change.dim(isl.dim_type.in_))
 
 
-def _by_corners(known: _Class, arguments: Sequence[Pieces], domain: isl.Set) -> isl.Map | None:
+def _by_corners(known: _Class, given: _Given) -> isl.Map | None:
     """The map that keeps the first and the last coordinates of every kind of term; None where there is no such map."""
-    ours = _corners(known.arguments, known.domain)
-    theirs = _corners(arguments, domain)
+    ours, theirs = known.given.corners, given.corners
     if ours.keys() != theirs.keys() or not ours:
         return None
     change = product_of([theirs[k] for k in ours]).apply_range(product_of([ours[k] for k in ours]).reverse())
-    change = change.intersect_domain(domain).lexmin()
-    return change if domain.is_subset(change.domain()) and _equal_under(change, known, arguments, domain) else None
-
-
-def _corners(arguments: Sequence[Pieces], domain: isl.Set) -> dict[Any, isl.Map]:
-    """By argument and heads: the map from points to the first and last coordinates of the terms that exist at all points."""
-    found: dict[Any, isl.Map] = {}
-    for position, pieces in enumerate(arguments):
-        for heads in sorted(_heads(pieces)):
-            relation = union([_coordinates(p) for p in pieces if p.heads == heads]).intersect_domain(domain)
-            if domain.is_subset(relation.domain()):
-                found[position, heads] = relation.lexmin().flat_range_product(relation.lexmax())
-    return found
+    change = change.intersect_domain(given.domain).lexmin()
+    return change if given.domain.is_subset(change.domain()) and _equal_under(change, known, given) else None
 
 
 def _coordinates(p: Piece) -> isl.Map:
