@@ -1,7 +1,7 @@
 """The loop nest of a band product whose left operand is the band: `target[q, k] = Σ_n left[q, n - q - low]·right[n, k]` (design §10).
 
     for each batch
-      copy the right operand into vectors along k          (where it does not lie so)
+      copy the right operand into vectors along k          (where it does not lie so, or is read often)
       for each tile of rows
         copy its part of the band
         for each panel of columns
@@ -26,6 +26,7 @@ from einalg.dtypes import numpy_dtype
 TILE, COLUMNS, I, VECTOR, ROW = (Index(name) for name in ("tile", "columns", "i", "v", "row"))
 GAP = 16
 AHEAD = 6  # rows of the right operand for which the first cache is asked early
+OFTEN = 8  # tiles that read a row of the right operand, from which on it is copied: vectors across two lines of the cache take two loads
 BATCHES = 4  # for each core, from which on threads share these alone
 
 
@@ -70,7 +71,8 @@ class _Nest:
         self.width = -(-self.size // numbers.lanes)  # vectors
         axis = band.inner[-1] if band.inner else None
         alone = len(band.inner) == 1 and axis is not None and axis.right == 1
-        self.direct = alone and self.size % numbers.lanes == 0 and band.right.buf.dtype == band.dtype
+        seldom = band.taps.extent < OFTEN * numbers.rows
+        self.direct = alone and seldom and self.size % numbers.lanes == 0 and band.right.buf.dtype == band.dtype
 
     def write(self) -> None:
         with self.w.loops(self.b.batch, self.kinds[0]):
@@ -147,8 +149,8 @@ class _Nest:
         if b.rows.left == b.taps.extent * b.taps.left:
             place = step * (rows * b.taps.left)
         else:
-            steps = -(-b.taps.extent // rows)
-            place = affine(step // steps) * b.rows.left + affine(step % steps) * (rows * b.taps.left)
+            near = 1 << (rows - 1).bit_length()  # a power of two, by which nothing has to be divided
+            place = affine(step % near) * b.rows.left + affine(step // near) * (near * b.taps.left)
         return Ref(b.left.flat, (self.begin["left"] + start * b.rows.left + place,))
 
     def store(self, here: Ref, start: Affine, rows: int, vector: Affine, vectors: int, last: bool) -> None:

@@ -131,6 +131,22 @@ def test_dilation_classes_as_a_batch(op: str) -> None:
     check([Case(scope), Case(scope, parallel=True)])
 
 
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_a_step_of_the_sums_divides_nothing(dilation: int) -> None:
+    """Asking ahead for rows that lie apart took as long as the products of the step."""
+    function = Case(band_scope("gbmm", (2, 90, 16), 24, dilation)).function()
+    assert function is not None
+    ahead = [line for line in c_source([function]).splitlines() if "__builtin_prefetch(&X" in line]
+    assert ahead and not any("floor_" in line or "/" in line for line in ahead)
+
+
+@pytest.mark.parametrize(("width", "copied"), [(1, False), (40, True)])
+def test_rows_that_are_read_often_are_copied(width: int, copied: bool) -> None:
+    function = Case(band_scope("gbmm", (2, 200, 16), width, 1)).function()
+    assert function is not None
+    assert any(isinstance(node, Put) and node.ref.buf.name == "lines" for node in walk(function)) is copied
+
+
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 12))
 def test_classes_cover_every_row_once(rows: int, width: int, dilation: int) -> None:
     scope = band_scope("g2bmm", (2, rows, 3), width, dilation)
