@@ -26,14 +26,14 @@ from derive.search import kernels_of
 from einalg.errors import EinalgError
 from einalg.program import as_program
 from einalg.scope import Scope
-from einalg.settled import is_weight, settled
+from einalg.settled import known_ahead
 
 
 def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
     """Every distinct contraction of a case with its winner."""
     program = lifted(as_program(case.expression))
     known = dict(program.statements)
-    ahead = {*settled(program.statements), *(t.name for t in program.tensors.values() if is_weight(t))}
+    ahead = known_ahead(program)
     done: set[str] = set()
     for kernel in kernels_of(program):
         scope = known[kernel.output]

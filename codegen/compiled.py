@@ -77,7 +77,7 @@ class Compiled:
         self.program, self.target = program, target
         self._steps, self._of = tuple(steps), made
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
-        self._done = settled(program.statements, lambda t: t.name in self._bound, program.outputs)
+        self._done = settled(program, lambda t: t.name in self._bound)
         self._done -= {step.output for step in steps if step.library == NUMPY}
         self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
         results = Results()

@@ -31,7 +31,7 @@ from einalg.scope import Constraint
 COLUMN = Index("column")
 CYCLES, AHEAD = 200, 8192  # how long before its use a part of a panel is asked for, and bytes that are under way at most
 LINE_BYTES = 64  # of the cache
-APART = 512  # bytes between steps of depth from which on the processor does not see them coming
+UNSEEN = 512  # bytes between steps of depth from which on the processor does not see them coming
 DEEP = 64  # products from which on a tile asks for its results first
 
 
@@ -295,7 +295,7 @@ class _Nest(Packing):
         The first cache often has all of them in few of its sets.
         """
         inner, size, steps = axes[-1], numpy_dtype(self.c.dtype).itemsize, self.steps_ahead(panel, tile)
-        if abs(inner.right) * size < APART or inner.extent <= 2 * steps:
+        if abs(inner.right) * size < UNSEEN or inner.extent <= 2 * steps:
             return
         for line in range(panel.lines):
             for element in range(0, panel.width, self.line_elements(self.c.dtype)):

@@ -31,7 +31,7 @@ from einalg.errors import CodegenError, EinalgError
 from einalg.graph import unique
 from einalg.kernel import EOP, Kernel
 from einalg.program import Program
-from einalg.settled import is_weight, settled
+from einalg.settled import known_ahead
 
 LOG = logging.getLogger("einalg")
 MADE = Shelf("made", ".json", "generated kernels")
@@ -108,7 +108,7 @@ class Making:
     def __init__(self, program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float):
         self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
         self.known = dict(program.statements)
-        self.ahead = {*settled(program.statements, outputs=program.outputs), *(t.name for t in program.tensors.values() if is_weight(t))}
+        self.ahead = known_ahead(program)
         self.machine = state(compiler, schedule)
         self.is_settled = True
         self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt

@@ -25,7 +25,7 @@ from einalg.kernel import Kernel
 from einalg.polyhedra import number_of_points
 from einalg.program import Program, substitute_tensors
 from einalg.scope import Reduce, Scope
-from einalg.settled import settled
+from einalg.settled import settled_among
 from einalg.traverse import accesses, reductions
 from einalg.wording import in_bytes
 
@@ -142,7 +142,7 @@ def _with_weights(kernel: Kernel, once: frozenset[str]) -> Kernel:
 
 def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:
     """Outputs of the kernels that a run need not compute: what they read is known before."""
-    return settled((k.output, k.scope) for k in kernels if k.scope is not None)
+    return settled_among((k.output, k.scope) for k in kernels if k.scope is not None)
 
 
 @dataclass

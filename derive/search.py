@@ -134,8 +134,12 @@ def rules_by_name(rules: Iterable[Rule | str] | Rule | str | None) -> dict[str, 
     >>> list(rules_by_name(["staging", ALL["nesting"]]))
     ['staging', 'nesting']
     """
-    given = rules if rules is None or isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
-    return dict(ALL) if given is None else {rule.name: rule for rule in map(_rule, given)}
+    return dict(ALL) if rules is None else {rule.name: rule for rule in map(_rule, _several(rules))}
+
+
+def _several(given: Any) -> list[Any]:
+    """The elements of what is given, or a single one."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def _rule(given: Rule | str) -> Rule:
@@ -148,8 +152,8 @@ def _rule(given: Rule | str) -> Rule:
 
 def operators(names: Sequence[str] | str | None) -> tuple[Template, ...]:
     """The templates of these operators, or of a single one; `MatchError` for a name that none has."""
-    names = names if names is None or isinstance(names, Iterable) and not isinstance(names, str) else [names]
     known = {t.name for t in TEMPLATES}
+    names = None if names is None else _several(names)
     unknown = [n for n in names or () if n not in known]
     if unknown:
         raise MatchError(f"there is no operator {unknown[0]!r}\n  known: {', '.join(dict.fromkeys(t.name for t in TEMPLATES))}")

@@ -94,7 +94,7 @@ class _Programs:
     def computed(self, program: Program, kernels: Sequence[Kernel]) -> dict[str, Buf]:
         """The outputs of a program."""
         by_name = {kernel.output: kernel for kernel in kernels}
-        ahead = settled(program.statements, lambda tensor: tensor.name in self.weights)
+        ahead = settled(program, lambda tensor: tensor.name in self.weights)
         if ahead:
             known_ahead = Program(needed(program.statements, ahead), sorted(ahead))
             for name, array in execute(known_ahead, {n: self.weights[n] for n in known_ahead.inputs}).items():

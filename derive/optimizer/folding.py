@@ -20,7 +20,7 @@ from einalg.affine import Index, affine
 from einalg.errors import EinalgError
 from einalg.program import Program, statement_tensor, substitute_tensors
 from einalg.scope import Reduce, Scope
-from einalg.settled import is_weight, settled
+from einalg.settled import known_ahead
 from einalg.traverse import accesses, substitute
 
 
@@ -42,8 +42,7 @@ class _Read:
         for reader, scope in program.statements:
             for read in scope.tensors.keys() & self.readers.keys():
                 self.readers[read].append(reader)
-        given = {n for n, t in program.tensors.items() if is_weight(t) or isinstance(t, Constant)}
-        self.ahead = given | settled(program.statements, outputs=program.outputs)
+        self.ahead = known_ahead(program) | {n for n, t in program.tensors.items() if isinstance(t, Constant)}
 
 
 def folded(program: Program) -> Program:
@@ -77,7 +76,7 @@ def _folded_at(given: _Read, name: str) -> Program:
         return program
 
 
-def _is_product_with_weights(body: Any, ahead: set[str]) -> bool:
+def _is_product_with_weights(body: Any, ahead: frozenset[str]) -> bool:
     if not isinstance(body, Reduce) or body.op != "Sum":
         return False
     names = [{a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)} for f in sympy.Mul.make_args(body.body)]
@@ -89,7 +88,7 @@ def _is_bare(access: Access) -> bool:
     return access.base is access.tensor and None not in bare and len(set(bare)) == len(bare)
 
 
-def _linear(body: Any, read: Access, ahead: set[str]) -> tuple[Any, Linear] | None:
+def _linear(body: Any, read: Access, ahead: frozenset[str]) -> tuple[Any, Linear] | None:
     """The largest part of a body that is linear in the read with a known factor, and how."""
     if body == read:
         return body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero)
@@ -111,7 +110,7 @@ def _linear(body: Any, read: Access, ahead: set[str]) -> tuple[Any, Linear] | No
     return below
 
 
-def _is_known(part: Any, ahead: set[str]) -> bool:
+def _is_known(part: Any, ahead: frozenset[str]) -> bool:
     return all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part)) and not part.atoms(Index) - part.free_symbols
 
 

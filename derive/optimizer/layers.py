@@ -72,7 +72,7 @@ class Layer:
 
 def layers_of(program: Program) -> list[Layer]:
     """The distinct statements that reduce enough to be worth a search, the largest share of the work first."""
-    known = settled(program.statements, outputs=program.outputs)
+    known = settled(program)
     found: dict[str, Layer] = {}
     for name, scope in program.statements:
         if name not in known and any(True for _ in reductions(scope.body)) and operations(scope) >= LEAST:

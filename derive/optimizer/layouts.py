@@ -61,7 +61,7 @@ def _renamed(program: Program, names: Mapping[str, str]) -> Program:
 
 def _orders(program: Program) -> dict[str, list[int]]:
     """The order of the axes of every statement whose channels are known."""
-    known = settled(program.statements, outputs=program.outputs)
+    known = settled(program)
     scopes = {name: scope for name, scope in program.statements if name not in known}
     beside: dict[Axis, set[Axis]] = {}
     for one, other in chain.from_iterable(_same(name, scope) for name, scope in scopes.items()):

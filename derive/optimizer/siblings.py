@@ -41,7 +41,7 @@ def joined(program: Program) -> Program:
 
 def _pairs(program: Program) -> Iterator[Pair]:
     """Statements that sum over the same indices of one tensor that is not known ahead, and else read what is."""
-    ahead = settled(program.statements, outputs=program.outputs)
+    ahead = settled(program)
     readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
         given = [n for n, tensor in scope.tensors.items() if not is_weight(tensor) and n not in ahead]

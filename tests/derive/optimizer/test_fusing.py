@@ -82,7 +82,7 @@ def test_factors_of_a_batch_norm_are_in_the_weights():
     program, _ = shaped(network())
     flat = folded(program)
     assert_same_values(program, flat)
-    known = settled(flat.statements)
+    known = settled(flat)
     running = [s for name, s in flat.statements if name not in known]
     assert len(running) == 4 and len(known) == 4  # for each of the two, scaled weights and what is added
     assert not any(x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta"))
