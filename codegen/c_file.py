@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from codegen.c_helpers import HALF, vector_declarations
 from codegen.c_printer import ALIGNED, Printer
+from codegen.elementary import elementary
 from codegen.ir import Function
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
@@ -56,7 +57,8 @@ def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:
     helpers = dict.fromkeys(h for printer, _ in numbered for h in sorted(printer.helpers))
     uses_half = any(b.dtype == "f16" for printer, _ in groups for b in (*printer.source.inputs, printer.source.output))
     head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
-    head += vector_declarations({call for printer, _ in numbered for call in printer.called})
+    called = {call for printer, _ in numbered for call in printer.called}
+    head += [*vector_declarations(called - Printer.own), *elementary({name for name, _ in called & Printer.own})]
     arena = max((printer.arena for printer, _ in numbered), default=0)
     held = [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"] if arena else []
     head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]

@@ -12,6 +12,7 @@ from codegen.c_constants import literal
 from codegen.c_helpers import C_TYPES, MATH, helper, index_function, index_helper
 from codegen.c_names import Names
 from codegen.c_vectors import Vectors, is_tile, steps, unrolled
+from codegen.elementary import NAMES
 from codegen.ir import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Turn, Value, walk
 from codegen.scalar import WEAK, WEAK_FLOAT, common, computed
 from einalg.affine import Affine, FloorDiv, Index
@@ -50,6 +51,7 @@ class Printer:
 
     types = C_TYPES
     loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
+    own = frozenset((name, "f32") for name in NAMES)  # functions that are not the library's
 
     def __init__(self, function: Function):
         self.source = function = replace(function, packs=())
@@ -337,6 +339,8 @@ class Printer:
             assert isinstance(arguments[1], Number)
             return f"{self.call(f'ipow{arguments[1].value}', dtype)}({self.operand(arguments[0], dtype)})"
         passed = ", ".join(self.operand(a, dtype) for a in arguments)
+        if (op, dtype) in self.own:
+            return f"{op}_{dtype}({passed})"
         if op in MATH:
             return f"{op}{'f' if dtype == 'f32' else ''}({passed})"
         return f"{self.call(op, dtype)}({passed})"

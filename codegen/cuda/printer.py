@@ -146,6 +146,7 @@ class CudaPrinter(Printer):
     """One kernel as CUDA."""
 
     types, loads, stores = CUDA_TYPES, LOADS, STORES
+    own = frozenset()
 
     def __init__(self, function: Function, position: int, max_grid: Grid = MAX_GRID):
         self.launch = launch(function, position, max_grid)
