@@ -22,6 +22,7 @@ from codegen.frames import Frame, Plan, Stage, plan
 from codegen.kept import Kept, KernelOf
 from codegen.libraries import Buffers, Packed, prepared
 from codegen.making import EINALG, Making, Step, compile_together
+from codegen.native import OnAddresses
 from codegen.schedule import DEFAULT, Schedule
 from einalg.direct import AtAddresses
 from einalg.dtypes import numpy_dtype
@@ -150,15 +151,7 @@ class Compiled:
         """
         if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
             return None
-        memory = threading.local()
-
-        def run(addresses: Sequence[int]) -> None:
-            frame = memory.__dict__.get("frame")
-            if frame is None:
-                frame = memory.frame = Frame(self._stages, self._plan, self._ready, names)
-            frame.run_at(addresses)
-
-        return run
+        return OnAddresses(lambda: Frame(self._stages, self._plan, self._ready, names))
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""

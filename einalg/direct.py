@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,22 +29,44 @@ class Direct:
     outputs: tuple[Tensor, ...]
     run: AtAddresses
 
+    def on_objects(self, objects: Objects) -> Callable[..., Any] | None:
+        """A function in C that does all of a call; None where there is none for what runs."""
+        make = getattr(self.run, "on_objects", None)
+        return make(self.inputs, self.outputs, objects) if make else None
 
-def on_arrays(direct: Direct, otherwise: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-    """A function of arrays in order; those that kernels cannot read where they lie are given to `otherwise`.
+
+@dataclass(frozen=True)
+class Objects:
+    """How a function in C is called, and what it gives: objects whose class is one of `types` (one or two), else all goes to `otherwise`.
+
+    `read` is the address of a C function that tells where an object lies, `dltensor_from_py_object_no_sync` of DLPack; 0 for arrays of NumPy.
+    Memory does not hold an object's values where its method `refused` says so. `makers` make new objects for the outputs; `finish` makes of
+    the tuple of them what a call gives: the only one of them without it, where there is only one.
+    """
+
+    types: tuple[type, ...]
+    otherwise: Callable[..., Any]
+    makers: tuple[Callable[[], Any], ...]
+    finish: Callable[[tuple[Any, ...]], Any] | None = None
+    read: int = 0
+    refused: str = ""
+
+
+def on_arrays(direct: Direct, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays in order, which gives an array, or a tuple of several; those that kernels cannot read where they lie go to `otherwise`.
 
     >>> def write(addresses):
     ...     ctypes.c_float.from_address(addresses[1]).value = 2 * ctypes.c_float.from_address(addresses[0]).value
-    >>> double = on_arrays(Direct((Tensor("A", (1,), "f32"),), (Tensor("O", (1,), "f32"),), write), lambda a: [2 * np.asarray(a)])
+    >>> double = on_arrays(Direct((Tensor("A", (1,), "f32"),), (Tensor("O", (1,), "f32"),), write), lambda a: 2 * np.asarray(a))
     >>> double(np.ones(1, np.float32)), double([3])
-    ([array([2.], dtype=float32)], [array([6])])
+    (array([2.], dtype=float32), array([6]))
     """
     expected = [(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.inputs]
     memory = Results()
     made = [memory.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.outputs]
     count, run = len(expected), direct.run
 
-    def call(*arrays: Any) -> Sequence[Array]:
+    def call(*arrays: Any) -> Any:
         if len(arrays) != count:
             return otherwise(*arrays)
         addresses = []
@@ -55,9 +77,9 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Sequence[Array]]) -> Call
         results = [make() for make in made]
         addresses += map(address, results)
         run(addresses)
-        return results
+        return results[0] if len(results) == 1 else tuple(results)
 
-    return call
+    return direct.on_objects(Objects((np.ndarray,), call, tuple(made))) or call
 
 
 def fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:

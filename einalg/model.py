@@ -86,13 +86,12 @@ def network(model: Any, example_inputs: Any = None) -> Network:
 
 def plain(run: Callable[..., Sequence[Array]], direct: Direct | None = None) -> Callable[..., Any]:
     """Arrays in order; a single array for a single output. What `direct` can read goes there."""
-    run = run if direct is None else on_arrays(direct, run)
 
     def call(*arrays: Any) -> Any:
         results = run(*arrays)
         return results[0] if len(results) == 1 else tuple(results)
 
-    return call
+    return call if direct is None else on_arrays(direct, call)
 
 
 def _named(names: Sequence[str], given: Any) -> dict[str, Array]:

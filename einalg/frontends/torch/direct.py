@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ from math import prod
 from typing import Any
 
 from einalg.access import Tensor
-from einalg.direct import Direct
+from einalg.direct import Direct, Objects
 from einalg.dtypes import numpy_dtype
 from einalg.results import LARGE, Results
 
@@ -54,7 +55,41 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
         run(addresses)
         return nest(iter(results))
 
-    return call
+    if not (read := _reader()):
+        return call
+    return direct.on_objects(Objects(plain, call, tuple(made), _finish(nest, len(made)), read, "is_neg")) or call
+
+
+def _finish(nest: Callable[[Iterator[Any]], Any], count: int) -> Callable[[tuple[Any, ...]], Any] | None:
+    """What nests a tuple of results; None where that gives the only one."""
+    marks = tuple(object() for _ in range(count))
+    nested = nest(iter(marks))
+    if count == 1 and nested is marks[0]:
+        return None
+    return type(nested) if type(nested) in (tuple, list) and tuple(nested) == marks else lambda results: nest(iter(results))
+
+
+def _reader() -> int:
+    """The address of the C function of DLPack that tells where a tensor lies; 0 where this torch has none."""
+    import torch
+
+    table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if table is None:
+        return 0
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    found = _Exchange.from_address(pointer(table, b"dlpack_exchange_api"))
+    return found.where or 0 if found.major == 1 else 0
+
+
+class _Exchange(ctypes.Structure):
+    """DLPack's table of functions, version 1."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        *((name, ctypes.c_void_p) for name in ("older", "new", "read", "give", "where")),
+    ]
 
 
 def _maker(memory: Results, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
@@ -63,7 +98,7 @@ def _maker(memory: Results, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
 
     kind = numpy_dtype(tensor.dtype)
     if prod(tensor.shape) * kind.itemsize < LARGE:
-        return partial(torch.empty(0, dtype=dtype, device="cpu").new_empty, tensor.shape)
+        return partial(torch.empty_like, torch.empty(tensor.shape, dtype=dtype, device="cpu"))
     make = memory.maker(tensor.shape, kind)
     return lambda: torch.from_numpy(make())
 
