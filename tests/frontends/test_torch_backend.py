@@ -58,6 +58,38 @@ def test_a_module_with_changing_batches_and_weights(graphs: list[Graph]) -> None
     assert graphs[0].weights[next(iter(graphs[0].weights))].base is not None  # memory that is torch's
 
 
+def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
+    """Other memory of a weight, another weight, other elements; versions that are known already come back."""
+    linear = torch.nn.Linear(3, 4).eval()
+    fast, x = compiled(linear), torch.randn(2, 3)
+
+    def counted(x: Any) -> int:
+        torch.testing.assert_close(fast(x), linear(x))
+        return len(graphs)
+
+    with torch.no_grad():
+        assert [counted(x), counted(x), counted(x + 1)] == [1, 1, 1]
+        linear.weight.data = torch.randn(4, 3)
+        assert [counted(x), counted(x)] == [2, 2]
+        linear.bias = torch.nn.Parameter(torch.randn(4))
+        assert [counted(x), counted(x)] == [3, 3]
+        linear.double()
+        assert [counted(x.double()), counted(x.double())] == [4, 4]
+        with torch.inference_mode():
+            torch.testing.assert_close(fast(x.double()), linear(x.double()))
+
+
+def test_a_version_suits_calls_of_its_own_kind_alone() -> None:
+    """Of tensors of the same dtype and shape, and of equal numbers."""
+    weight, x = torch.randn(2), torch.randn(3, 1)
+    version = backend._Version([(0, *backend._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None)
+    assert version.suits((weight, x, 5)) and version.suits((weight, x + 1, 5))
+    others = [(weight.clone(), x, 5), (weight, x[:, 0], 5), (weight, x.double(), 5), (weight, x, 6), (weight, x, torch.tensor(5)), (weight, 5, 5)]
+    assert not any(map(version.suits, others))
+    weight += 1
+    assert not version.suits((weight, x, 5))
+
+
 def test_a_graph_break_makes_two_graphs(graphs: list[Graph]) -> None:
     def function(x: Any) -> Any:
         y = torch.relu(x) * 2

@@ -49,4 +49,4 @@ def load_fx(graph_module: Any, example_inputs: Sequence[Any], weights: Sequence[
 
     A graph of torch's functions and modules, as Dynamo makes them, is traced to ATen first.
     """
-    return read_fx(graph_module, example_inputs, weights).graph
+    return read_fx(graph_module, example_inputs, weights)[0].graph

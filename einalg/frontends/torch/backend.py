@@ -6,7 +6,9 @@ Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backend
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -58,24 +60,54 @@ class Specialised:
 
     def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
         self._module, self._compiler = module, compiler
-        self._versions: dict[Any, tuple[list[Any], Callable[..., Any]]] = {}
+        self._versions: dict[Any, _Version] = {}
         self._written: frozenset[int] | None = None  # once it was called
+        self._last: _Version | None = None
 
     def __call__(self, *inputs: Any) -> Any:
-        key = tuple(map(_shape, inputs))
-        stamps, run = self._versions.get(key, (None, None))
+        if self._last is None or not self._last.suits(inputs):
+            self._last = self._version(inputs)
+        return self._last.run(*inputs)
+
+    def _version(self, inputs: Sequence[Any]) -> _Version:
         if self._written is None:
             _refuse_gradients(inputs)
             self._written = _written(self._module, inputs)
-        weights = [k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)]
-        found = [_stamp(inputs[k]) for k in weights]
-        if run is None or stamps != found:
+        key = tuple((getattr(value, "dtype", None), _shape(value)) for value in inputs)
+        found = self._versions.get(key)
+        if found is None or not found.suits(inputs):
             _refuse_gradients(inputs)
+            weights = [k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)]
+            stamps = {k: _stamp(inputs[k]) for k in weights}
+            shapes = [(k, getattr(value, "dtype", None), _shape(value)) for k, value in enumerate(inputs) if k not in stamps]
             run = _compiled(self._module, inputs, weights, self._compiler)
             if len(self._versions) >= MOST_VERSIONS:
                 self._versions.pop(next(iter(self._versions)))
-            self._versions[key] = found, run
-        return run(*inputs)
+            found = self._versions[key] = _Version([(k, *stamp) for k, stamp in stamps.items()], shapes, run)
+        return found
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A graph compiled for weights that are what they were, by position, and for other inputs of some dtypes and shapes, or such numbers."""
+
+    weights: Sequence[tuple[int, Callable[[], Any], int, int | None]]
+    others: Sequence[tuple[int, Any, Any]]
+    run: Callable[..., Any]
+
+    def suits(self, inputs: Sequence[Any]) -> bool:
+        for k, tensor, where, version in self.weights:
+            value = inputs[k]
+            if value is not tensor() or value.data_ptr() != where or (version is not None and value._version != version):
+                return False
+        for k, dtype, shape in self.others:
+            value = inputs[k]
+            if dtype is None:
+                if hasattr(value, "shape") or value != shape:
+                    return False
+            elif getattr(value, "dtype", None) is not dtype or value.shape != shape:
+                return False
+        return True
 
 
 def is_weight(value: Any) -> bool:
@@ -83,13 +115,13 @@ def is_weight(value: Any) -> bool:
     return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in ("Parameter", "Buffer")
 
 
-def _stamp(tensor: Any) -> tuple[int, int | None]:
-    """What changes when a tensor is another one, or is written to."""
-    return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
+    """What changes when a tensor is another one, or is written to; an inference tensor does not tell the latter."""
+    return weakref.ref(tensor), tensor.data_ptr(), None if tensor.is_inference() else tensor._version
 
 
 def _shape(value: Any) -> Any:
-    return (tuple(value.shape), value.dtype) if hasattr(value, "shape") else value
+    return tuple(value.shape) if hasattr(value, "shape") else value
 
 
 def _refuse_gradients(inputs: Sequence[Any]) -> None:
@@ -160,6 +192,8 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
 
 def _read(traced: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
     """An ATen graph as a function of its inputs, in which those that are weights are bound."""
-    model = read_fx(traced, inputs, weights)
+    model, positions = read_fx(traced, inputs, weights)
     run = compiler(model.graph)
-    return lambda *given: model.results(run(*model.arrays(given, {})))
+    direct = getattr(run, "direct", None)
+    call = model.function(run, direct and direct())
+    return lambda *given: call(*[given[k] for k in positions])

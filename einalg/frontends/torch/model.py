@@ -72,8 +72,8 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
     return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
 
 
-def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> Model:
-    """An FX graph, whose inputs and outputs are tensors in a row."""
+def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> tuple[Model, list[int]]:
+    """An FX graph, whose inputs and outputs are in a row, as a function of those inputs that are tensors and no weights; and their positions."""
     import torch
 
     if not all(hasattr(n.target, "_schema") or _is_item(n) for n in module.graph.nodes if n.op.startswith("call_")):
@@ -92,8 +92,9 @@ def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[i
             reader.input(node)
 
     graph, names = _read(module.graph, module, reader, placeholder)
-    leaves = _output_leaves(module.graph)
-    return Model(graph, lambda given, _: [array_of(given[p]) for p in places], _rebuilder(_outputs(leaves, names, graph)))
+    outputs = _outputs(_output_leaves(module.graph), names, graph)
+    row = Row([examples[place].dtype for place in places], [output.dtype for output in outputs], list) if all(o.is_own for o in outputs) else None
+    return Model(graph, lambda given, _: list(map(array_of, given)), _rebuilder(outputs), row), places
 
 
 def _is_tensor(node: fx.Node) -> bool:
