@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from statistics import median
@@ -24,11 +25,11 @@ from codegen.libraries import Buffers, Packed, prepared
 from codegen.making import EINALG, Making, Step, compile_together
 from codegen.native import OnAddresses
 from codegen.schedule import DEFAULT, Schedule
-from einalg.direct import AtAddresses
+from einalg.direct import Objects
 from einalg.dtypes import numpy_dtype
 from einalg.errors import CodegenError, EinalgError, ShapeError
 from einalg.kernel import EOP, Kernel
-from einalg.program import Program, as_program, require_names
+from einalg.program import Program, as_program, require_names, statement_tensor
 from einalg.results import Results
 from einalg.scope import Scope
 from einalg.settled import settled
@@ -94,9 +95,29 @@ class Compiled:
     def __call__(self, *given: Any, **arrays: Any) -> Any:
         if given:
             require_names(given, self.missing)
+        if self._in_c is not None and arrays.keys() == self.missing.keys():
+            return self._in_c(*[arrays[name] for name in self.missing])
+        return self._called(arrays)
+
+    def _called(self, arrays: Mapping[str, Any]) -> Any:
         results = self._results()
         self.fill({**self._load(arrays), **results})
         return results if len(results) > 1 else next(iter(results.values()))
+
+    @cached_property
+    def _in_c(self) -> Callable[..., Any] | None:
+        """All of a call, with arrays in the order of `missing`, as a function in C; None where there is none."""
+        outputs, itself = self.program.outputs, weakref.ref(self)
+
+        def otherwise(*arrays: Any) -> Any:
+            called = itself()  # which makes the call
+            return called and called._called(dict(zip(called.missing, arrays)))
+
+        finish = partial(_named, outputs) if len(outputs) > 1 else None
+        made = tuple(statement_tensor(name, self.program[name]) for name in outputs)
+        objects = Objects((np.ndarray,), otherwise, tuple(self._made.values()), finish)
+        run = self.direct([*self.missing, *outputs])
+        return run and run.on_objects(tuple(self.missing.values()), made, objects)
 
     def fill(self, buffers: Buffers) -> None:
         """Run on memory of the caller: contiguous arrays of all that a call gives, and of the outputs."""
@@ -144,7 +165,7 @@ class Compiled:
         """The same program with more known ahead."""
         return Compiled(self.program, self.target, self._steps, self._of, bound)
 
-    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+    def direct(self, names: Sequence[str]) -> OnAddresses | None:
         """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
 
         None where a library takes part, which reads arrays.
@@ -213,6 +234,10 @@ class Compiled:
     def frame(self, apart: bool = False) -> Frame:
         """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
         return Frame(self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart)
+
+
+def _named(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(names, results))
 
 
 def compile_program(

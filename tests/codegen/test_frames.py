@@ -73,6 +73,20 @@ def test_calls_of_several_threads_have_memory_of_their_own():
             np.testing.assert_array_equal(found, value)
 
 
+def test_a_program_that_nobody_has_is_freed_at_once():
+    """Also one that has been called, and so has a function in C: it is no part of a cycle."""
+    gc.disable()
+    try:
+        run = compile_program(ea.parse("O[i] = A[i] + 1\nP[i] = 2*A[i]", A=(3,)))
+        assert {name: value.tolist() for name, value in run(A=np.ones(3, np.float32)).items()} == {"O": [2] * 3, "P": [2] * 3}
+        assert run(A=[1, 2, 3])["O"].tolist() == [2, 3, 4]
+        alive = weakref.ref(run)
+        del run
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("libraries", ["", "numpy"])
 def test_nothing_of_a_call_is_kept_alive(libraries, monkeypatch):
     monkeypatch.setenv("EINALG_LIBRARIES", libraries)
@@ -109,7 +123,7 @@ def test_a_missing_buffer_is_an_error_and_no_address():
 def test_a_call_that_fails_keeps_nothing_alive(monkeypatch):
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     run = compile_program(ea.parse("O[i] = A[i] + 1", A=(3,)))
-    run(A=np.ones(3, np.float32))
+    run.fill({"A": np.ones(3, np.float32), "O": np.empty(3, np.float32)})
     frame = run._memory.frame
 
     def broken():
@@ -119,7 +133,7 @@ def test_a_call_that_fails_keeps_nothing_alive(monkeypatch):
     a = np.ones(3, np.float32)
     alive = weakref.ref(a)
     with pytest.raises(RuntimeError, match="out of luck"):
-        run(A=a)
+        run.fill({"A": a, "O": np.empty(3, np.float32)})
     del a
     gc.collect()
     assert alive() is None
