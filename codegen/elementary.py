@@ -1,9 +1,9 @@
-"""Functions of single precision that generated C computes itself: tanh, and exp where no library has it for vectors (design §10).
+"""Functions of single precision that generated C computes itself: tanh; exp and erf where no library has them for vectors (design §10).
 
 These are a few products and sums in the loop itself, which any compiler makes vectors of, where a library's function is a call for each element.
-For whole vectors glibc has functions, too: its exp takes as long as this one, its tanh twice as long on processors with 256 bits. The polynomial
-that both share is fitted here, so that no table of numbers has to be believed. Errors stay below three units of the last place; infinities, NaN and
-what is too small are as the library's functions have them.
+For whole vectors glibc has functions, too, which gcc calls: its exp takes as long as this one, its erf half as long, but its tanh twice as long on
+processors with 256 bits. Polynomials are fitted here, so that no table of numbers has to be believed. Errors stay below three units of the last
+place; infinities, NaN and what is too small are as the library's functions have them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy as np
 from codegen.c_helpers import VECTOR_MATH
 
 Real = Any  # a number of mpmath
-NAMES = ("exp", "tanh")
+NAMES = ("exp", "tanh", "erf")
 DIGITS = 40  # of what is fitted
-TERMS = 5  # of the polynomial
+TERMS, SMALL, LARGE = 5, 7, 9  # of the polynomials of exp, and of erf below 1 and above
 HIGH = 9  # bits of the first part of log(2): few, so that its products with whole numbers are exact
 LEAST, MOST = -104, 89  # exp is 0 there and below, infinite there and above
 STEADY = 10  # tanh is 1 there
+FULL = 4  # erf is 1 there
 
 HELPERS = """\
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -61,28 +62,43 @@ def elementary(names: Collection[str]) -> list[str]:
     >>> elementary({"tanh", "log"})[1].splitlines()[0], elementary({"log"})
     ('static inline float tanh_f32(float x) {', [])
     """
-    found = [text for name, text in _functions().items() if name in names]
-    return [HELPERS, *found] if found else []
+    needed = {*names, *(("exp",) if "erf" in names else ())}
+    found = [text for name, text in _functions().items() if name in needed]
+    return [HELPERS, *found] if found and not needed.isdisjoint(NAMES) else []
 
 
 @cache
 def _functions() -> dict[str, str]:
-    """`exp(x) = 2^k exp(r)` with the nearest whole `k`, scaled in two steps, for `2^k` alone may be too large or too small; and `tanh(x)` from
-    `exp(2x) - 1`, whose digits near 0 are kept."""
-    exp = f"""\
-#if EINALG_VECTOR_MATH >= {VECTOR_MATH["exp"]} && !defined(__clang__)
-__attribute__((simd("notinbranch"))) float expf(float);
-#define exp_f32 expf
+    """The C text of each function."""
+    return dict(zip(NAMES, (_of_library("exp", _exp()), _tanh(), _of_library("erf", _erf())), strict=True))
+
+
+def _of_library(name: str, text: str) -> str:
+    """The function of a library of vectors, which gcc calls, and this text elsewhere."""
+    return f"""\
+#if EINALG_VECTOR_MATH >= {VECTOR_MATH[name]} && !defined(__clang__)
+__attribute__((simd("notinbranch"))) float {name}f(float);
+#define {name}_f32 {name}f
 #else
+{text}
+#endif"""
+
+
+def _exp() -> str:
+    """`exp(x) = 2^k exp(r)` with the nearest whole `k`; scaled in two steps, for `2^k` alone may be too large or too small."""
+    return f"""\
 static inline float exp_f32(float x) {{
   const float y = inside_f32(x, {LEAST}.0f, {MOST}.0f);
 {_reduced()}
   const int32_t half = (int32_t)k >> 1;
   const float found = scaled_f32(1.0f + less_one, half) * scaled_f32(1.0f, (int32_t)k - half);
   return x == x ? found : x;
-}}
-#endif"""
-    tanh = f"""\
+}}"""
+
+
+def _tanh() -> str:
+    """From `exp(2x) - 1`, whose digits near 0 are kept."""
+    return f"""\
 static inline float tanh_f32(float x) {{
   const float y = 2.0f * inside_f32(x, -{STEADY}.0f, {STEADY}.0f);
 {_reduced()}
@@ -90,7 +106,21 @@ static inline float tanh_f32(float x) {{
   const float found = twice / (twice + 2.0f);
   return x == x ? found : x;
 }}"""
-    return dict(zip(NAMES, (exp, tanh), strict=True))
+
+
+def _erf() -> str:
+    """A polynomial of the square below 1; above, one less `exp` of the logarithm of what is missing from 1."""
+    with mpmath.workdps(DIGITS):
+        root = 2 / mpmath.sqrt(mpmath.pi)
+        small = mpmath.chebyfit(lambda t: mpmath.erf(mpmath.sqrt(t)) / mpmath.sqrt(t) if t else root, [0, 1], SMALL)
+        large = mpmath.chebyfit(lambda a: mpmath.log(mpmath.erfc(a)), [1, FULL], LARGE)
+    return f"""\
+static inline float erf_f32(float x) {{
+  const float size = fabsf(x), a = inside_f32(size, -1.0f, {FULL}.0f), square = x * x;
+  const float below = x * {_horner(small, "square")};
+  const float above = 1.0f - exp_f32({_horner(large, "a")});
+  return size >= 1.0f ? copysignf(above, x) : below;
+}}"""
 
 
 def _reduced() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,7 @@ def compilers() -> dict[str, Compiler]:
 
 
 COMPILERS = compilers()
-EXACT = {"exp": np.exp, "tanh": np.tanh}
+EXACT = {"exp": np.exp, "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes="d")}
 
 
 def compiled(name: str, compiler: Compiler) -> Any:
@@ -69,7 +70,7 @@ def test_values(name: str, way: str) -> None:
     random = np.random.default_rng(0)
     run = compiled(name, COMPILERS[way])
     bits = random.integers(0, 1 << 32, COUNT, np.uint32).view(SINGLE)
-    near = np.concatenate([random.uniform(end - 1, end + 1, COUNT) for end in (-104, -88, -10, -0.34, 0, 0.34, 10, 88)]).astype(SINGLE)
+    near = np.concatenate([random.uniform(end - 1, end + 1, COUNT) for end in (-104, -88, -10, -4, -1, -0.34, 0, 0.34, 1, 4, 10, 88)]).astype(SINGLE)
     for x in (bits, near, random.normal(0, 3, COUNT + 5).astype(SINGLE)):
         check(name, x, run(x))
 
