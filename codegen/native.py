@@ -48,7 +48,7 @@ struct network {
   const struct place *place;
   void (*sequence)(long, const void *, const void *);
   const void *functions, *blocks;
-  void *finish, *otherwise;
+  void *prepare, *finish, *otherwise; /* the first for the first call only */
 };
 static struct {
   void *(*item)(void *, intptr_t), *(*pointer)(void *), *(*call)(void *, void *const *, size_t, void *), *(*make)(void *);
@@ -98,6 +98,11 @@ static void *other_way(const struct network *n, void *const *given, intptr_t cou
 static void *run(void *self, void *const *given, intptr_t count, void *names) {
   struct network *n = py.pointer(py.item(self, 0));
   char *where[MOST];
+  if (n->prepare) {
+    void *done = py.make(n->prepare);
+    if (!done) return NULL;
+    py.drop(done);
+  }
   if (names || forked || n->busy || count != n->inputs) return other_way(n, given, count, names);
   for (int32_t k = 0; k < n->inputs; ++k)
     if (!(where[k] = memory_of(n, given[k], &n->tensors[k], 0))) return other_way(n, given, count, names);
@@ -142,8 +147,19 @@ class _Network(ctypes.Structure):
         ("tensors", POINTER(_View)),
         ("makers", POINTER(c_void_p)),
         ("place", POINTER(_Place)),
-        *((name, c_void_p) for name in ("sequence", "functions", "blocks", "finish", "otherwise")),
+        *((name, c_void_p) for name in ("sequence", "functions", "blocks", "prepare", "finish", "otherwise")),
     ]
+
+    def take(self, frame: Frame) -> Any:
+        """Run the kernels of a frame, and write addresses where they read them; gives what must be kept meanwhile."""
+        (native,) = frame.natives
+        functions, blocks = native.tables
+        written = [(block, place, offset, k) for k, places in enumerate(frame.places.values()) for block, place, offset in places]
+        step = ctypes.sizeof(c_void_p)
+        places = (_Place * len(written))(*(_Place(ctypes.addressof(block) + place * step, offset, k) for block, place, offset, k in written))
+        self.places, self.place, self.kernels = len(places), places, len(functions)
+        self.sequence, self.functions, self.blocks = ctypes.cast(native.sequence, c_void_p), ctypes.addressof(functions), ctypes.addressof(blocks)
+        return frame, places
 
 
 class OnAddresses:
@@ -167,28 +183,29 @@ class OnAddresses:
         library = _library()
         if library is None or len(tensors) > MOST or not (objects.read or _arrays_are_known(library)):
             return None
-        return _function(library, self._make(), len(inputs), tensors, objects)
+        return _function(library, self._make, len(inputs), tensors, objects)
 
 
-def _function(library: ctypes.CDLL, frame: Frame, inputs: int, tensors: Sequence[Tensor], objects: Objects) -> Callable[..., Any] | None:
-    if len(frame.natives) != 1 or len(frame.calls) != 1:
-        return None
-    (native,) = frame.natives
-    functions, blocks = native.tables
-    views = (_View * len(tensors))(*map(_view, tensors))
-    makers = (c_void_p * len(objects.makers))(*map(id, objects.makers))
-    written = [(block, place, offset, k) for k, places in enumerate(frame.places.values()) for block, place, offset in places]
-    step = ctypes.sizeof(c_void_p)
-    places = (_Place * len(written))(*(_Place(ctypes.addressof(block) + place * step, offset, k) for block, place, offset, k in written))
-    alone, finish = objects.finish is None and len(makers) == 1, None if objects.finish in (None, tuple) else objects.finish
-    types = (c_void_p * 2)(*map(id, (objects.types * 2)[:2]))
-    numbers = inputs, len(makers), len(places), len(functions), alone, 0
-    made = _Network(
-        *numbers, types, objects.read or None, id(objects.refused), views, makers, places,
-        ctypes.cast(native.sequence, c_void_p), ctypes.addressof(functions), ctypes.addressof(blocks), id(finish) if finish else None,
-        id(objects.otherwise),
-    )  # fmt: skip
-    kept = ctypes.addressof(made), made, frame, tensors, objects, finish
+def _function(library: ctypes.CDLL, make: Callable[[], Frame], inputs: int, tensors: Sequence[Tensor], objects: Objects) -> Callable[..., Any]:
+    """The builtin function, which has `make` give a frame when it is first called."""
+    network = _Network(inputs=inputs, outputs=len(tensors) - inputs)
+    lock, waiting, taken = threading.Lock(), [make], list[Any]()
+
+    def prepare() -> None:
+        with lock:
+            if waiting:
+                taken.append(network.take(waiting[0]()))
+                network.prepare = None
+                waiting.clear()  # what is made of a program does not keep the program
+
+    finish = None if objects.finish in (None, tuple) else objects.finish
+    network.alone = objects.finish is None and network.outputs == 1
+    network.types = (c_void_p * 2)(*map(id, (objects.types * 2)[:2]))
+    network.read, network.refused = objects.read or None, id(objects.refused)
+    network.tensors = (_View * len(tensors))(*map(_view, tensors))
+    network.makers = (c_void_p * len(objects.makers))(*map(id, objects.makers))
+    network.prepare, network.finish, network.otherwise = id(prepare), finish and id(finish), id(objects.otherwise)
+    kept = ctypes.addressof(network), network, taken, prepare, tensors, objects, finish
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [c_void_p, ctypes.py_object, c_void_p]
     return new(ctypes.addressof(c_int.in_dll(library, "method")), kept, None)

@@ -279,8 +279,12 @@ def test_no_memory_is_lost(spied: Spied, module: Any) -> None:
 def test_a_function_in_c_is_freed_with_what_it_keeps() -> None:
     program = parse("O[i] = 2*A[i]", A=(4,))
     call = Spied(network(program)).call
-    frame = weakref.ref(call.__self__[2])  # type: ignore[attr-defined]
-    assert call(np.ones(4, np.float32)).tolist() == [2] * 4 and frame() is not None
+    taken = call.__self__[2]  # type: ignore[attr-defined]
+    assert not taken and call(np.ones(4, np.float32)).tolist() == [2] * 4  # memory is taken when it is needed
+    ((found, _),) = taken
+    frame = weakref.ref(found)
+    del taken, found
+    assert frame() is not None
     del call
     gc.collect()
     assert frame() is None
