@@ -261,6 +261,8 @@ def _missed(row: bench.Row, target: float) -> str:
     known = row["searched"] + row["cached"]
     written = f"{row['layers'] - known} of {row['layers']} layers stay as they are written"
     told = [f"{written}: the search came too late, or found nothing faster" if known < row["layers"] else f"every layer was searched ({known})"]
+    if (spent := row["ms"]["einalg"]) <= SHORT:
+        told.append(f"of {1e3 * spent:.2g} µs, the call and making its results take a part")
     return "; ".join([*told, *_limits(row)])
 
 
