@@ -64,7 +64,7 @@ def elementary(names: Collection[str]) -> list[str]:
     """
     needed = {*names, *(("exp",) if "erf" in names else ())}
     found = [text for name, text in _functions().items() if name in needed]
-    return [HELPERS, *found] if found and not needed.isdisjoint(NAMES) else []
+    return [HELPERS, *found] if found else []
 
 
 @cache
