@@ -70,7 +70,7 @@ def machine() -> dict[str, str]:
     from importlib.metadata import version
 
     import einalg
-    from codegen.machine import machine as described
+    from codegen.hardware.cpu import machine as described
 
     vectors = f"{8 * described().vector} bits"
     libraries = {name: version(name) for name in ("numpy", "sympy", "islpy")}

@@ -13,13 +13,13 @@ import numpy as np
 import bench
 import einalg as ea
 from derive.bilinear import correlation
-from derive.bilinear.cuts import ranges
-from derive.moves import Move, apply
-from derive.places import Path, scope_at
+from derive.bilinear.tiling import ranges
+from derive.rewriting.moves import Move, apply
+from derive.rewriting.paths import Path, scope_at
 from derive.rules import ALL
-from derive.rules.bilinear_factorisation import MOST_PRODUCTS, RULE
-from einalg.execute import execute
-from einalg.program import Program, as_program, in_double
+from derive.rules.algebra.bilinear_factorisation import MOST_PRODUCTS, RULE
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, in_double
 
 CHANNELS, FILTERS, WIDTH, SIZE = 32, 8, 24, 512
 SEEDS = 3

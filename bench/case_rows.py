@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import bench
 from bench.kernel_cases import Case
-from derive.cost import traffic
-from einalg.program import Program
+from derive.cost.model import traffic
+from einalg.language.ir.program import Program
 
 
 def measured(cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]) -> Iterator[bench.Row]:

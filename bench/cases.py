@@ -12,9 +12,9 @@ from typing import Any
 
 import einalg as ea
 from bench.forms import CONVOLUTIONS, Form, dense, every_phase, factorised, only, operators, product_and_addition, running, with_eops, without
-from einalg import ops
-from einalg.kernel import EOP
-from einalg.program import Program, as_program, statement_tensor
+from einalg.language import ops
+from einalg.language.ir.kernel import EOP
+from einalg.language.ir.program import Program, as_program, statement_tensor
 
 
 @dataclass(frozen=True)

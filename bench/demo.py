@@ -17,8 +17,8 @@ import numpy as np
 import bench
 import einalg as ea
 from bench.kernels import alternately
-from einalg.execute import execute
-from einalg.program import as_program, in_double
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import as_program, in_double
 
 
 def photograph(size: int) -> np.ndarray[Any, Any]:

@@ -19,12 +19,12 @@ import sympy
 
 import bench
 import einalg as ea
-from codegen.c_file import c_source
-from codegen.compiled import compile_program
-from codegen.compiler import find_compiler
-from codegen.lower import lower
-from einalg.program import as_program
-from einalg.scope import Scope
+from codegen.lowering.lower import lower
+from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import find_compiler
+from codegen.targets.c.source_file import c_source
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 
 n, h, w, f, c, r, s, i, j, k = ea.indices("n h w f c r s i j k")
 Array = np.ndarray[Any, Any]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from derive.cost import done_once
-from einalg.access import Access
-from einalg.kernel import EOP, Kernel
+from derive.cost.model import done_once
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.tensor import Access
 
 Form = Callable[[Any], bool]
 CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
-from einalg import ops
-from einalg.program import Program, statement_tensor
+from einalg.language import ops
+from einalg.language.ir.program import Program, statement_tensor
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]

@@ -36,21 +36,21 @@ from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from bench.targets import OURS, gains, judged, makings
-from codegen.arguments import sample
-from codegen.c_file import c_source
-from codegen.compiled import compile_program
-from codegen.compiler import Compiler, find_compiler
-from codegen.libraries import einalg_library
-from codegen.lower import lower
-from codegen.machine import machine
-from codegen.memory import aligned
-from derive.cost import LOOKS, arithmetic
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
+from codegen.hardware.cpu import machine
+from codegen.lowering.lower import lower
+from codegen.program import generated_kernels
+from codegen.program.compile import compile_program
+from codegen.runtime.array_arguments import sample
+from codegen.runtime.memory_planning import aligned
+from codegen.targets.c.compiler import Compiler, find_compiler
+from codegen.targets.c.source_file import c_source
+from derive.cost.model import LOOKS, arithmetic
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
-from einalg.execute import execute
-from einalg.program import Program, as_program, in_double
-from einalg.turns import pause
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, in_double
+from einalg.runtime.timing import pause
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
@@ -126,7 +126,7 @@ def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, 
     run = compile_program(program, kernels).bind(**weights)
     known = dict(program.statements)
     began = perf_counter()
-    function = einalg_library.function(kernels[0], known[kernels[0].output]) or lower(kernels[0].output, known[kernels[0].output], known)
+    function = generated_kernels.function(kernels[0], known[kernels[0].output]) or lower(kernels[0].output, known[kernels[0].output], known)
     source = c_source([function])
     lowered = perf_counter()
     compiler = find_compiler()

@@ -28,18 +28,19 @@ import einalg as ea
 from bench.case_rows import bytes_moved, columns, measured
 from bench.kernel_cases import CASES, Arrays, Case
 from bench.rivals import channels_last, compiled, eager, module_of
-from codegen.compiled import compile_program
-from codegen.cuda.compiler import ARCHITECTURES, Cubin, compile_all, find_nvcc
-from codegen.cuda.driver import Driver, find_driver
-from codegen.cuda.lower import cuda_kernels
-from codegen.cuda.printer import cuda_source, launch
-from derive.cost import arithmetic
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
-from einalg import ops
+from codegen.program.compile import compile_program
+from codegen.targets.cuda.device.driver import Driver
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.device.nvcc import ARCHITECTURES, Cubin, compile_all, find_nvcc
+from codegen.targets.cuda.lowering.lower import cuda_kernels
+from codegen.targets.cuda.text.printer import cuda_source, launch
+from derive.cost.model import arithmetic
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
 from einalg.errors import DeviceError
-from einalg.program import Program, as_program, in_double
-from einalg.scope import Scope
+from einalg.language import ops
+from einalg.language.ir.program import Program, as_program, in_double
+from einalg.language.ir.scope import Scope
 
 LOG = logging.getLogger("einalg")
 RESULTS = Path(__file__).parent / "results" / "kernels_cuda.json"
@@ -162,7 +163,7 @@ def expected_of(case: Case, program: Program, arrays: Arrays) -> Any:
     """The result in double precision, of the inputs as their types hold them."""
     held = {name: rounded(array, program.inputs[name].dtype).astype(np.float64) for name, array in arrays.items()}
     if find_spec("torch") is None:
-        from einalg.execute import execute
+        from einalg.language.interpreters.numpy import execute
 
         return execute(in_double(program), held)[program.outputs[0]]
     import torch
@@ -172,7 +173,7 @@ def expected_of(case: Case, program: Program, arrays: Arrays) -> Any:
 
 def rounded(array: Any, dtype: str) -> Any:
     """An array as elements of a type hold it."""
-    from codegen.cuda.memory import from_device, to_device
+    from codegen.targets.cuda.device_types import from_device, to_device
 
     return from_device(to_device(array, dtype), dtype)
 

@@ -15,9 +15,10 @@ import numpy as np
 
 import bench
 import einalg as ea
-from einalg.affine import Index, affine
-from einalg.canonical import key
-from einalg.program import as_program
+from einalg.language.analysis.canonical import key
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.ir.program import as_program
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("einalg", "derive", "codegen")

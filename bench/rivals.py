@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from bench.kernel_cases import Array, Arrays, Case
-from codegen.libraries import Buffers, Run, numpy_library
-from codegen.libraries.band_library import BINDINGS as BANDS
+from codegen.libraries import numpy
+from codegen.libraries.banded import BINDINGS as BANDS
+from codegen.runtime.protocol import Buffers, Run
 from derive.matching import match
-from einalg.program import Program
+from einalg.language.ir.program import Program
 
 Call = Callable[[], Any]
 Made = tuple[Call, Callable[[Any], list[Array]]]  # a call, and what makes arrays of what it returns
@@ -111,7 +112,7 @@ def _numpy(case: Case, arrays: Arrays) -> Made:
     if isinstance(case.expression, Program):
         raise NotImplementedError("a program of several statements")
     kernel = match(case.expression, "O")
-    binding = {**numpy_library.BINDINGS, **BANDS}.get(kernel.op) if kernel else None
+    binding = {**numpy.BINDINGS, **BANDS}.get(kernel.op) if kernel else None
     run: Run | None = binding(kernel, case.expression) if binding and kernel else None
     if run is None:
         raise NotImplementedError("no operator of NumPy")

@@ -18,7 +18,7 @@ from typing import Any
 import bench
 from bench.cases import CASES, Case, Example
 from derive.proof import prove
-from derive.search import Budget, Found, Stats, search
+from derive.search.best_first import Budget, Found, Stats, search
 
 PEER = {
     ("Conv3x3 NCHW", "matmul and OffsetAdd"): (2_340, 0.03, ""),

@@ -21,10 +21,10 @@ import sympy
 import bench
 from bench.case_rows import bytes_moved
 from bench.kernel_cases import CASES, Case
-from derive.cost import arithmetic
-from derive.rules.spelling import lifted
-from einalg.program import Program, as_program
-from einalg.traverse import accesses, reductions
+from derive.cost.model import arithmetic
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.traversal import accesses, reductions
 
 RESULTS = Path(__file__).parent / "results"
 OURS = ("generated", "derived")

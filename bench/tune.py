@@ -14,19 +14,20 @@ from pathlib import Path
 
 import bench
 from bench.kernel_cases import CASES, Case
-from codegen.c_file import c_source
-from codegen.compiler import Compiler, find_compiler
-from codegen.contraction import Contraction
-from codegen.entries import entry
-from codegen.libraries import Run, einalg_library
-from codegen.tiling import Tiling
-from codegen.tuning import COUNT, Make, exported, imported, signature, tune
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
+from codegen.kernels.contraction.partition import Tiling
+from codegen.kernels.contraction.problem import Contraction
+from codegen.program import generated_kernels
+from codegen.runtime.kernel_call import entry
+from codegen.runtime.protocol import Run
+from codegen.targets.c.compiler import Compiler, find_compiler
+from codegen.targets.c.source_file import c_source
+from codegen.tuning.tile_search import COUNT, Make, exported, imported, signature, tune
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
-from einalg.program import as_program
-from einalg.scope import Scope
-from einalg.settled import known_ahead
+from einalg.language.analysis.compile_time import known_ahead
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 
 
 def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
@@ -37,7 +38,7 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
     done: set[str] = set()
     for kernel in kernels_of(program):
         scope = known[kernel.output]
-        found = einalg_library.contraction(kernel, scope, ahead)
+        found = generated_kernels.contraction(kernel, scope, ahead)
         if found is None or signature(found) in done:
             continue
         done.add(signature(found))
@@ -50,7 +51,7 @@ def maker(scope: Scope, compiler: Compiler) -> Make:
     """Compiles a contraction with the numbers of its loop nest."""
 
     def make(way: Contraction, tiling: Tiling) -> Run:
-        function = einalg_library.written(way, tiling, scope)
+        function = generated_kernels.written(way, tiling, scope)
         return entry(compiler.load(c_source([function])), function)
 
     return make

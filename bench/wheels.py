@@ -27,8 +27,8 @@ import einalg as ea
 from bench.demo import photograph
 from bench.models.measuring import relative
 from bench.rivals import Made, arrays_of, asked, running, session
-from einalg.cache import cache_folder
-from einalg.turns import in_turns, threads
+from einalg.runtime.timing import in_turns, threads
+from einalg.storage.disk_cache import cache_folder
 
 Array = np.ndarray[Any, Any]
 SECONDS, LEAST, MOST = 1.0, 5, 200  # of runs in turns, of each way

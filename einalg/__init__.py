@@ -16,20 +16,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "einalg.notation": "L Max Min Prod Sum indices tensor",
-    "einalg.constants": "constant",
-    "einalg.equation": "einsum",
-    "einalg.text": "parse",
+    "einalg.language.notation.builders": "L Max Min Prod Sum indices tensor",
+    "einalg.language.notation.constant": "constant",
+    "einalg.language.notation.einsum": "einsum",
+    "einalg.language.notation.parser": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",
-    "einalg.program": "Program",
-    "einalg.scope": "Reduce Scope",
-    "einalg.reference": "evaluate",
-    "einalg.jupyter.footprint": "footprint",
-    "einalg.api": "Derivation History Move Optimized Proof Rule RuleReport Session "
+    "einalg.language.ir.program": "Program",
+    "einalg.language.ir.body": "Reduce",
+    "einalg.language.ir.scope": "Scope",
+    "einalg.language.interpreters.reference": "evaluate",
+    "einalg.display.footprint": "footprint",
+    "einalg.api.derivation": "Derivation History Move Optimized Proof Rule RuleReport Session "
     "check_rule derive distance doctor mapping_table optimize prove rule rules",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
-_MODULES = ("ops", "testing")
+_MODULES = {"ops": "einalg.language.ops", "testing": "einalg.testing"}
 
 __all__ = [*_NAMES, *_MODULES]  # pyright: ignore
 
@@ -38,7 +39,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = import_module(f"einalg.{name}")
+        value = import_module(_MODULES[name])
     else:
         raise AttributeError(f"module 'einalg' has no attribute {name!r}")
     globals()[name] = value

@@ -14,8 +14,9 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einalg.affine import Affine, FloorDiv, Index, Modulo, affine, floordiv, modulo
 from einalg.errors import EinalgError, NotationError
+from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo, floordiv, modulo
+from einalg.language.index.convert import affine, to_sympy
 from einalg.testing import strategies
 
 I, J, K = Index("i"), Index("j"), Index("k")
@@ -89,12 +90,12 @@ def test_substitution_returns_the_same_object_where_nothing_changes() -> None:
 
 @given(forms)
 def test_sympy_and_back(form: Affine) -> None:
-    assert affine(form.as_sympy()) == form
+    assert affine(to_sympy(form)) == form
 
 
 @given(forms, points)
 def test_sympy_has_the_same_value(form: Affine, point: Any) -> None:
-    value = form.as_sympy().xreplace({i: sympy.Integer(v) for i, v in point.items()})
+    value = to_sympy(form).xreplace({i: sympy.Integer(v) for i, v in point.items()})
     assert value.doit() == form.evaluate(point)
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.affine import Index
-from einalg.alpha import identity
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.language.index.affine import Index
+from einalg.language.index.iterator import Iterator
+from einalg.language.ir.body import Reduce, rebuild, substitute
+from einalg.language.ir.scope import Scope, with_positional_names
 from einalg.testing import strategies
-from einalg.traverse import rebuild, substitute, with_positional_names
 
 
 def renamed(scope, names):
@@ -33,7 +33,7 @@ def renamed(scope, names):
 @given(strategies.scopes(max_points=60, functions=True, truths=True), st.permutations(["z", "a", "m"]))
 def test_names_do_not_count(scope, names):
     other = renamed(scope, names)
-    assert identity(scope) == identity(other) and hash(scope) == hash(other) and scope == other
+    assert scope.identity == other.identity and hash(scope) == hash(other) and scope == other
 
 
 @given(strategies.scopes(max_indices=2, max_points=6, nested=False), strategies.scopes(max_indices=2, max_points=6, nested=False))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import kernel_cases, kernels, kernels_cuda
-from codegen.cuda.compiler import Nvcc
+from codegen.targets.cuda.device.nvcc import Nvcc
 from einalg.errors import DeviceError
 from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
@@ -43,9 +43,9 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def test_rows_of_a_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     device = FakeDevice()
-    for module in ("bench.kernels_cuda", "codegen.cuda.compiled"):
+    for module in ("bench.kernels_cuda", "codegen.program.cuda_executable"):
         monkeypatch.setattr(f"{module}.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
     monkeypatch.setattr(kernels_cuda, "find_nvcc", lambda: Nvcc("nvcc", "release 1"))
     monkeypatch.setattr(kernels_cuda, "has_torch", lambda: False)
     path = tmp_path / "found.json"

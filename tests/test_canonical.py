@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import einalg as ea
-from einalg.canonical import key
-from einalg.stored import Stored
+from einalg.language.analysis.canonical import key
+from einalg.language.interning import Stored
 
 CONV = dict(A=(2, 8, 8, 4), K=(3, 3, 5, 4))
 

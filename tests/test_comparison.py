@@ -8,10 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 import einalg as ea
-from codegen import comparing
-from derive.comparison import Timing, Timings
-from einalg import machine
-from einalg.cli import app, bench
+from codegen.measure import baselines
+from derive.results.timings import Timing, Timings
+from einalg.api import backend
+from einalg.cli import main
+from einalg.cli.commands import bench
 
 WEIGHT = ea.tensor("W", (5, 3), role="weight")
 
@@ -24,13 +25,13 @@ def compared(text: str, **shapes: object) -> dict[str, Timing]:
 
 def test_an_operator_is_compared_with_libraries() -> None:
     ways = compared("O[i,j] += A[i,k]*W[k,j]", A=(4, 5), W=WEIGHT)
-    assert {comparing.EXECUTOR, comparing.LOOPS, "numpy", "candidate 0, as it is"} <= set(ways)
-    assert ways["numpy"].operators == ("matmul",) and ways[comparing.LOOPS].operators == ()
+    assert {baselines.EXECUTOR, baselines.LOOPS, "numpy", "candidate 0, as it is"} <= set(ways)
+    assert ways["numpy"].operators == ("matmul",) and ways[baselines.LOOPS].operators == ()
 
 
 def test_what_is_no_operator_is_compared_with_what_is_written() -> None:
     ways = compared("O[i] = A[i]*B[i//2] + 1", A=(6,), B=(3,))
-    assert set(ways) == {comparing.EXECUTOR, comparing.LOOPS, "candidate 0, as it is"}
+    assert set(ways) == {baselines.EXECUTOR, baselines.LOOPS, "candidate 0, as it is"}
 
 
 def test_a_library_takes_part_where_it_has_every_operator() -> None:
@@ -41,15 +42,15 @@ def test_a_library_takes_part_where_it_has_every_operator() -> None:
 
 def test_without_a_compiler_numpy_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3)), states=0, measure=False)
-    monkeypatch.setattr(comparing, "find_compiler", lambda: None)
-    assert list(comparing.as_written(d.best.program, d.best.kernels)) == [comparing.EXECUTOR]
+    monkeypatch.setattr(baselines, "find_compiler", lambda: None)
+    assert list(baselines.as_written(d.best.program, d.best.kernels)) == [baselines.EXECUTOR]
 
 
 def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"slow": 0, "quick": 0}
-    monkeypatch.setattr(machine, "SLOW", 0.0)
+    monkeypatch.setattr(backend, "SLOW", 0.0)
     runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
-    assert all(s > 0 for s in machine.Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
+    assert all(s > 0 for s in backend.Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
 
 
 def test_a_table_in_jupyter() -> None:
@@ -61,10 +62,10 @@ MATMUL = ["bench", "O[i,j] += A[i,k]*B[k,j]", "--A", "4,5", "--B", "5,3", "--sta
 
 
 def test_at_the_command_line() -> None:
-    result = CliRunner().invoke(app.cli, MATMUL)
+    result = CliRunner().invoke(main.cli, MATMUL)
     assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    record = json.loads(CliRunner().invoke(app.cli, [*MATMUL, "--json"]).stdout)
+    record = json.loads(CliRunner().invoke(main.cli, [*MATMUL, "--json"]).stdout)
     assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record["text"].startswith("O[i:4, j:3]")
 
 
@@ -73,5 +74,5 @@ def test_torch_takes_part_unless_it_is_left_out(monkeypatch: pytest.MonkeyPatch,
     imported: list[str] = []
     monkeypatch.setattr(bench, "find_spec", lambda name: name)
     monkeypatch.setattr(bench, "import_module", imported.append)
-    result = CliRunner().invoke(app.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without])
+    result = CliRunner().invoke(main.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without])
     assert result.exit_code == 0 and imported == expected, result.output

@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.arguments import loaded, sample
-from codegen.compiled import compile_program
-from derive.derivation import sample_inputs
-from einalg.access import Constant, Tensor
-from einalg.canonical import key
-from einalg.execute import PrimeField, execute, run
-from einalg.program import as_program, in_double
-from einalg.program_record import program_from_record, program_record
+from codegen.program.compile import compile_program
+from codegen.runtime.array_arguments import loaded, sample
+from derive.results.derivation import sample_inputs
+from einalg.language.analysis.canonical import key
+from einalg.language.interpreters.numpy import execute, run
+from einalg.language.interpreters.prime_field.field import PrimeField
+from einalg.language.ir.program import as_program, in_double
+from einalg.language.ir.tensor import Constant, Tensor
+from einalg.language.notation.program_json import program_from_record, program_record
 from einalg.testing import strategies
 
 HALF = Fraction(1, 2)

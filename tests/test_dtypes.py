@@ -10,8 +10,8 @@ import pytest
 import sympy
 
 import einalg as ea
-from einalg.dtypes import NUMPY, dtype_name, is_float, numpy_dtype, promote
 from einalg.errors import ShapeError
+from einalg.language.ir.dtypes import NUMPY, dtype_name, is_float, numpy_dtype, promote
 
 i, j = ea.indices("i j")
 INTEGERS = [name for name in NUMPY if name[0] in "iu"]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import NotationError, ShapeError
-from einalg.execute import execute, run
-from einalg.execute.special import erf
-from einalg.program import as_program, statement_tensor
+from einalg.language.interpreters.numpy import execute, run
+from einalg.language.interpreters.numpy.functions import erf
+from einalg.language.ir.program import as_program, statement_tensor
 from einalg.testing import strategies
 from tests.ops.harness import CASES, load_cases, parameter_sets
 

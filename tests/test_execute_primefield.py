@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import NotationError, ShapeError
-from einalg.execute import PrimeField, execute
-from einalg.execute.modular import DEPTH, inverse, matmul, power, product_along, residues
-from einalg.program import as_program
+from einalg.language.interpreters.numpy import execute
+from einalg.language.interpreters.prime_field.field import PrimeField
+from einalg.language.interpreters.prime_field.modular import DEPTH, inverse, matmul, power, product_along, residues
+from einalg.language.ir.program import as_program
 from einalg.testing import strategies
 
 PRIMES = [2**31 - 1, 101, 3, 2147483629]

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.affine import FloorDiv, Index, affine, floordiv, modulo
-from einalg.facts import FACTS, needed_conditions, simplify, simplify_scope, with_joined_quotients
-from einalg.notation import L, Sum, indices, tensor
-from einalg.scope import Constraint, Iterator, Reduce
-from einalg.traverse import reductions
+from einalg.language.analysis.simplify import FACTS, needed_conditions, simplify, simplify_scope, with_joined_quotients
+from einalg.language.index.affine import FloorDiv, Index, floordiv, modulo
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.traversal import reductions
+from einalg.language.notation.builders import L, Sum, indices, tensor
 
 X, Y = Index("x"), Index("y")
 COEFFICIENTS = (-4, -1, 0, 1, 2, 3, 6)

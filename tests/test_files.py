@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.files import write_whole
+from einalg.storage.atomic_file import write_whole
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002])

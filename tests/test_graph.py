@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg import ops
 from einalg.errors import ShapeError
-from einalg.execute import execute
-from einalg.graph import Builder, Expressed, Graph, Opaque, needed, unique
-from einalg.program import Program, in_double
+from einalg.frontends.graph import Builder, Expressed, Graph, Opaque, needed, unique
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, in_double
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -88,7 +88,7 @@ def test_settled_leaves_what_reads_an_input() -> None:
 
 
 def test_settled_keeps_no_large_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("einalg.graph.MOST_KNOWN", 2)
+    monkeypatch.setattr("einalg.frontends.graph.MOST_KNOWN", 2)
     graph = of_weights(True)
     assert graph.settled() is graph
 

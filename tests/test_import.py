@@ -36,7 +36,7 @@ OPTIONAL = (
     "rich",
 )
 NEEDS_EXTRA = ("einalg.testing", "einalg.cli.")  # strategies are hypothesis's, commands click's
-UNTIL_COMPOSED = set() if (ROOT / "einalg/api.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api"}
+UNTIL_COMPOSED = set() if (ROOT / "einalg/api/derivation.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api.derivation"}
 
 TIMED_IMPORT = """
 import json, sys, time

@@ -8,7 +8,8 @@ import pytest
 
 import einalg as ea
 from einalg.errors import NotationError, RangeError
-from einalg.traverse import all_scopes, reductions
+from einalg.language.ir.scope import all_scopes
+from einalg.language.ir.traversal import reductions
 
 A, B, K = ea.tensor("A", (8, 6)), ea.tensor("B", (6, 5)), ea.tensor("K", (3,))
 SHIFTED = ea.tensor("S", ((-2, 5),))

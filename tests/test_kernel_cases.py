@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bench import kernel_cases as cases
-from einalg.execute import execute
-from einalg.program import as_program, in_double
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import as_program, in_double
 
 SMALL: dict[str, Callable[[], cases.Case]] = {
     "matmul": partial(cases.matmul, 3, 4, 5),

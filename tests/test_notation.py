@@ -10,11 +10,13 @@ import pytest
 import sympy
 
 import einalg as ea
-from einalg.access import Access, Padded, Tensor
-from einalg.affine import Index
 from einalg.errors import NotationError, ShapeError, UseError
-from einalg.scope import Reduce, Scope
-from einalg.vocabulary import BINDERS, CONSTANTS, FUNCTIONS
+from einalg.language.index.affine import Index
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.functions import FUNCTIONS
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Padded, Tensor
+from einalg.language.notation.grammar import BINDERS, CONSTANTS
 
 h, w, i, j, k, r = ea.indices("h w i j k r")
 A, B, K = ea.tensor("A", (8, 6)), ea.tensor("B", (6, 5)), ea.tensor("K", (3,), role="weight")

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.affine import Affine, Index, affine
 from einalg.errors import RuleError
-from einalg.polyhedra import Space, access_relation, affine_of, bounded, box_set, domain_set
-from einalg.scope import Constraint, Iterator
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.isl import Space, access_relation, affine_of, bounded, box_set, domain_set
+from einalg.language.index.iterator import Iterator
 from einalg.testing import strategies
 
 INDICES = tuple(Index(name) for name in "ijk")
@@ -76,7 +78,7 @@ def test_an_affine_expression_that_is_not_whole_is_refused() -> None:
 
 @given(strategies.scopes(nested=False, max_points=40))
 def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
-    from einalg.traverse import accesses, reductions
+    from einalg.language.ir.traversal import accesses, reductions
 
     assert scope.domain is scope.domain
     box = [(it.low, it.high) for it in scope.iterators]

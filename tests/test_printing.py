@@ -9,10 +9,12 @@ import sympy
 from hypothesis import given
 
 import einalg as ea
-from einalg.notation import as_body
-from einalg.printing import latex, text, tree
+from einalg.language.ir.printing.latex import latex
+from einalg.language.ir.printing.text import text
+from einalg.language.ir.printing.tree import tree
+from einalg.language.ir.traversal import reductions
+from einalg.language.notation.builders import as_body
 from einalg.testing import strategies
-from einalg.traverse import reductions
 
 i, j, k = ea.indices("i j k")
 TENSORS = {name: ea.tensor(name, (8,)) for name in "ABCD"}

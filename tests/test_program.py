@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.access import Tensor
 from einalg.errors import NotationError
-from einalg.program import Program, as_program, inlined, statement_tensor, substitute_tensors
+from einalg.language.ir.program import Program, as_program, inlined, statement_tensor, substitute_tensors
+from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
 
 i, j = ea.indices("i j")

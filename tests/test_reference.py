@@ -11,7 +11,7 @@ import sympy
 
 import einalg as ea
 from einalg.errors import NotationError, RangeError, ShapeError
-from einalg.program import Program
+from einalg.language.ir.program import Program
 
 i, j, k = ea.indices("i j k")
 RANDOM = np.random.default_rng(7)

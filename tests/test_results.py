@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg import results
-from einalg.results import Results
+from einalg.runtime import buffer_pool
+from einalg.runtime.buffer_pool import Results
 
 KIND = np.dtype(np.float32)
 
 
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "LARGE", 1 << 12)
+    monkeypatch.setattr(buffer_pool, "LARGE", 1 << 12)
 
 
 def maker(*shape: int) -> Callable[[], Any]:
@@ -114,10 +114,10 @@ def test_networks_give_results_that_stay() -> None:
 
 def test_tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from einalg.frontends.torch import direct
+    from einalg.frontends.torch import direct_call
 
-    monkeypatch.setattr(direct, "LARGE", 1 << 12)
-    make = direct._maker(Results(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(direct_call, "LARGE", 1 << 12)
+    make = direct_call._maker(Results(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
     one, two = make().fill_(1), make().fill_(3)
     assert one.shape == (64, 64) and one.dtype is torch.float32 and one.max() == 1 and two.min() == 3
     where, view = one.data_ptr(), one[3:]

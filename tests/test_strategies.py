@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 import einalg as ea
-from einalg.affine import Index
-from einalg.scope import Scope
+from einalg.language.analysis.validate import check
+from einalg.language.index.affine import Index
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.traversal import accesses, reductions
 from einalg.testing import strategies
-from einalg.traverse import accesses, all_scopes, reductions
-from einalg.wellformed import check
 
 SILENT = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

@@ -9,12 +9,13 @@ import pytest
 import sympy
 
 import einalg as ea
-from einalg.affine import Index
 from einalg.errors import NotationError, ShapeError
-from einalg.program import Program
-from einalg.scope import constraints
-from einalg.text import parse_value
-from einalg.vocabulary import CONSTANTS, FUNCTIONS, MAX_DEPTH, MAX_TEXT
+from einalg.language.index.affine import Index
+from einalg.language.index.constraint import constraints
+from einalg.language.ir.functions import FUNCTIONS
+from einalg.language.ir.program import Program
+from einalg.language.notation.grammar import CONSTANTS, MAX_DEPTH, MAX_TEXT
+from einalg.language.notation.parser import parse_value
 
 A, B = ea.tensor("A", (4, 3)), ea.tensor("B", (3, 5))
 i, j, k = ea.indices("i j k")

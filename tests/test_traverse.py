@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.access import Access, unpadded
-from einalg.affine import IndexArithmetic, affine
-from einalg.scope import Reduce
+from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.convert import affine
+from einalg.language.ir.body import Reduce, rebuild
+from einalg.language.ir.tensor import Access, unpadded
 from einalg.testing.strategies import scopes
-from einalg.traverse import rebuild
 
 i, j, k = ea.indices("i j k")
 A, B, C, D = (ea.tensor(name, (4,)) for name in "ABCD")

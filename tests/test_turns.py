@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from einalg import turns
+from einalg.runtime import timing
 
 
 class Clock:
@@ -12,9 +12,9 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, busy_until: float):
         self.now, self.busy = 0.0, busy_until
-        monkeypatch.setattr(turns, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(turns, "process_time", lambda: min(self.now, self.busy))
-        monkeypatch.setattr(turns, "sleep", self.sleep)
+        monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timing, "process_time", lambda: min(self.now, self.busy))
+        monkeypatch.setattr(timing, "sleep", self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -23,20 +23,20 @@ class Clock:
 @pytest.mark.parametrize(("busy", "passed"), [(0.0, 0.01), (0.035, 0.05), (0.1, 0.11), (5.0, 0.12)])
 def test_a_pause_ends_when_no_thread_runs_any_more(monkeypatch: pytest.MonkeyPatch, busy: float, passed: float) -> None:
     clock = Clock(monkeypatch, busy)
-    turns.pause()
-    assert clock.now == pytest.approx(passed, abs=turns.LOOK)
+    timing.pause()
+    assert clock.now == pytest.approx(passed, abs=timing.LOOK)
     before = clock.now
-    turns.pause()
-    assert clock.now - before == pytest.approx(turns.LOOK if busy < 1 else turns.PAUSE, abs=turns.LOOK)
+    timing.pause()
+    assert clock.now - before == pytest.approx(timing.LOOK if busy < 1 else timing.PAUSE, abs=timing.LOOK)
 
 
 @pytest.mark.parametrize(("threads", "pauses"), [("1", 0), ("2", 3)])
 def test_ways_with_several_threads_are_parted_by_pauses(monkeypatch: pytest.MonkeyPatch, threads: str, pauses: int) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     clock = Clock(monkeypatch, 0.0)
-    found = turns.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
+    found = timing.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
     assert {name: len(times) for name, times in found.items()} == {"a": 2, "b": 2, "c": 2}
-    assert clock.now == pytest.approx(pauses * turns.LOOK)
+    assert clock.now == pytest.approx(pauses * timing.LOOK)
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.001, "ab" + "aabb" * 2), (1.0, "ab" * 3)])
@@ -49,6 +49,6 @@ def test_what_is_brief_finds_the_caches_as_it_left_them(monkeypatch: pytest.Monk
         called.append(name)
         clock.sleep(seconds)
 
-    found = turns.in_turns({name: lambda name=name: way(name) for name in "ab"}, 0.0, 2, 3)
+    found = timing.in_turns({name: lambda name=name: way(name) for name in "ab"}, 0.0, 2, 3)
     assert found == {name: pytest.approx([seconds] * 2) for name in "ab"}
     assert "".join(called) == calls

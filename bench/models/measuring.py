@@ -24,12 +24,12 @@ from bench.kernel_cases import Array
 from bench.kernels import SECONDS, WRONG, alternately, copy, peak, rates, reading
 from bench.models import MODELS, SMALL, TILED
 from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
-from codegen.compiler import find_compiler
-from derive.cost import arithmetic, arithmetic_of
-from einalg import api
-from einalg.dtypes import numpy_dtype
-from einalg.machine import Machine
-from einalg.scope import Scope
+from codegen.targets.c.compiler import find_compiler
+from derive.cost.model import arithmetic, arithmetic_of
+from einalg.api import derivation
+from einalg.api.backend import Machine
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.scope import Scope
 
 OURS = "einalg"
 SMALL_SECONDS = 0.2  # of runs in turns, of a small network
@@ -141,7 +141,7 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
 
         return call
 
-    with patch.object(api, "network", counted(api.network, "read s")), patch.object(Machine, "seconds", counted(Machine.seconds, "timed s")):
+    with patch.object(derivation, "network", counted(derivation.network, "read s")), patch.object(Machine, "seconds", counted(Machine.seconds, "timed s")):
         counted(ea.optimize, "again s")(module, inputs, seconds=seconds)
     return told
 

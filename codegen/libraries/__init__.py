@@ -18,16 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from codegen.libraries import band_library, numpy_library, torch_library
+from codegen.libraries import banded, numpy, torch
+from codegen.runtime.protocol import Run
 from einalg.errors import CodegenError
-from einalg.kernel import Kernel
-from einalg.scope import Scope
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.scope import Scope
 
 LOG = logging.getLogger("einalg")
 CHOSEN = "EINALG_LIBRARIES"
-Buffers = Mapping[str, np.ndarray[Any, Any]]
-Run = Callable[[Buffers], None]  # reads its inputs and writes its output in the buffers, all of them contiguous, by name
-Packed = dict[Any, np.ndarray[Any, Any]]  # by what packed it
 Bindings = Mapping[str, Callable[[Kernel, Scope], Run | None]]
 
 
@@ -40,8 +38,8 @@ class Library:
 
 
 LIBRARIES: dict[str, Library] = {
-    "numpy": Library("numpy", {"numpy": {**numpy_library.BINDINGS, **band_library.BINDINGS}}),
-    "torch": Library("torch", {"torch": torch_library.BINDINGS, "torch, channels last": torch_library.CHANNELS_LAST}),
+    "numpy": Library("numpy", {"numpy": {**numpy.BINDINGS, **banded.BINDINGS}}),
+    "torch": Library("torch", {"torch": torch.BINDINGS, "torch, channels last": torch.CHANNELS_LAST}),
 }
 
 
@@ -96,12 +94,3 @@ def ways(kernel: Kernel, scope: Scope) -> dict[str, Run]:
             if run is not None:
                 found[way] = run
     return found
-
-
-def prepared(run: Run, known: Buffers, packed: Packed | None = None) -> Run:
-    """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once.
-
-    `packed` is what the steps of one program have packed so far, which they share.
-    """
-    ahead = getattr(run, "prepared", None)
-    return ahead(known, {} if packed is None else packed) if ahead else run

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.kernel import View
+from einalg.language.ir.kernel import View
 
 Array = np.ndarray[Any, Any]
 Axis = tuple[int, int]  # extent and stride, in elements

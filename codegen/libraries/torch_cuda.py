@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from codegen.libraries.operands import Operand
-from codegen.libraries.torch_library import BINDINGS, CHANNELS_LAST, Call, torch, types
-from einalg.access import Tensor
-from einalg.kernel import Kernel
-from einalg.program import substitute_tensors
-from einalg.scope import Scope
+from codegen.libraries.torch import BINDINGS, CHANNELS_LAST, Call, torch, types
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import substitute_tensors
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 
 Flat = Callable[[str], Any]  # the memory of a buffer, by its name, as a tensor of one axis
 WAYS = {"torch on the device": BINDINGS, "torch on the device, channels last": CHANNELS_LAST}

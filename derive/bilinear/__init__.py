@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from derive.bilinear.correlation import correlation, correlation_tensor
 from derive.bilinear.factorisation import Factorisation
-from derive.bilinear.matmul import STRASSEN, matmul, matmul_tensor
 from derive.bilinear.registry import named, register, registered
+from derive.bilinear.strassen import STRASSEN, matmul, matmul_tensor
+from derive.bilinear.toom_cook import correlation, correlation_tensor
 
 __all__ = ["STRASSEN", "Factorisation", "correlation", "correlation_tensor", "matmul", "matmul_tensor", "named", "register", "registered"]

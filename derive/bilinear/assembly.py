@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from derive.bilinear.cuts import Cut, Side, summed
-from einalg.access import Access, Constant
-from einalg.affine import Affine, Index, affine
-from einalg.dtypes import is_float
+from derive.bilinear.tiling import Cut, Side, summed
 from einalg.errors import RuleError
-from einalg.facts import simplify_scope, with_padding
-from einalg.scope import Iterator as Range
-from einalg.scope import Reduce, Scope
-from einalg.traverse import fresh_index
-from einalg.wellformed import check_scope
+from einalg.language.analysis.simplify import simplify_scope, with_padding
+from einalg.language.analysis.validate import check_scope
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator as Range
+from einalg.language.ir.body import Reduce, fresh_index
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Constant
 
 Ranges = dict[Index, tuple[int, int]]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from einalg.access import Constant
-from einalg.constants import constant
 from einalg.errors import EinalgError, RecordError, RuleError
-from einalg.names import tensor_name
+from einalg.language.index.identifiers import tensor_name
+from einalg.language.ir.tensor import Constant
+from einalg.language.notation.constant import constant
 
 Array = np.ndarray[Any, Any]
 

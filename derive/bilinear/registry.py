@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from derive.bilinear.factorisation import Factorisation
-from derive.bilinear.matmul import STRASSEN
+from derive.bilinear.strassen import STRASSEN
 from einalg.errors import RuleError
 
 _KNOWN: dict[str, Factorisation] = {STRASSEN.name: STRASSEN}

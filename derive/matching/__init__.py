@@ -1,11 +1,11 @@
 """Matching of scopes with library operators, and expression distance (design §7)."""
 
 from derive.matching.distance import Distance, distance, distance_to, ranked
-from derive.matching.groups import Group, groups, grown, named, spellings
+from derive.matching.explain import Distances, distances, why_not
 from derive.matching.match import match, matches, reasons, templates
-from derive.matching.profile import profile_of
-from derive.matching.separation import Distances, distances, why_not
-from derive.matching.unify import Reason
+from derive.matching.multi_statement import Group, groups, grown, named, spellings
+from derive.matching.patterns.normal_form import profile_of
+from derive.matching.patterns.unify import Reason
 
 __all__ = [
     "Distance",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from derive.matching.match import plausible, reasons, templates
-from derive.matching.pattern import pattern
-from derive.matching.profile import profile_of
-from derive.matching.unify import Reason
-from einalg.access import Access
-from einalg.names import with_article
-from einalg.ops.templates import TEMPLATES, AnyTemplate, Template
-from einalg.scope import Scope
-from einalg.traverse import reductions
+from derive.matching.patterns.normal_form import profile_of
+from derive.matching.patterns.pattern import pattern
+from derive.matching.patterns.unify import Reason
+from einalg.language.index.identifiers import with_article
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access
+from einalg.language.ir.traversal import reductions
+from einalg.language.ops.templates import TEMPLATES, AnyTemplate, Template
 
 
 class Distance(float):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from derive.proof.exact import compare_exactly
-from derive.proof.random_evaluation import compare
-from derive.proof.verdict import DIFFERENT, PROVED, TESTED, Proof
-from einalg.program import Program, as_program, inlined, of_expressions
-from einalg.scope import Scope
+from derive.proof.exact.compare import compare_exactly
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from derive.proof.random.evaluation import compare
+from einalg.language.ir.program import Program, as_program, inlined, of_expressions
+from einalg.language.ir.scope import Scope
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 

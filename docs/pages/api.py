@@ -29,17 +29,17 @@ BESIDES = """## Results
 
 What `derive` returns and its parts, which you read and do not make.
 
-::: derive.candidates.Candidate
+::: derive.results.candidates.Candidate
 
-::: derive.candidates.Candidates
+::: derive.results.candidates.Candidates
 
-::: derive.comparison.Timing
+::: derive.results.timings.Timing
 
-::: derive.comparison.Timings
+::: derive.results.timings.Timings
 
-::: einalg.kernel.Kernel
+::: einalg.language.ir.kernel.Kernel
 
-::: derive.search.Stats
+::: derive.search.best_first.Stats
 
 ## Testing
 

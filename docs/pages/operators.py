@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from docs.pages.markdown import first_sentence, table
-from einalg.ops.registry import OPERATORS
-from einalg.ops.templates import PLAIN, TEMPLATES
+from einalg.language.ops.definition.registry import OPERATORS
+from einalg.language.ops.templates import PLAIN, TEMPLATES
 
 INTRODUCTION = """# Operators
 

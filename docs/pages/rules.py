@@ -6,10 +6,10 @@ import inspect
 import sys
 
 import einalg as ea
-from derive.moves import Example, Rule, apply, moves
+from derive.rewriting.moves import Example, Rule, apply, moves
 from derive.rules import ALL, RULES
 from docs.pages.markdown import block, with_examples_as_blocks
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
 
 INTRODUCTION = """# Rules
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from einalg.affine import Affine, Index
-from einalg.program import Program, as_program
-from einalg.scope import REDUCTIONS, Scope
-from einalg.testing.bodies import draw_program, draw_scope
-from einalg.testing.choices import Choices, Options, draw_form, draw_range
+from einalg.language.index.affine import Affine, Index
+from einalg.language.ir.body import REDUCTIONS
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import Scope
+from einalg.testing.draws import Choices, Options, draw_form, draw_range
+from einalg.testing.random_scopes import draw_program, draw_scope
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 import einalg as ea
-from codegen.doctor import facts
-from einalg.cache import Shelf, cache_folder, hashed
-from einalg.cli import app
-from einalg.terminal import wrapped
+from codegen.measure.diagnostics import facts
+from einalg.cli import main
+from einalg.display.terminal import wrapped
+from einalg.storage.disk_cache import Shelf, cache_folder, hashed
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"
@@ -134,7 +134,7 @@ def test_derive_looks_for_the_operators_that_are_named() -> None:
 
 
 def test_defaults_are_those_of_the_library() -> None:
-    for command, function in ((app.derive, ea.derive), (app.optimize, ea.optimize)):
+    for command, function in ((main.derive, ea.derive), (main.optimize, ea.optimize)):
         known = inspect.signature(function).parameters
         options = {p.name: p.default for p in command.params if isinstance(p, click.Option) and p.name in ("target", "seconds", "states", "seed")}
         assert {n: known[n].default for n in options if n in known} == {n: d for n, d in options.items() if n in known}
@@ -267,7 +267,7 @@ def test_what_the_machine_lacks_is_no_bad_usage(monkeypatch: pytest.MonkeyPatch,
 def test_completion_knows_commands_and_options() -> None:
     for words, expected in (("einalg pro", "prove"), ("einalg derive --expl", "--explain")):
         result = CliRunner().invoke(
-            app.cli, prog_name="einalg", env={"_EINALG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+            main.cli, prog_name="einalg", env={"_EINALG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         )
         assert result.stdout.split(",")[-1].strip() == expected
 

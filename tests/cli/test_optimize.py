@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.cli import optimize as optimizing
+from einalg.cli.commands import optimize as optimizing
 from tests.cli.running import einalg, printed, refused
 
 

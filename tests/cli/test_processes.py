@@ -30,7 +30,7 @@ BUSY = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,2*h+r-1,2*w+s-1]*K[f,c,r,s]"
 def test_an_interrupted_search_prints_no_traceback() -> None:
     """A real one, at whatever the search is doing."""
     soon = "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    soon += "import einalg.api; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+    soon += "import einalg.api.derivation; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
     process = started("derive", BUSY, "--A", "1,64,57,57", "--K", "64,64,3,3", "--seconds", "60", "--states", "100000", code=soon + MAIN)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, "", "interrupted\n")
@@ -52,7 +52,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_is_quick_and_light() -> None:
-    code = "import sys, time; t = time.perf_counter(); from einalg.cli.app import cli\ntry: cli(['--help'])\n"
+    code = "import sys, time; t = time.perf_counter(); from einalg.cli.main import cli\ntry: cli(['--help'])\n"
     code += "finally: print(time.perf_counter() - t, *sys.modules)"
     runs = [started(code=code).communicate(timeout=30)[0] for _ in range(3)]
     assert "130  interrupted" in runs[0]

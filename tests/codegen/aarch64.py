@@ -17,11 +17,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from codegen.c_file import c_source, entry_name
-from codegen.compiler import Compiler, _tried
-from codegen.ir import Buf, Function
-from codegen.threads import POOL, REGIONS
-from einalg.dtypes import numpy_dtype
+from codegen.ir.nodes import Buf, Function
+from codegen.targets.c.compiler import Compiler, _tried
+from codegen.targets.c.source_file import c_source, entry_name
+from codegen.targets.c.thread_pool import POOL, REGIONS
+from einalg.language.ir.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
 COMPILER, DUMP, EMULATOR = "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump", "qemu-aarch64"

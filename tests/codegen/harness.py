@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
-from codegen.arguments import loaded
-from codegen.c_file import c_source, entry_name
-from codegen.compiler import Compiler, find_compiler
-from codegen.ir import Function
-from codegen.lower import lower
-from codegen.schedule import DEFAULT, Schedule
-from einalg.access import Access, Tensor
-from einalg.dtypes import is_float, numpy_dtype
-from einalg.program import Program, as_program, statement_tensor
-from einalg.scope import Scope
-from einalg.traverse import map_accesses, rebased
+from codegen.ir.nodes import Function
+from codegen.lowering.lower import lower
+from codegen.lowering.schedule import DEFAULT, Schedule
+from codegen.runtime.array_arguments import loaded
+from codegen.targets.c.compiler import Compiler, find_compiler
+from codegen.targets.c.source_file import c_source, entry_name
+from einalg.language.ir.dtypes import is_float, numpy_dtype
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Tensor
+from einalg.language.ir.traversal import map_accesses, rebased
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"f64": 1e-9, "f32": 2e-5, "bf16": 2e-5, "f16": 4e-3}

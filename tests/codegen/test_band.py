@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.band import bands_of
-from codegen.c_file import c_source
-from codegen.compiled import compile_program
-from codegen.ir import For, Function, Put, walk
-from codegen.libraries.generated_bands import band_function
-from codegen.machine import Machine
+from codegen.hardware.cpu import Machine
+from codegen.ir.nodes import For, Function, Put, walk
+from codegen.kernels.band.kernel import band_function
+from codegen.kernels.band.problem import bands_of
+from codegen.program.compile import compile_program
+from codegen.targets.c.source_file import c_source
 from derive.matching import match, templates
-from einalg import ops
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.program import as_program
-from einalg.scope import Scope
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK, mutants
 

@@ -10,13 +10,13 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.c_file import c_source
-from codegen.c_helpers import RESERVED, index_function, index_helper
-from codegen.c_printer import index_type
-from codegen.ir import For, content_hash, text, walk
-from codegen.lower import lower
-from codegen.schedule import Schedule
-from einalg.program import as_program
+from codegen.ir.nodes import For, content_hash, text, walk
+from codegen.lowering.lower import lower
+from codegen.lowering.schedule import Schedule
+from codegen.targets.c.helpers import RESERVED, index_function, index_helper
+from codegen.targets.c.printer import index_type
+from codegen.targets.c.source_file import c_source
+from einalg.language.ir.program import as_program
 from tests.codegen.harness import check, compiler, evaluated, run_functions
 
 n, h, w, f, r, s, i, j, k = ea.indices("n h w f r s i j k")

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import choosing
-from codegen.choosing import CHOICES, Choice, Figures, choice_of, fastest, library_for, measure, points, timed
-from codegen.compiler import find_compiler
-from codegen.lower import lower
+from codegen.lowering.lower import lower
+from codegen.targets.c.compiler import find_compiler
+from codegen.tuning import kernel_choice
+from codegen.tuning.kernel_choice import CHOICES, Choice, Figures, choice_of, fastest, library_for, measure, points, timed
 from derive.matching import match
-from einalg import ops
-from einalg.kernel import Kernel
+from einalg.language import ops
+from einalg.language.ir.kernel import Kernel
 
 SCOPE = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
 KERNEL = Kernel("matmul", {}, ("A", "B"), "O", scope=SCOPE)
@@ -30,33 +30,33 @@ def next_process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What a process remembers is forgotten where this is called."""
     taken: dict[str, str] = {}
     again: list[float] = []
-    monkeypatch.setattr(choosing, "_taken", taken)
-    monkeypatch.setattr(choosing, "_again", again)
+    monkeypatch.setattr(kernel_choice, "_taken", taken)
+    monkeypatch.setattr(kernel_choice, "_again", again)
     return lambda: (taken.clear(), again.clear())
 
 
 @pytest.mark.parametrize("place", [0, 9, 10, 24])
 def test_values_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    monkeypatch.setattr(choosing, "BLOCK", 10)
+    monkeypatch.setattr(kernel_choice, "BLOCK", 10)
     expected = np.linspace(-1, 3, 25, dtype=np.float32).reshape(5, 5)
     found, nowhere = expected.copy(), expected.copy()
     found.flat[place] += np.float32(2e-4)  # within 1e-4 of the largest
-    assert choosing._same(found, expected, "f32")
+    assert kernel_choice._same(found, expected, "f32")
     found.flat[place] += np.float32(2e-4)
-    assert not choosing._same(found, expected, "f32")
+    assert not kernel_choice._same(found, expected, "f32")
     nowhere.flat[place] = np.nan
-    assert choosing._same(nowhere, nowhere.copy(), "f32") and not choosing._same(nowhere, expected, "f32")
+    assert kernel_choice._same(nowhere, nowhere.copy(), "f32") and not kernel_choice._same(nowhere, expected, "f32")
 
 
 def test_large_values_are_compared_in_little_memory() -> None:
-    expected = np.ones(8 * choosing.BLOCK + 5, np.float32)
+    expected = np.ones(8 * kernel_choice.BLOCK + 5, np.float32)
     found = expected.copy()
     tracemalloc.start()
-    assert choosing._same(found, expected, "f32")
+    assert kernel_choice._same(found, expected, "f32")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 8 * 8 * choosing.BLOCK
-    assert choosing._same(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
+    assert most < 8 * 8 * kernel_choice.BLOCK
+    assert kernel_choice._same(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
 
 
 def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
@@ -76,7 +76,7 @@ def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
 )
 def test_what_leaves_doubt(ways: Any, settled: bool) -> None:
     assert choice(**ways).is_settled() == settled
-    assert choice(measurements=choosing.MOST_MEASUREMENTS, **ways).is_settled()
+    assert choice(measurements=kernel_choice.MOST_MEASUREMENTS, **ways).is_settled()
 
 
 def test_the_lower_figures_count() -> None:
@@ -101,7 +101,7 @@ def test_a_busy_moment_does_not_decide_for_ever(next_process: Any, monkeypatch: 
     """Another process measures again, some times at most, and the way that is faster when nothing disturbs wins."""
     told = [choice(one=(1.0, 0.0), other=(0.98, 0.5)), choice(one=(0.5, 0.3), other=(0.97, 0.1)), choice(one=(0.5, 0.05), other=(0.97, 0.1))]
     asked: list[int] = []
-    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), told[len(asked) - 1])[1])
+    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), told[len(asked) - 1])[1])
     calls, key = {"one": lambda: print, "other": lambda: print}, next(FRESH)
     names = []
     for _ in range(5):
@@ -113,19 +113,19 @@ def test_a_busy_moment_does_not_decide_for_ever(next_process: Any, monkeypatch: 
 
 def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
+    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
     key = next(FRESH)
-    for _ in range(3 * choosing.MOST_MEASUREMENTS):
+    for _ in range(3 * kernel_choice.MOST_MEASUREMENTS):
         fastest({"one": lambda: print, "other": lambda: print}, KERNEL, SCOPE, (), key)
         next_process()
-    assert len(asked) == choosing.MOST_MEASUREMENTS
+    assert len(asked) == kernel_choice.MOST_MEASUREMENTS
 
 
 def test_a_process_measures_again_for_some_time_only(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(choosing, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
-    monkeypatch.setattr(choosing, "perf_counter", lambda: 0.02 * len(asked))  # which a measurement takes
-    monkeypatch.setattr(choosing, "AGAIN", 0.03)
+    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
+    monkeypatch.setattr(kernel_choice, "perf_counter", lambda: 0.02 * len(asked))  # which a measurement takes
+    monkeypatch.setattr(kernel_choice, "AGAIN", 0.03)
     keys, calls = [next(FRESH) for _ in range(5)], {"one": lambda: print, "other": lambda: print}
     for expected in (5, 5 + 2, 5 + 2 + 2):  # all that is unknown, however long it takes
         for key in keys:
@@ -137,14 +137,14 @@ def test_a_process_measures_again_for_some_time_only(next_process: Any, monkeypa
 def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ways, threads, versions and what is known ahead: each of them makes it another choice."""
     asked: list[Any] = []
-    monkeypatch.setattr(choosing, "measure", lambda calls, *given: (asked.append(given), choice(**dict.fromkeys(calls, (1.0, 0.0))))[1])
+    monkeypatch.setattr(kernel_choice, "measure", lambda calls, *given: (asked.append(given), choice(**dict.fromkeys(calls, (1.0, 0.0))))[1])
     key, both = next(FRESH), {"one": lambda: print, "other": lambda: print}
     fastest({"one": both["one"]}, KERNEL, SCOPE, (), key)
     fastest(both, KERNEL, SCOPE, (), key)
     fastest(both, KERNEL, SCOPE, ("B",), key)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     fastest(both, KERNEL, SCOPE, ("B",), key)
-    monkeypatch.setattr(choosing, "versions", lambda: ("numpy 0.0",))
+    monkeypatch.setattr(kernel_choice, "versions", lambda: ("numpy 0.0",))
     fastest(both, KERNEL, SCOPE, ("B",), key)
     assert len(asked) == 5
     fastest(both, KERNEL, SCOPE, ("B",), key)
@@ -152,7 +152,7 @@ def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_a_damaged_choice_is_measured_again(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "measure", lambda *given: choice(one=(1.0, 0.0)))
+    monkeypatch.setattr(kernel_choice, "measure", lambda *given: choice(one=(1.0, 0.0)))
     stored: list[str] = []
     monkeypatch.setattr(type(CHOICES), "replace", lambda self, key, content: stored.append(key))
     monkeypatch.setattr(type(CHOICES), "read", lambda self, key: b"library")
@@ -194,7 +194,7 @@ def test_measuring_checks_values_and_covers_constants() -> None:
 @pytest.mark.parametrize(("name", "runs"), [("late", 1), ("first", 1), ("none", 0)])
 def test_a_way_that_is_late_at_its_first_run_is_not_run_again(name: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever it is, the one that is believed too."""
-    monkeypatch.setattr("codegen.choosing.LATE", 0.02)
+    monkeypatch.setattr("codegen.tuning.kernel_choice.LATE", 0.02)
     counted = Counter[str]()
 
     def way(own: str) -> Any:
@@ -218,7 +218,7 @@ def test_points() -> None:
 @pytest.mark.parametrize("scope", [ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5))), ops.sum(ea.tensor("x", (100, 100)), 1)])
 def test_nothing_is_measured_where_there_is_nothing_to_gain(scope: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small kernels cost less than a library's call, and reductions run at the speed of memory."""
-    monkeypatch.setattr(choosing, "measure", lambda *given: pytest.fail("measured"))
+    monkeypatch.setattr(kernel_choice, "measure", lambda *given: pytest.fail("measured"))
     kernel, compiler = match(scope, "O"), find_compiler()
     assert kernel is not None and compiler is not None
     assert library_for(kernel, scope, lower("O", scope), (), compiler, 60.0) == (None, True)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import FIND, Compiled, compile_program
-from codegen.compiler import _find
-from einalg.dtypes import numpy_dtype
+from codegen.program.compile import FIND, compile_program
+from codegen.program.executable import Compiled
+from codegen.targets.c.compiler import _find
 from einalg.errors import CodegenError, ShapeError
-from einalg.execute import execute
-from einalg.kernel import EOP, Kernel, View
-from einalg.program import Program, as_program, statement_tensor
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import EOP, Kernel, View
+from einalg.language.ir.program import Program, as_program, statement_tensor
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import agrees, evaluated
 from tests.codegen.test_expressions import arrays_for
@@ -198,8 +199,8 @@ FORKING = """
 import os
 import numpy as np
 import einalg as ea
-from codegen.compiled import compile_program
-from einalg.program import as_program
+from codegen.program.executable import compile_program
+from einalg.language.ir.program import as_program
 
 i, j = ea.indices("i j")
 run = compile_program(as_program(ea.L[i, j](ea.tensor("A", (500, 500))[i, j] + 1)))

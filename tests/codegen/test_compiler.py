@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.compiler import NEEDED, Compiler, _find, find_compiler
-from einalg import cache
+from codegen.targets.c.compiler import NEEDED, Compiler, _find, find_compiler
 from einalg.errors import CodegenError
+from einalg.storage import disk_cache
 from tests.codegen.harness import compiler
 
 ANSWER = "int answer(void) {{ return {}; }}\n"
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "file" / "cache"))
     with caplog.at_level(logging.WARNING, "einalg"):
         path = compiler().compile(ANSWER.format(9))
-    assert "cannot be written" in caplog.text and cache.temporary_folder() in path.parents
+    assert "cannot be written" in caplog.text and disk_cache.temporary_folder() in path.parents
     used = counting(tmp_path / "counted", tmp_path / "log")
     assert used.load(ANSWER.format(9)).answer() == used.load(ANSWER.format(9)).answer() == 9
     assert calls(tmp_path / "log") == 1, "the temporary folder is searched too"
@@ -205,7 +205,7 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
 
 def test_two_processes_at_once(folder: Path) -> None:
     """Both compile the same new kernel; both get it right, and one whole file is left."""
-    program = f"from codegen.compiler import find_compiler; print(find_compiler().load({ANSWER.format(12)!r}).answer())"
+    program = f"from codegen.targets.c.compiler import find_compiler; print(find_compiler().load({ANSWER.format(12)!r}).answer())"
     environment = {**os.environ, "EINALG_CACHE": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True) for _ in range(2)]
     assert [process.communicate(timeout=60)[0].strip() for process in running] == ["12", "12"]
@@ -214,9 +214,9 @@ def test_two_processes_at_once(folder: Path) -> None:
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    assert cache.cache_folder() == tmp_path
+    assert disk_cache.cache_folder() == tmp_path
     monkeypatch.delenv("EINALG_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.cache_folder() == tmp_path / "einalg"
+    assert disk_cache.cache_folder() == tmp_path / "einalg"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache.cache_folder().name == "einalg" and Path.home() in cache.cache_folder().parents
+    assert disk_cache.cache_folder().name == "einalg" and Path.home() in disk_cache.cache_folder().parents

@@ -14,22 +14,22 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen import entries
-from codegen.c_file import c_source
-from codegen.compiled import compile_program
-from codegen.contract import contract
-from codegen.contraction import contraction_of
-from codegen.ir import Buf, Extreme, For, Function, Put, Ref, Turn, walk
-from codegen.libraries.einalg_library import SLOW
-from codegen.machine import Machine
-from codegen.tiling import balanced, ordered, orders, plan, products_per_cycle, shared, tilings
+from codegen.hardware.cpu import Machine
+from codegen.ir.nodes import Buf, Extreme, For, Function, Put, Ref, Turn, walk
+from codegen.kernels.contraction.cost_model import balanced, ordered, orders, plan, products_per_cycle, shared, tilings
+from codegen.kernels.contraction.loop_nest import contract
+from codegen.kernels.contraction.problem import contraction_of
+from codegen.program.compile import compile_program
+from codegen.program.generated_kernels import SLOW
+from codegen.runtime import kernel_call
+from codegen.targets.c.source_file import c_source
 from derive.matching import match
-from einalg import ops
-from einalg.affine import affine
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.program import as_program
-from einalg.scope import Scope
+from einalg.language import ops
+from einalg.language.index.convert import affine
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 
 SMALL = Machine(vector=16, registers=7, level1=512, level2=2048, cores=2)  # so small that every loop is blocked
@@ -277,9 +277,9 @@ def test_convolutions_are_contractions() -> None:
 def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     """By `bind`; a program that is given them at each run packs them at each run."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("codegen.making.library_for", lambda *_: (None, False))
-    packed, fill = [], entries.Pack.filled
-    monkeypatch.setattr(entries.Pack, "filled", lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest))
+    monkeypatch.setattr("codegen.program.build.library_for", lambda *_: (None, False))
+    packed, fill = [], kernel_call.Pack.filled
+    monkeypatch.setattr(kernel_call.Pack, "filled", lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest))
     run = compiled(ops.matmul(ea.tensor("A", (33, 31)), ea.tensor("K", (31, 37), role="weight")))
     one = Case(run.program["O"]).arrays()
     bound, other = run.bind(K=one["K"]), np.ones((31, 37), np.float32)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import codegen.compiler
-import codegen.threads
+import codegen.targets.c.compiler
+import codegen.targets.c.thread_pool
 import einalg as ea
-from codegen.compiled import compile_program
-from codegen.compiler import NEEDED, Compiler, _find, find_compiler
-from einalg import cache
+from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import NEEDED, Compiler, _find, find_compiler
 from einalg.errors import CodegenError
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
+from einalg.storage import disk_cache
 from tests.codegen.harness import compiler
 from tests.codegen.test_compiler import script
 
@@ -31,7 +31,7 @@ SHORT = 0.5  # seconds that a compiler has here
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(codegen.threads, "_pool", [])
+    monkeypatch.setattr(codegen.targets.c.thread_pool, "_pool", [])
     _find.cache_clear()
     yield
     _find.cache_clear()
@@ -65,8 +65,8 @@ def test_a_program_of_several_kernels(tmp_path: Path, runs: str, what: str, mess
     used = Compiler((str(disturbed(tmp_path, runs, what)),), "test", (*NEEDED, "-lm"))
     (tmp_path / "armed").touch()
     program = as_program(ea.parse(TEXT, **TENSORS))
-    real = codegen.compiler.finished
-    monkeypatch.setattr(codegen.compiler, "finished", lambda command, timeout: real(command, SHORT if what == SLOW else timeout))
+    real = codegen.targets.c.compiler.finished
+    monkeypatch.setattr(codegen.targets.c.compiler, "finished", lambda command, timeout: real(command, SHORT if what == SLOW else timeout))
     try:
         assert is_right(compile_program(program, compiler=used)(**given()))
     except CodegenError as error:
@@ -81,8 +81,8 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("CC", str(disturbed(tmp_path, runs, what)))
     assert find_compiler() is not None
     (tmp_path / "armed").touch()
-    real = codegen.compiler.finished
-    monkeypatch.setattr(codegen.compiler, "finished", lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout))
+    real = codegen.targets.c.compiler.finished
+    monkeypatch.setattr(codegen.targets.c.compiler, "finished", lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout))
     program = ea.parse(TEXT, **TENSORS)
     try:
         assert is_right(ea.optimize(program, given(), seconds=2)(given()["A"]))
@@ -119,7 +119,7 @@ def test_a_disk_that_is_full_at_the_write(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="nothing is full here")
 def test_where_nothing_can_be_written_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even in the temporary folder, where the shared objects lie that are loaded."""
-    full(monkeypatch, tmp_path, cache.temporary_folder())
+    full(monkeypatch, tmp_path, disk_cache.temporary_folder())
     with pytest.raises(CodegenError, match=r"kernels cannot be written: .*No space left(.|\n)*EINALG_CACHE"):
         compile_program(as_program(ea.parse(f"{TEXT} + 1", **TENSORS)))
 
@@ -136,14 +136,14 @@ def test_no_room_for_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_that_cannot_be_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only shared objects can be written."""
-    real = cache.Shelf._write
+    real = disk_cache.Shelf._write
 
-    def write(self: cache.Shelf, folder: Path, key: str, content: bytes) -> Path:
+    def write(self: disk_cache.Shelf, folder: Path, key: str, content: bytes) -> Path:
         if self.suffix == ".json":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(self, folder, key, content)
 
-    monkeypatch.setattr(cache.Shelf, "_write", write)
+    monkeypatch.setattr(disk_cache.Shelf, "_write", write)
     program = ea.parse(f"{TEXT} + 2", **TENSORS)
     assert is_right(compile_program(as_program(program))(**given()) - 2)
     assert is_right(ea.optimize(program, given(), seconds=1)(given()["A"]) - 2)

@@ -1,17 +1,17 @@
-"""What `codegen.doctor` says of a machine with everything, and of one with nothing."""
+"""What `codegen.measure.diagnostics` says of a machine with everything, and of one with nothing."""
 
 from __future__ import annotations
 
 import pytest
 
-from codegen import doctor
-from codegen.doctor import Fact, facts
+from codegen.measure import diagnostics
+from codegen.measure.diagnostics import Fact, facts
 from einalg.errors import CodegenError, DeviceError
 from tests.codegen.cuda.fake_device import FakeDevice
 
 
 def test_everything_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "find_driver", FakeDevice)
+    monkeypatch.setattr(diagnostics, "find_driver", FakeDevice)
     found = {fact.name: fact for fact in facts()}
     assert found["CUDA device"] == Fact("CUDA device", True, "a fake device, sm_80")
     assert found["BLAS"].found and any(digit in found["BLAS"].detail for digit in "0123456789")
@@ -27,11 +27,11 @@ def test_nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_compiler() -> None:
         raise CodegenError("no C++ compiler works here")
 
-    monkeypatch.setattr(doctor, "find_compiler", lambda: None)
-    monkeypatch.setattr(doctor, "find_nvcc", lambda: None)
-    monkeypatch.setattr(doctor, "find_driver", no_device)
-    monkeypatch.setattr(doctor, "cpp_compiler", no_compiler)
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(diagnostics, "find_compiler", lambda: None)
+    monkeypatch.setattr(diagnostics, "find_nvcc", lambda: None)
+    monkeypatch.setattr(diagnostics, "find_driver", no_device)
+    monkeypatch.setattr(diagnostics, "cpp_compiler", no_compiler)
+    monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
     found = facts()
     assert {fact.name for fact in found if fact.found} == {"BLAS", "cache"}
     for fact in found:
@@ -43,9 +43,9 @@ def test_nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_remedies_are_commands_of_the_package_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     for manager, command in (("apt-get", "sudo apt-get install gcc"), ("dnf", "sudo dnf install gcc"), ("", "install gcc or clang")):
-        monkeypatch.setattr(doctor.shutil, "which", lambda name, manager=manager: f"/usr/bin/{name}" if name == manager else None)
-        assert doctor.remedy("gcc") == command
-    assert doctor.remedy("nvcc").startswith("install the CUDA toolkit")
+        monkeypatch.setattr(diagnostics.shutil, "which", lambda name, manager=manager: f"/usr/bin/{name}" if name == manager else None)
+        assert diagnostics.remedy("gcc") == command
+    assert diagnostics.remedy("nvcc").startswith("install the CUDA toolkit")
 
 
 def test_facts_are_shown_one_a_line() -> None:

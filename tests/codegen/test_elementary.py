@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.compiler import Compiler, find_compiler
-from codegen.elementary import NAMES, elementary
+from codegen.targets.c.compiler import Compiler, find_compiler
+from codegen.targets.c.vector_math import NAMES, elementary
 
 ULPS = 3.0
 SINGLE = "f"

@@ -13,23 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen import choosing, making
-from codegen.c_file import c_source
-from codegen.compiled import Compiled, compile_program
-from codegen.contract import contract
-from codegen.contraction import Contraction, contraction_of
-from codegen.epilogue import finished
-from codegen.fusing import pairs
-from codegen.ir import Function
-from codegen.libraries import einalg_library
-from codegen.libraries.einalg_library import LEAST
-from codegen.sharing import unit
-from codegen.tiling import orders, plan, tilings
+from codegen.ir.nodes import Function
+from codegen.kernels.contraction.cost_model import orders, plan, tilings
+from codegen.kernels.contraction.epilogue import finished
+from codegen.kernels.contraction.loop_nest import contract
+from codegen.kernels.contraction.problem import Contraction, contraction_of
+from codegen.program import build, generated_kernels
+from codegen.program.compile import compile_program
+from codegen.program.deduplicate import unit
+from codegen.program.epilogue_fusion import pairs
+from codegen.program.executable import Compiled
+from codegen.program.generated_kernels import LEAST
+from codegen.targets.c.source_file import c_source
+from codegen.tuning import kernel_choice
 from derive.matching import match
-from derive.search import kernels_of
-from einalg.execute import execute
-from einalg.program import Program, as_program, in_double
-from einalg.scope import Scope
+from derive.search.best_first import kernels_of
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, in_double
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import SMALL, UNSHRUNK, Case, convolutions, products
 
@@ -173,7 +174,7 @@ SHAPES = {"A": (36, 50), "B": (50, 34), "C": (34,), "R": (36, 34), "D": (6, 34),
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE)
 @pytest.mark.usefixtures("generated")
 def test_a_reader_is_a_part_of_its_operator(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(einalg_library, "LOST", 0.0)  # whatever it costs with the vectors of this machine
+    monkeypatch.setattr(generated_kernels, "LOST", 0.0)  # whatever it costs with the vectors of this machine
     program, run = compiled(PRODUCT + text, **SHAPES)
     assert len(run.kernels) == len(program.statements) - 1
     assert_right(program, run)
@@ -239,27 +240,27 @@ def test_sums_of_several_steps_are_finished_once() -> None:
 def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypatch: Any) -> None:
     """Of a library that is as fast as the generated code, a start keeps nothing for good."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(choosing, "AGAIN", 1e9)
+    monkeypatch.setattr(kernel_choice, "AGAIN", 1e9)
     measured: list[str] = []
 
-    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> choosing.Choice:
+    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Choice:
         measured.append(output)
-        seconds = {name: 1.0 if (name == choosing.GENERATED) == ahead else 1.02 for name in calls}
-        return choosing.Choice({name: choosing.Figures(s, 0.01) for name, s in seconds.items()})
+        seconds = {name: 1.0 if (name == kernel_choice.GENERATED) == ahead else 1.02 for name in calls}
+        return kernel_choice.Choice({name: kernel_choice.Figures(s, 0.01) for name, s in seconds.items()})
 
-    monkeypatch.setattr(choosing, "measure", measure)
-    monkeypatch.setattr(choosing, "_taken", {})
+    monkeypatch.setattr(kernel_choice, "measure", measure)
+    monkeypatch.setattr(kernel_choice, "_taken", {})
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     for start in range(1, 3):
-        monkeypatch.setattr(choosing, "_taken", {})
-        monkeypatch.setattr(making, "_looked", set())
+        monkeypatch.setattr(kernel_choice, "_taken", {})
+        monkeypatch.setattr(build, "_looked", set())
         program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
         assert measured == (start + 1) * ["T"]
         assert [kernel.epilogue is not None for kernel in run.kernels] == ([True] if ahead else [False, False])
     assert_right(program, run)
-    monkeypatch.setattr(choosing, "AGAIN", 0.0)
-    monkeypatch.setattr(making, "_looked", set())
-    monkeypatch.setattr(making.Making, "_of_pair", None)
+    monkeypatch.setattr(kernel_choice, "AGAIN", 0.0)
+    monkeypatch.setattr(build, "_looked", set())
+    monkeypatch.setattr(build.Making, "_of_pair", None)
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)  # where there is no time for doubts, nothing is generated
     assert len(measured) == 3
     assert_right(program, run)
@@ -271,9 +272,9 @@ def test_a_library_that_is_faster_keeps_its_operator(tmp_path: Any, monkeypatch:
 
     def first_library(calls: Any, kernel: Any, scope: Scope, *rest: Any) -> str:
         asked.append(kernel.output)
-        return next(name for name in calls if name != choosing.GENERATED)
+        return next(name for name in calls if name != kernel_choice.GENERATED)
 
-    monkeypatch.setattr(choosing, "fastest", first_library)
+    monkeypatch.setattr(kernel_choice, "fastest", first_library)
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     assert LEAST <= 36 * 34 * 50 and asked
     assert [kernel.epilogue for kernel in run.kernels] == [None, None]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.schedule import DEFAULT, Schedule
-from einalg.program import Program, as_program
+from codegen.lowering.schedule import DEFAULT, Schedule
+from einalg.language.ir.program import Program, as_program
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import check, evaluated, run_programs
 from tests.codegen.test_random import TIGHT

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.compiled import compile_program
-from codegen.memory import LINE, Life, planned
-from derive.search import kernels_of
-from einalg.execute import execute
-from einalg.program import in_double
+from codegen.program.compile import compile_program
+from codegen.runtime.memory_planning import LINE, Life, planned
+from derive.search.best_first import kernels_of
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import in_double
 
 LIVES = st.lists(st.builds(lambda first, more, size: Life(first, first + more, size), st.integers(0, 9), st.integers(0, 5), st.integers(0, 500)))
 

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.guards import Place, cuts, enclosure, layers, narrowed, skipping
-from codegen.ir import Bound, If, walk
-from codegen.lower import lower
-from einalg.affine import Affine, Index, affine
-from einalg.scope import Constraint, Reduce
-from einalg.traverse import accesses
+from codegen.ir.nodes import Bound, If, walk
+from codegen.lowering.guards import Place, cuts, enclosure, layers, narrowed, skipping
+from codegen.lowering.lower import lower
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.traversal import accesses
 
 h, r, s = ea.indices("h r s")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import making
-from codegen.compiled import compile_program, known_program
-from codegen.compiler import KERNELS
-from derive.search import kernel_of, kernels_of
-from einalg.program import as_program
-from einalg.program_record import headed_record, program_later
-from einalg.scope import Scope
+from codegen.program import build
+from codegen.program.compile import compile_program, known_program
+from codegen.targets.c.compiler import KERNELS
+from derive.search.best_first import kernel_of, kernels_of
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.program_json import headed_record, program_later
 
 # A product with an epilogue, a statement without values at some points, constants, what depends on weights alone, two outputs.
 TEXT = """
@@ -60,7 +60,7 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
     first = compile_program(found, kernels_of(found))
     row, later = stored(first.record()), program_later(stored(headed_record(found)))
     with monkeypatch.context() as within:
-        within.setattr(making.Making, "__init__", lambda *_: pytest.fail("it is made again"))
+        within.setattr(build.Making, "__init__", lambda *_: pytest.fail("it is made again"))
         within.setattr(Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset))
         again = known_program(row, later, kernel_of)
         assert again is not None and again.is_native and again.workspace == first.workspace
@@ -77,13 +77,13 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
 def test_libraries_take_part_again(monkeypatch):
     """And one that is no longer chosen does not."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
-    monkeypatch.setattr(making, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True))
-    monkeypatch.setattr(making, "rivals", lambda *_: {})
+    monkeypatch.setattr(build, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True))
+    monkeypatch.setattr(build, "rivals", lambda *_: {})
     found = as_program(ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + 1\nP[i,j] = exp(T[i,j])", A=(70, 65), B=(65, 80)))
     first = compile_program(found, kernels_of(found))
     assert not first.is_generated
     row = stored(first.record())
-    monkeypatch.setattr(making.Making, "__init__", lambda *_: pytest.fail("it is made again"))
+    monkeypatch.setattr(build.Making, "__init__", lambda *_: pytest.fail("it is made again"))
     again = known_program(row, program_later(stored(headed_record(found))), kernel_of)
     assert again is not None and not again.is_generated
     assert_same(first, again, found)
@@ -92,7 +92,7 @@ def test_libraries_take_part_again(monkeypatch):
 
 
 def test_what_is_in_doubt_is_not_kept(monkeypatch):
-    monkeypatch.setattr(making, "library_for", lambda *_: (None, False))
+    monkeypatch.setattr(build, "library_for", lambda *_: (None, False))
     found = program()
     assert compile_program(found, kernels_of(found)).record() is None
 
@@ -110,7 +110,7 @@ def test_what_is_no_longer_there_is_compiled(own_cache):
 def test_another_state_of_the_machine_compiles(monkeypatch):
     found = program()
     row = stored(compile_program(found, kernels_of(found)).record())
-    monkeypatch.setattr(making, "own_code", lambda: "another one")
+    monkeypatch.setattr(build, "own_code", lambda: "another one")
     assert known_program(row, found, kernel_of) is None
 
 
@@ -137,6 +137,6 @@ def test_a_damaged_record_is_compiled(damage, caplog):
 def test_without_a_compiler_nothing_is_found(monkeypatch):
     found = program()
     row = stored(compile_program(found, kernels_of(found)).record())
-    monkeypatch.setattr("codegen.compiled.find_compiler", lambda: None)
+    monkeypatch.setattr("codegen.program.executable.find_compiler", lambda: None)
     assert known_program(row, found, kernel_of) is None
     assert compile_program(found, kernels_of(found)).record() is None

@@ -19,16 +19,18 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen import libraries
-from codegen.compiled import compile_program
-from codegen.libraries import prepared, torch_library, ways
+from codegen.libraries import torch as torch_library
+from codegen.libraries import ways
 from codegen.libraries.operands import writable
+from codegen.program.compile import compile_program
+from codegen.runtime.protocol import prepared
 from derive.matching import match
-from einalg import ops
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.kernel import Kernel
-from einalg.program import as_program
-from einalg.scope import Scope
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.test_contraction import convolutions, products
 
 FEW = st.integers(1, 3)
@@ -222,7 +224,7 @@ def test_torch_keeps_its_settings_and_yields_where_it_is_told_to_be_inexact() ->
 
 def test_torch_is_imported_only_where_it_is_named() -> None:
     code = (
-        "import sys, einalg as ea\nfrom codegen.compiled import compile_program\nfrom codegen.libraries import names\n"
+        "import sys, einalg as ea\nfrom codegen.program.executable import compile_program\nfrom codegen.libraries import names\n"
         "compile_program(ea.parse('O[i,j] += A[i,k]*B[k,j]', A=(30,40), B=(40,50)))\n"
         "print('torch' in sys.modules, *names())"
     )
@@ -282,13 +284,13 @@ def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch, folder: str) -> tu
 
     monkeypatch.setitem(libraries.LIBRARIES, "lucky", libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}))
     monkeypatch.setenv("EINALG_LIBRARIES", "lucky")
-    monkeypatch.setattr("codegen.choosing.figures", _preferring)
+    monkeypatch.setattr("codegen.tuning.kernel_choice.figures", _preferring)
     monkeypatch.setenv("EINALG_CACHE", folder)
     return compile_program(PRODUCT, [matched(PRODUCT)]), way
 
 
 def _preferring(times: list[float], calls: list[int] = [0]) -> Any:  # noqa: B006 - counts calls: the second way is a library's
-    from codegen.choosing import Figures
+    from codegen.tuning.kernel_choice import Figures
 
     calls[0] += 1
     return Figures(1.0 / calls[0], 0.0)

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from codegen import machine as module
-from codegen.contraction import Axis, Contraction, Operand
-from codegen.ir import Buf
-from codegen.machine import Machine, machine
-from codegen.parts import Parts
-from codegen.threads import pays
-from codegen.tiling import plan, products_per_cycle
-from einalg.affine import Index
-from einalg.turns import threads
+from codegen.hardware import cpu as module
+from codegen.hardware.cpu import Machine, machine
+from codegen.ir.nodes import Buf
+from codegen.kernels.contraction.cost_model import plan, products_per_cycle
+from codegen.kernels.contraction.partition import Parts
+from codegen.kernels.contraction.problem import Contraction
+from codegen.kernels.strided_axes import Axis, Operand
+from codegen.lowering.parallel import pays
+from einalg.language.index.affine import Index
+from einalg.runtime.timing import threads
 
 NARROW = Machine(64, 32, turns=2)
 MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32), NARROW)

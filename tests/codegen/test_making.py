@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import making
-from codegen.compiled import compile_program
-from codegen.compiler import KERNELS
-from derive.search import kernels_of
-from einalg.execute import execute
-from einalg.program import as_program, in_double
+from codegen.program import build
+from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import KERNELS
+from derive.search.best_first import kernels_of
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import as_program, in_double
 
 TEXT = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nO[j] += U[i,j]*U[i,j]"
 
@@ -44,7 +44,7 @@ def assert_right(found, compiled):
 
 
 def without_generation(monkeypatch):
-    monkeypatch.setattr(making.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"))
+    monkeypatch.setattr(build.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"))
 
 
 def test_a_program_is_generated_once(monkeypatch):
@@ -102,8 +102,8 @@ DAMAGED = [b"", b"{", b"[]", b'{"name": "generated"}', b'[{"library": "no such"}
 def test_a_damaged_record_is_made_anew(content, monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    read = type(making.MADE).read
-    monkeypatch.setattr(type(making.MADE), "read", lambda self, key: content if self is making.MADE else read(self, key))
+    read = type(build.MADE).read
+    monkeypatch.setattr(type(build.MADE), "read", lambda self, key: content if self is build.MADE else read(self, key))
     assert_right(found, compile_program(found, kernels_of(found)))
 
 
@@ -118,10 +118,10 @@ def test_kernels_that_vanished_are_compiled_anew(own_cache, monkeypatch):
 def test_einalg_of_another_version_generates_anew(monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    monkeypatch.setattr(making, "own_code", lambda: "another one")
+    monkeypatch.setattr(build, "own_code", lambda: "another one")
     generated = []
-    make = making.Making._generated
-    monkeypatch.setattr(making.Making, "_generated", lambda self, k: generated.append(k) or make(self, k))
+    make = build.Making._generated
+    monkeypatch.setattr(build.Making, "_generated", lambda self, k: generated.append(k) or make(self, k))
     compile_program(found, kernels_of(found))
     assert len(generated) == 2  # a product with its reader, and a sum
 

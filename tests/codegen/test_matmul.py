@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
 from codegen.libraries import ways
 from codegen.libraries.operands import Operand
+from codegen.program.compile import compile_program
 from derive.matching import match, templates
-from einalg.dtypes import numpy_dtype
-from einalg.kernel import EOP, Kernel
-from einalg.program import as_program
-from einalg.scope import Scope
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import agrees, evaluated
 
 b, m, n, k, p, q = ea.indices("b m n k p q")

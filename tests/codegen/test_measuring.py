@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from codegen import making
-from codegen.compiler import Compiler
-from codegen.ir import Function
-from codegen.measuring import kernel_timers
-from derive.search import kernels_of
+from codegen.ir.nodes import Function
+from codegen.measure.calibration import kernel_timers
+from codegen.program import build
+from codegen.targets.c.compiler import Compiler
+from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
-from einalg.kernel import Kernel
-from einalg.program import as_program
-from einalg.scope import Scope
-from einalg.turns import cores
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+from einalg.runtime.timing import cores
 
 
 def kernel(text: str, **shapes: Any) -> Kernel:
@@ -49,14 +49,14 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
 
 
 def test_what_has_no_code_fails_by_itself(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    lower = making.lower
+    lower = build.lower
 
     def refusing(name: str, scope: Scope, *rest: Any) -> Function:
         if "cosh" in str(scope):
             raise CodegenError("there is no cosh")
         return lower(name, scope, *rest)
 
-    monkeypatch.setattr(making, "lower", refusing)
+    monkeypatch.setattr(build, "lower", refusing)
     first, broken, last = kernel_timers([kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")])
     before = len(compiled)
     assert before and first() > 0 and last() > 0 and len(compiled) == before

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from codegen.ir import Apply, For, Function, If, Number, Put, walk
-from codegen.schedule import DEFAULT, Schedule
-from einalg.affine import Affine
-from einalg.program import as_program
+from codegen.ir.nodes import Apply, For, Function, If, Number, Put, walk
+from codegen.lowering.schedule import DEFAULT, Schedule
+from einalg.language.index.affine import Affine
+from einalg.language.ir.program import as_program
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import agrees, evaluated, functions, run_functions
 from tests.codegen.test_expressions import arrays_for

@@ -12,19 +12,21 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import tiling
-from codegen.arguments import loaded
-from codegen.c_file import c_source
-from codegen.ir import Function
-from codegen.libraries import einalg_library, generated_bands, generated_stencils
-from codegen.lower import lower
-from codegen.machine import Machine
-from derive.search import kernels_of
-from einalg import ops
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.kernel import EOP
-from einalg.program import Program, as_program, in_double
+from codegen.hardware.cpu import Machine
+from codegen.ir.nodes import Function
+from codegen.kernels.band import kernel as generated_bands
+from codegen.kernels.contraction import cost_model
+from codegen.kernels.stencil import kernel as generated_stencils
+from codegen.lowering.lower import lower
+from codegen.program import generated_kernels
+from codegen.runtime.array_arguments import loaded
+from codegen.targets.c.source_file import c_source
+from derive.search.best_first import kernels_of
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import EOP
+from einalg.language.ir.program import Program, as_program, in_double
 from tests.codegen.aarch64 import COMPILER, DUMP, MISSING, built, compiler, outputs, run
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import agrees
@@ -33,7 +35,7 @@ from tests.codegen.test_expressions import arrays_for
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"code for aarch64 is compiled and run by {MISSING}, which are not installed")
 NEON = Machine(vector=16, registers=32)
 PROCESSOR, LONGER = "-mcpu=neoverse-n1", "-mcpu=neoverse-v1"
-NESTS = (generated_bands, generated_stencils, tiling)
+NESTS = (generated_bands, generated_stencils, cost_model)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Case:
     def function(self) -> Function:
         kernel, statements = kernels_of(self.program)[0], self.program.statements
         reader = statements[1] if len(statements) > 1 else None
-        found = einalg_library.function(kernel, statements[0][1], self.ahead, reader) if kernel.op != EOP else None
+        found = generated_kernels.function(kernel, statements[0][1], self.ahead, reader) if kernel.op != EOP else None
         assert (found is not None) == self.by_tiles, self.program
         return found or lower(*statements[0])
 

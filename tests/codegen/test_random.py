@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codegen.schedule import Schedule
+from codegen.lowering.schedule import Schedule
 from einalg.testing import strategies
 from tests.codegen.harness import check, evaluated, run_programs
 

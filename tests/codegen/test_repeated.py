@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import einalg as ea
-from codegen.ir import For, walk
-from codegen.lower import lower
-from einalg.program import as_program
+from codegen.ir.nodes import For, walk
+from codegen.lowering.lower import lower
+from einalg.language.ir.program import as_program
 from tests.codegen.expressions.repeated import TEXTS
 
 

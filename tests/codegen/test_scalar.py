@@ -9,13 +9,13 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.ir import Apply, Number
-from codegen.lower import lower
-from codegen.scalar import apply, cast, common
-from einalg.dtypes import numpy_dtype
+from codegen.ir.nodes import Apply, Number
+from codegen.ir.scalar import apply, cast, common
+from codegen.lowering.lower import lower
 from einalg.errors import CodegenError
-from einalg.execute import execute
-from einalg.program import as_program
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import as_program
 from tests.codegen.harness import agrees, evaluated, run_functions
 
 i, j = ea.indices("i j")
@@ -185,7 +185,7 @@ def test_a_function_without_code() -> None:
 
 
 def test_a_constant_that_does_not_fit() -> None:
-    from codegen.c_file import c_source
+    from codegen.targets.c.source_file import c_source
 
     with pytest.raises(CodegenError, match="does not fit the type i64"):
         c_source([lower("O", ea.L[i](ea.tensor("A", (4,), "i64")[i] + 2**70))])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
-from codegen.compiler import KERNELS, Compiler
+from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import KERNELS, Compiler
 
 FIRST = "T[i,j] = A[i,j]*A[i,j] + 1\nO[i] += T[i,j]"
 SECOND = "T[i,j] = A[i,j]*A[i,j] + 1\nU[i,j] = 3*T[i,j] - A[i,j]\nO[i] += U[i,j]"
@@ -60,9 +60,9 @@ def test_a_shared_object_that_is_gone_is_compiled_again(compilers: list[str], tm
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[[1, 2]]", b'[["none", 0]]', b"[3]"])
 def test_a_damaged_place_is_found_again(compilers: list[str], content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codegen import shared_objects
+    from codegen.targets.c import object_store
 
     a = np.ones((37, 53), np.float32)
     values(FIRST, a)
-    monkeypatch.setattr(type(shared_objects.PLACES), "read", lambda self, key: content)
+    monkeypatch.setattr(type(object_store.PLACES), "read", lambda self, key: content)
     assert np.allclose(values(FIRST, a), 106)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
-from einalg import ops
-from einalg.access import Constant
-from einalg.execute import execute
-from einalg.program import Program, as_program, in_double, statement_tensor
+from codegen.program.compile import compile_program
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, in_double, statement_tensor
+from einalg.language.ir.tensor import Constant
 
 
 def codes(compiled):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
-from codegen.slices import Sliced
-from derive.search import kernels_of
-from einalg.direct import address
+from codegen.program.batched_executable import Sliced
+from codegen.program.compile import compile_program
+from derive.search.best_first import kernels_of
 from einalg.errors import ShapeError
-from einalg.execute import execute
-from einalg.slices import Slices
+from einalg.language.analysis.batching import Slices
+from einalg.language.interpreters.numpy import execute
+from einalg.runtime.direct_call import address
 
 RNG = np.random.default_rng(0)
 TEXT = "T[n,i,j] += A[n,i,k]*W[k,j]\nP[n,i] += T[n,i,j]*B[j]\nO[n,i,j] = Max(T[n,i,j], 0) + P[n,i]"

@@ -12,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.c_file import c_source
-from codegen.compiled import compile_program
-from codegen.contraction import Axis
-from codegen.ir import For, Function, Put, walk
-from codegen.libraries import einalg_library
-from codegen.libraries.generated_stencils import stencil_function
-from codegen.machine import Machine
-from codegen.stencil import Phase, Span, runs, stencils_of, together
-from codegen.stencil_nest import form
+from codegen.hardware.cpu import Machine
+from codegen.ir.nodes import For, Function, Put, walk
+from codegen.kernels.stencil.kernel import stencil_function
+from codegen.kernels.stencil.loop_nest import form
+from codegen.kernels.stencil.problem import Phase, Span, runs, stencils_of, together
+from codegen.kernels.strided_axes import Axis
+from codegen.program import generated_kernels
+from codegen.program.compile import compile_program
+from codegen.targets.c.source_file import c_source
 from derive.matching import match, templates
-from derive.search import kernels_of
-from einalg import ops
-from einalg.affine import Index
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.program import Program, as_program
-from einalg.scope import Scope
+from derive.search.best_first import kernels_of
+from einalg.language import ops
+from einalg.language.index.affine import Index
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK, mutants
 from tests.codegen.test_epilogue import Finished, check_finished, statements
@@ -250,7 +250,7 @@ def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
 def test_compiled_programs_have_them(scope: Scope) -> None:
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
-    assert einalg_library.function(kernel, scope) == stencil_function(kernel, scope, "f32")
+    assert generated_kernels.function(kernel, scope) == stencil_function(kernel, scope, "f32")
     run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 

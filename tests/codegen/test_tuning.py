@@ -12,16 +12,18 @@ import pytest
 
 import einalg as ea
 from bench.tune import maker, numbers
-from codegen import tuning
-from codegen.c_file import c_source
-from codegen.compiler import find_compiler
-from codegen.libraries import einalg_library, prepared
-from codegen.tiling import Tiling, plan, ranked
-from codegen.tuning import TUNINGS, Winner, exported, imported, neighbours, signature, tune, tuned
+from codegen.kernels.contraction.cost_model import plan, ranked
+from codegen.kernels.contraction.partition import Tiling
+from codegen.program import generated_kernels
+from codegen.runtime.protocol import prepared
+from codegen.targets.c.compiler import find_compiler
+from codegen.targets.c.source_file import c_source
+from codegen.tuning import tile_search
+from codegen.tuning.tile_search import TUNINGS, Winner, exported, imported, neighbours, signature, tune, tuned
 from derive.matching import match
-from einalg import ops
 from einalg.errors import RecordError
-from einalg.scope import Scope
+from einalg.language import ops
+from einalg.language.ir.scope import Scope
 
 SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
 
@@ -29,13 +31,13 @@ SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weig
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(tuning, "SECONDS", 0.0)
+    monkeypatch.setattr(tile_search, "SECONDS", 0.0)
 
 
 def contraction_in(scope: Scope, ahead: Any = ("B",)) -> Any:
     kernel = match(scope, "O")
     assert kernel is not None
-    found = einalg_library.contraction(kernel, scope, ahead)
+    found = generated_kernels.contraction(kernel, scope, ahead)
     assert found is not None
     return kernel, found
 
@@ -51,16 +53,16 @@ def test_a_winner_is_used_and_gives_the_same_source() -> None:
     assert tuned(found) is None
     winner = tune_scope()
     assert tuned(found) == winner.of(found) and winner.seconds <= winner.model_seconds
-    function = einalg_library.function(kernel, SCOPE, ("B",))
-    assert function is not None and c_source([function]) == c_source([einalg_library.written(*winner.of(found), SCOPE)])  # type: ignore[misc]
-    again = tuning.winner_of(json.loads(winner.text()))
+    function = generated_kernels.function(kernel, SCOPE, ("B",))
+    assert function is not None and c_source([function]) == c_source([generated_kernels.written(*winner.of(found), SCOPE)])  # type: ignore[misc]
+    again = tile_search.winner_of(json.loads(winner.text()))
     assert again == winner and again.text() == winner.text()
 
 
 def test_a_slower_tiling_wins_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured decides, not what the model thinks."""
     turns = iter(range(100, 0, -1))
-    monkeypatch.setattr(tuning, "least", lambda times: float(next(turns)))
+    monkeypatch.setattr(tile_search, "least", lambda times: float(next(turns)))
     winner = tune_scope(count=3)
     _, found = contraction_in(SCOPE)
     assert tuned(found) == winner.of(found)
@@ -102,7 +104,7 @@ def test_numbers_that_do_not_fit_are_not_used(change: Any) -> None:
     entry = json.loads(winner.text())
     entry["tiling"] |= change
     TUNINGS.replace(winner.key, json.dumps(entry).encode())
-    tuning._known.cache_clear()
+    tile_search._known.cache_clear()
     _, found = contraction_in(SCOPE)
     assert tuned(found) is None or all(isinstance(n, str) for n in change.values())
 

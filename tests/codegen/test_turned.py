@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.compiled import compile_program
-from codegen.ir import Function, Turn, walk
-from codegen.lower import lower
-from codegen.machine import Machine
-from codegen.turned import turned
-from einalg.dtypes import numpy_dtype
-from einalg.execute import execute
-from einalg.program import as_program
-from einalg.scope import Scope
+from codegen.hardware.cpu import Machine
+from codegen.ir.nodes import Function, Turn, walk
+from codegen.kernels.transpose import turned
+from codegen.lowering.lower import lower
+from codegen.program.compile import compile_program
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.bilinear import Factorisation
-from derive.moves import Move, apply
+from derive.rewriting.moves import Move, apply
 from derive.rules import ALL
-from derive.rules.bilinear_factorisation import RULE
-from einalg.access import Constant
-from einalg.program import as_program
+from derive.rules.algebra.bilinear_factorisation import RULE
+from einalg.language.ir.program import as_program
+from einalg.language.ir.tensor import Constant
 
 KARATSUBA = Factorisation("complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]])
 COMPLEX = [[[1, 0], [0, -1]], [[0, 1], [1, 0]]]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from einalg.access import Access, Padded, Tensor
-from einalg.affine import Affine, FloorDiv, Index, IndexArithmetic, affine, floordiv, modulo
 from einalg.errors import EinalgError
-from einalg.program import Program, inlined
-from einalg.scope import Constraint, Reduce, Scope
-from einalg.scope import Iterator as Range
-from einalg.traverse import as_number
-from einalg.wellformed import check
+from einalg.language.analysis.validate import check
+from einalg.language.index.affine import Affine, FloorDiv, Index, IndexArithmetic, floordiv, modulo
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator as Range
+from einalg.language.ir.body import Reduce, as_number
+from einalg.language.ir.program import Program, inlined
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Padded, Tensor
 
 
 def mutations(expression: Scope | Program) -> list[Scope]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.accuracy import relative_error
-from einalg.program import as_program
+from derive.cost.accuracy import relative_error
+from einalg.language.ir.program import as_program
 
 VALUES = np.linspace(-3, 3, 8)
 FILLS = [-3.4e38, -1e12, -1e9, -1e4]
@@ -67,7 +67,7 @@ def test_a_masked_expression_is_derived(fill):
 
 @pytest.mark.parametrize("piece", [1, 3, 10, 64])
 def test_of_large_results_a_part_at_a_time_is_compared(piece, monkeypatch):
-    monkeypatch.setattr("derive.accuracy.PIECE", piece)
+    monkeypatch.setattr("derive.cost.accuracy.PIECE", piece)
     wanted = np.array([*VALUES, -1e9, -1e9])
     given = {"A": np.zeros(10), "M": np.array([0] * 8 + [-1e9] * 2)}
     changed = wanted.copy()
@@ -79,7 +79,7 @@ def test_of_large_results_a_part_at_a_time_is_compared(piece, monkeypatch):
 
 
 def test_a_comparison_takes_little_memory(monkeypatch):
-    monkeypatch.setattr("derive.accuracy.PIECE", 2**14)
+    monkeypatch.setattr("derive.cost.accuracy.PIECE", 2**14)
     wanted = np.random.default_rng(0).standard_normal(2**20)
     found = wanted.astype(np.float32)
     program = as_program(ea.parse("O[i] = A[i] + 1", A=(2**20,)))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 
 import einalg as ea
-from derive.matching import alike, match, matches
-from einalg.access import Constant, Tensor
-from einalg.program import substitute_tensors
+from derive.matching import match, matches
+from derive.matching.match import _FOUND, spelled
+from einalg.language.ir.program import substitute_tensors
+from einalg.language.ir.tensor import Constant, Tensor
 from einalg.testing import strategies
 
 
@@ -32,10 +33,10 @@ def with_names(scope, names):
 def test_a_kernel_has_the_names_of_its_own_scope(text, shapes):
     scope = ea.parse(text, **shapes)
     other = with_names(scope, ["S", "T"])
-    alike._FOUND.clear()
+    _FOUND.clear()
     first, second = match(scope, "O"), match(other, "P")
-    assert len(alike._FOUND) == 1
-    alike._FOUND.clear()
+    assert len(_FOUND) == 1
+    _FOUND.clear()
     assert (match(other, "P"), match(scope, "O")) == (second, first)
     if second is not None:
         assert {*second.inputs} <= {"S", "T", "the inner scope"} and second.output == "P" and second.scope is other
@@ -71,13 +72,13 @@ DIFFERENT = [
 def test_what_is_written_otherwise_is_told_apart():
     def written(text):
         shape = ea.tensor("A", (5,)), ea.tensor("B", (5,))
-        return alike.spelled(ea.parse(text, A=shape[0], B=shape[1]))[0]
+        return spelled(ea.parse(text, A=shape[0], B=shape[1]))[0]
 
     found = [written(text) for text in DIFFERENT]
     assert len(set(found)) == len(DIFFERENT)
     kinds = [dict(dtype="f64"), dict(role="weight")]
-    plain = alike.spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,))))[0]
-    assert all(alike.spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,), **kind)))[0] != plain for kind in kinds)
-    assert alike.spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", ((0, 5),))))[0] == plain
-    one, other = (alike.spelled(ea.parse("O[i:3] = A[i]", A=Constant("A", (3,), "f32", values)))[0] for values in ((1, 2, 3), (1, 3, 2)))
+    plain = spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,))))[0]
+    assert all(spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,), **kind)))[0] != plain for kind in kinds)
+    assert spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", ((0, 5),))))[0] == plain
+    one, other = (spelled(ea.parse("O[i:3] = A[i]", A=Constant("A", (3,), "f32", values)))[0] for values in ((1, 2, 3), (1, 3, 2)))
     assert one != other

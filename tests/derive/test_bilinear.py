@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.bilinear import correlation, matmul, register
-from derive.custom import check_rule
-from derive.moves import Move, apply, moves
+from derive.rewriting.moves import Move, apply, moves
+from derive.rewriting.user_rules import check_rule
 from derive.rules import ALL, RULES
-from derive.rules.bilinear_factorisation import RULE
-from einalg.program import as_program, inlined
-from einalg.program_record import program_from_record, program_record
-from einalg.traverse import all_scopes
+from derive.rules.algebra.bilinear_factorisation import RULE
+from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.scope import all_scopes
+from einalg.language.notation.program_json import program_from_record, program_record
 from tests.derive.factorisations import COMPLEX, CONV, KARATSUBA, REAL, SQUARE, program, replace_matrix, winograd
 
 # The rule on random contractions

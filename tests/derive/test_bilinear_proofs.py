@@ -11,11 +11,11 @@ import sympy
 
 import einalg as ea
 from derive.bilinear import STRASSEN, correlation
-from derive.moves import Move, apply, moves
+from derive.rewriting.moves import Move, apply, moves
 from derive.rules import ALL
-from derive.rules.bilinear_factorisation import RULE
-from einalg.access import Constant
-from einalg.program import inlined, substitute_tensors
+from derive.rules.algebra.bilinear_factorisation import RULE
+from einalg.language.ir.program import inlined, substitute_tensors
+from einalg.language.ir.tensor import Constant
 from tests.derive.factorisations import CONV, REAL, SQUARE, mutants, program, winograd
 
 

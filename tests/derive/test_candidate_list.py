@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import einalg as ea
-from derive.candidates import HEADS, MOST_ROWS, Candidates, shortly
+from derive.results.candidates import HEADS, MOST_ROWS, Candidates, shortly
 
 
 def found() -> ea.Derivation:

@@ -9,18 +9,19 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.moves import apply
+from derive.rewriting.moves import apply
 from derive.rules import ALL
-from derive.search import Budget, search
-from einalg import ops
-from einalg.access import Access, Padded, unpadded
-from einalg.affine import affine
+from derive.search.best_first import Budget, search
 from einalg.errors import EinalgError
-from einalg.program import as_program
-from einalg.scope import Iterator as Range
-from einalg.scope import Reduce, Scope
+from einalg.language import ops
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator as Range
+from einalg.language.ir.body import Reduce, rebuild, substitute
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Padded, unpadded
+from einalg.language.ir.traversal import map_accesses
 from einalg.testing.strategies import programs, scopes
-from einalg.traverse import map_accesses, rebuild, substitute
 
 RULES = list(ALL.values())
 FEW = Budget(depth=8, states=8, seconds=20, candidates=24)

@@ -11,20 +11,22 @@ import pytest
 
 import einalg as ea
 from bench.cases import CASES
-from codegen.compiled import compile_program
-from derive.accuracy import relative_error
-from derive.expansion import work
-from derive.moves import apply, moves
+from codegen.program.compile import compile_program
+from derive.cost.accuracy import relative_error
+from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
-from derive.search import Budget, search
-from derive.tidy import MOST, flattened
-from einalg.affine import Index, affine
+from derive.search.best_first import Budget, search
+from derive.search.cleanup import MOST, flattened
+from derive.search.expansion import work
 from einalg.errors import EinalgError
-from einalg.execute import execute
-from einalg.program import Program, as_program, in_double
-from einalg.scope import Iterator as Range
-from einalg.scope import Reduce, Scope
-from einalg.traverse import map_accesses, rebased, rebuild, substitute
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator as Range
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.body import Reduce, rebuild, substitute
+from einalg.language.ir.program import Program, as_program, in_double
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.traversal import map_accesses, rebased
 
 QUICK = [(name, form) for name, case in CASES.items() for form in case.real().forms if form not in case.slow]
 SLOW = [(name, form) for name, case in CASES.items() for form in case.slow]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.moves import Move, apply, moves
-from derive.places import places
+from derive.rewriting.moves import Move, apply, moves
+from derive.rewriting.paths import places
 from derive.rules import ALL
-from einalg.program import Program, as_program, statement_tensor
-from einalg.traverse import reductions
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.traversal import reductions
 
 SPLIT, RENAME, MERGE, RELAX, TIGHTEN = (
     "summation splitting", "variable substitution", "traversal merging", "boundary relaxing", "boundary tightening",

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.channels import channels, channels_last
 from derive.rules import ALL
-from derive.search import Budget, search
-from einalg import ops
-from einalg.access import Access
-from einalg.execute import execute
-from einalg.program import Program, as_program, statement_tensor
+from derive.search.best_first import Budget, search
+from derive.search.channels_last import channels, channels_last
+from einalg.language import ops
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.tensor import Access
 
 
 def convolution(layout: str = "NCHW", weights: str = "OIHW", channels: int = 9, filters: int = 10, **options: Any) -> Program:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.proof.point_sets import conjunctions_of
-from einalg.affine import Index
+from derive.proof.exact.point_sets import conjunctions_of
+from einalg.language.index.affine import Index
 
 
 def test_constants_are_numbers_in_proofs():

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.measuring import identity, rates
-from derive.cost import COSTS, Measured, Roofline, calibrated, done_once, total
-from derive.derivation import FAR, SHORTLIST, Candidate, promising
-from derive.search import kernels_of
-from einalg.cache import Shelf
+from codegen.measure.calibration import identity, rates
+from derive.cost.model import COSTS, Measured, Roofline, calibrated, done_once, total
+from derive.results.derivation import FAR, SHORTLIST, Candidate, promising
+from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
+from einalg.storage.disk_cache import Shelf
 
 MODEL = Roofline(library=1e9, generated=1e8, bandwidth=1e9, call=1e-3)
 
@@ -167,7 +167,7 @@ def test_a_full_disk(own_folder, monkeypatch, caplog):
 
 
 def test_two_processes_at_once(own_folder):
-    text = "from einalg.cache import Shelf\nfor n in range(200):\n    Shelf('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
+    text = "from einalg.storage.disk_cache import Shelf\nfor n in range(200):\n    Shelf('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
     running = [subprocess.Popen([sys.executable, "-c", text], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}) for _ in range(2)]
     shelf = Shelf("costs", ".json", "x")
     while any(process.poll() is None for process in running):

@@ -7,9 +7,8 @@ import sympy
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.scope import Reduce
+from einalg.language.ir.body import Reduce, substitute
 from einalg.testing import strategies
-from einalg.traverse import substitute
 
 SMALL = strategies.scopes(max_indices=2, nested=False, quotients=False, where=False, max_points=20)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.expansion import Expansion, fellows
 from derive.rules import ALL
-from derive.search import Budget, operators, search
-from einalg import ops
-from einalg.program import as_program
+from derive.search.best_first import Budget, operators, search
+from derive.search.expansion import Expansion, fellows
+from einalg.language import ops
+from einalg.language.ir.program import as_program
 
 
 def phases(channels=8, size=5, filters=4):

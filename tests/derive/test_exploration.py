@@ -11,9 +11,9 @@ from html import unescape
 import pytest
 
 import einalg as ea
-from derive.exploration import LARGEST_PICTURE, Explored, Plot, colour, dot
-from derive.moves import apply
+from derive.rewriting.moves import apply
 from derive.rules import ALL
+from derive.search.search_tree import LARGEST_PICTURE, Explored, Plot, colour, dot
 
 ROWS = [
     Explored(0, None, "", 3.0, True, 0.004),

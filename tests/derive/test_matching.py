@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.compiled import compile_program
-from derive.cost import Roofline, operations, total, traffic
+from codegen.program.compile import compile_program
+from derive.cost.model import Roofline, operations, total, traffic
 from derive.matching import distance, distance_to, match, matches, profile_of, reasons, templates
-from derive.matching.profile import OUTPUT
-from derive.search import kernels_of
-from einalg import ops
-from einalg.program import as_program
+from derive.matching.patterns.normal_form import OUTPUT
+from derive.search.best_first import kernels_of
+from einalg.language import ops
+from einalg.language.ir.program import as_program
 
 
 def rows(text, **tensors):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.memory import USUAL, fits, held, memory
-from einalg.program import as_program
+from derive.cost.memory import USUAL, fits, held, memory
+from einalg.language.ir.program import as_program
 
 MATMUL = "O[i,j] += A[i,k]*B[k,j]"
 SHAPES = dict(A=(64, 32), B=(32, 48))
@@ -31,14 +31,14 @@ def test_the_machine_says_how_much_there_is(monkeypatch):
 
 @pytest.mark.parametrize(("there", "fitting"), [(8 * HELD, True), (8 * HELD - 1, False)])
 def test_four_times_what_is_held_fits_in_half_of_it(monkeypatch, there, fitting):
-    monkeypatch.setattr("derive.memory.memory", lambda: there)
+    monkeypatch.setattr("derive.cost.memory.memory", lambda: there)
     program = as_program(ea.parse(MATMUL, **SHAPES))
     assert fits(program, program) == fitting
 
 
 def test_without_memory_candidates_are_estimated(monkeypatch, tmp_path):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("derive.memory.memory", lambda: HELD)
+    monkeypatch.setattr("derive.cost.memory.memory", lambda: HELD)
     found = ea.derive(ea.parse(MATMUL, **SHAPES), seconds=5)
     assert not any(candidate.measured for candidate in found.candidates)
     a, b = np.ones((64, 32)), np.ones((32, 48))
@@ -47,7 +47,7 @@ def test_without_memory_candidates_are_estimated(monkeypatch, tmp_path):
 
 def test_a_candidate_for_which_memory_lacks_is_not_the_best(monkeypatch, tmp_path):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("derive.derivation.fits", lambda start, candidate: candidate == start)
+    monkeypatch.setattr("derive.results.derivation.fits", lambda start, candidate: candidate == start)
     found = ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
     assert not found.best.moves and found.best.measured
     assert len(found.candidates) > 1 and not any(candidate.measured for candidate in found.candidates[1:])
@@ -55,7 +55,7 @@ def test_a_candidate_for_which_memory_lacks_is_not_the_best(monkeypatch, tmp_pat
 
 def test_a_kernel_for_which_memory_lacks_is_not_measured(monkeypatch, tmp_path, caplog):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("derive.cost.memory", lambda: 100)
+    monkeypatch.setattr("derive.cost.model.memory", lambda: 100)
     with caplog.at_level(logging.INFO, "einalg"):
         ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
     assert "a kernel is not measured: it reads and writes" in caplog.text

@@ -14,10 +14,10 @@ from functools import partial
 import pytest
 
 import einalg as ea
-from derive.moves import moves
-from derive.parallel import ordered_map
+from derive.rewriting.moves import moves
 from derive.rules import ALL
-from einalg.canonical import key
+from derive.search.executor import ordered_map
+from einalg.language.analysis.canonical import key
 
 
 def square(number):

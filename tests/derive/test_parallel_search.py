@@ -15,11 +15,11 @@ import pytest
 
 import einalg as ea
 from bench.cases import CASES
-from derive.derivation import derivation
-from derive.expansion import Expansion
-from derive.moves import Rule
+from derive.results.derivation import derivation
+from derive.rewriting.moves import Rule
 from derive.rules import ALL
-from derive.search import Budget, operators, search
+from derive.search.best_first import Budget, operators, search
+from derive.search.expansion import Expansion
 
 BUDGET = Budget(states=12, seconds=600)
 CONV = CASES["Conv3x3 dilation 2"].small

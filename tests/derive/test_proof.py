@@ -11,8 +11,8 @@ import pytest
 
 import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, Proof, prove
-from einalg.access import Tensor
 from einalg.errors import NotationError
+from einalg.language.ir.tensor import Tensor
 
 SECONDS = 2.0
 IMAGES, KERNEL = (8, 224, 224, 64), (3, 3, 64, 64)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, prove
-from derive.proof.blocks import block_extents, cut, work
-from derive.proof.laws import Laws, laws, miss_probability
-from derive.proof.regions import from_mask
-from einalg.access import Tensor
-from einalg.execute.primefield import MERSENNE
-from einalg.program import as_program, inlined
-from einalg.reference import evaluate
+from derive.proof.outcome.regions import from_mask
+from derive.proof.random.blocks import block_extents, cut, work
+from derive.proof.random.laws import Laws, laws, miss_probability
+from einalg.language.interpreters.prime_field.field import MERSENNE
+from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
 from tests.derive.test_proof import points
 

@@ -9,9 +9,9 @@ import pytest
 
 import einalg as ea
 from derive.proof import DIFFERENT, PROVED, prove
-from einalg.program import as_program, inlined
-from einalg.reference import evaluate
-from einalg.scope import Scope
+from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.scope import Scope
 from tests.derive.mutations import mutations
 from tests.derive.test_proof import points
 

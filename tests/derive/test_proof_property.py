@@ -11,17 +11,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from derive.moves import apply, moves
 from derive.proof import DIFFERENT, PROVED, prove
-from derive.proof.guards import conjunctions, failing, follows, inside, needed, negated, outside
-from derive.proof.products import sorted_product
+from derive.proof.exact.guards import conjunctions, failing, follows, inside, needed, negated, outside
+from derive.proof.exact.products import sorted_product
+from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
-from einalg.access import Constant
-from einalg.affine import Index, affine
-from einalg.polyhedra import Space
-from einalg.program import as_program, inlined, substitute_tensors
-from einalg.reference import evaluate
-from einalg.scope import Constraint
+from einalg.language.index.affine import Index
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.isl import Space
+from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.program import as_program, inlined, substitute_tensors
+from einalg.language.ir.tensor import Constant
 from einalg.testing import strategies
 from tests.derive.mutations import candidates, is_well_formed
 from tests.derive.test_proof import points

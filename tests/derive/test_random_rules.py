@@ -6,11 +6,11 @@ import pytest
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.custom import check_rule
-from derive.moves import apply, moves
+from derive.rewriting.moves import apply, moves
+from derive.rewriting.user_rules import check_rule
 from derive.rules import ALL, RULES
-from einalg.access import Tensor
-from einalg.program import Program, as_program, substitute_tensors
+from einalg.language.ir.program import Program, as_program, substitute_tensors
+from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
 
 EXAMPLES = 70

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.history import History
-from derive.moves import Move
-from einalg import text
+from derive.results.history import History
+from derive.rewriting.moves import Move
 from einalg.errors import RangeError, RecordError
-from einalg.program import as_program
-from einalg.program_record import headed_record, program_from_record, program_later, program_record
-from einalg.source import Source
+from einalg.language.ir.program import as_program
+from einalg.language.notation import parser
+from einalg.language.notation.program_json import headed_record, program_from_record, program_later, program_record
+from einalg.language.notation.source import Source
 from einalg.testing import strategies
 
 PROGRAM = as_program(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -33,7 +33,7 @@ def test_a_program_survives_its_record(expression):
 @given(st.one_of(strategies.scopes(), strategies.programs()))
 def test_a_program_is_known_before_it_is_read(expression):
     program = as_program(expression)
-    with patch("einalg.program_record.line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
+    with patch("einalg.language.notation.program_json.line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
         later = program_later(json.loads(json.dumps(headed_record(program))))
         assert (later.names, later.outputs, later.tensors) == (program.names, program.outputs, program.tensors)
         for name, scope in later:
@@ -63,7 +63,7 @@ def test_a_program_may_be_longer_than_a_text(monkeypatch):
     lines = [f"T{k}[i] = {f'T{k - 1}' if k else 'A'}[i]*2 + {f'T{k // 2}' if k else 'A'}[i] - exp(A[i])" for k in range(12)]
     program = ea.parse("\n".join([*lines, "T11, T3"]), A=(8,))
     written = json.loads(json.dumps(program_record(program)))
-    monkeypatch.setattr("einalg.source.MAX_TEXT", 100)
+    monkeypatch.setattr("einalg.language.notation.source.MAX_TEXT", 100)
     assert len(written["text"]) > 300
     assert program_from_record(written) == program
     written["text"] = written["text"].replace("T7[i:8] = ", "T7[i:8] = (")
@@ -79,7 +79,7 @@ def test_statements_of_equal_layers_are_read_once(monkeypatch):
     shapes = {"x": (6,), **{f"W{k}": (6, 6) for k in range(1, 9)}, **{f"b{k}": (6,) for k in range(1, 9)}}
     program = ea.parse("\n".join(lines), **shapes)
     read = []
-    monkeypatch.setattr(text, "Source", lambda line: read.append(line) or Source(line))
+    monkeypatch.setattr(parser, "Source", lambda line: read.append(line) or Source(line))
     written = json.loads(json.dumps(program_record(program)))
     assert program_from_record(written) == program
     assert [line for line in read if line] == written["text"].splitlines()[:2]
@@ -88,22 +88,22 @@ def test_statements_of_equal_layers_are_read_once(monkeypatch):
 @pytest.mark.parametrize("kinds", [("f32", "f64"), ("f32", "i32")])
 def test_statements_that_read_other_kinds_of_tensors_are_not_alike(kinds):
     given = {f"A{k}": ea.tensor(f"A{k}", (4,), kind) for k, kind in enumerate(kinds)}
-    (_, first), (_, second) = text.parse_lines(["S[i] = A0[i]*2", "T[i] = A1[i]*2"], given)
+    (_, first), (_, second) = parser.parse_lines(["S[i] = A0[i]*2", "T[i] = A1[i]*2"], given)
     assert (first.dtype, second.dtype) == kinds
 
 
 def test_names_that_trade_places_are_read_as_they_stand():
     given = {name: ea.tensor(name, (4, 4)) for name in "AB"}
     lines = ["S[i,j] = A[i,j]*B[j,i]", "T[i,j] = B[i,j]*A[j,i]", "U[i,j] = A[i,j]*A[j,i]"]
-    assert text.parse_lines(lines, given) == [(line[0], ea.parse(line.partition("\n")[0], **given)) for line in lines]
+    assert parser.parse_lines(lines, given) == [(line[0], ea.parse(line.partition("\n")[0], **given)) for line in lines]
 
 
 def test_what_is_read_where_it_has_no_value_is_refused_in_every_statement():
     given = {name: ea.tensor(name, (6,)) for name in "AB"}
     lines = ["S = L[i:6](A[i], where=i >= 2)", "T = L[i:6](B[i], where=i >= 3)", "U[i:2:6] = S[i]*2", "V[i:2:6] = T[i]*2"]
     with pytest.raises(RangeError, match="reads points of T at which it has no value"):
-        text.parse_lines(lines, given)
-    assert [name for name, _ in text.parse_lines(lines[:3], given)] == ["S", "T", "U"]
+        parser.parse_lines(lines, given)
+    assert [name for name, _ in parser.parse_lines(lines[:3], given)] == ["S", "T", "U"]
 
 
 def saved(tmp_path):

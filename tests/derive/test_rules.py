@@ -7,12 +7,12 @@ import pytest
 import sympy
 
 import einalg as ea
-from derive.custom import check_moves, check_rule
-from derive.moves import Move, apply, moves
+from derive.rewriting.moves import Move, apply, moves
+from derive.rewriting.user_rules import check_moves, check_rule
 from derive.rules import ALL, RULES
-from einalg.canonical import key
-from einalg.program import as_program
-from einalg.wellformed import check
+from einalg.language.analysis.canonical import key
+from einalg.language.analysis.validate import check
+from einalg.language.ir.program import as_program
 
 
 def program(text, **tensors):
@@ -338,7 +338,8 @@ def test_apply_checks_again_what_find_promised():
 def test_a_wrong_rule_is_caught():
     @ea.rule("forgets a term", before="L[x] Σ[s] f", after="L[x] Σ[s'] f")
     def wrong(scope):
-        from einalg.scope import Iterator, Reduce
+        from einalg.language.index.iterator import Iterator
+        from einalg.language.ir.body import Reduce
 
         if isinstance(scope.body, Reduce) and scope.body.iterators[0].extent > 1:
             first, *rest = scope.body.iterators

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 import einalg as ea
-from derive.history import History, Step
-from derive.moves import Move
-from einalg.program import as_program
+from derive.results.history import History, Step
+from derive.rewriting.moves import Move
+from einalg.language.ir.program import as_program
 
 H = ea.constant("H", [[1, -1], [Fraction(1, 2), 0]])
 PROGRAMS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive import derivation
-from derive.derivation import NOISE, SHORTLIST
+from derive.results import derivation
+from derive.results.derivation import NOISE, SHORTLIST
 
 CONVS = {
     "NCHW": ("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", dict(A=(1, 16, 7, 7), K=(32, 16, 3, 3))),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.history import History
-from derive.moves import Move
+from derive.results.history import History
+from derive.rewriting.moves import Move
 
 CONV = "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]"
 SHAPES = dict(A=(1, 6, 5, 3), K=(3, 3, 4, 3))

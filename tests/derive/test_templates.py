@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 import einalg as ea
-from codegen.compiled import compile_program
-from derive.matching import arrays, distance, distance_to, groups, match, named, ranked, templates
-from derive.search import kernels_of
-from einalg import ops
-from einalg.affine import Index, affine
-from einalg.ops.templates import PLAIN, TEMPLATES, ArrayTemplate, Template
-from einalg.program import Program, as_program
-from einalg.scope import Iterator as Range
-from einalg.scope import Reduce, Scope
-from einalg.traverse import map_accesses, rebased, rebuild, substitute
+from codegen.program.compile import compile_program
+from derive.matching import distance, distance_to, groups, match, named, ranked, templates
+from derive.matching.arrays import match as arrays
+from derive.search.best_first import kernels_of
+from einalg.language import ops
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator as Range
+from einalg.language.ir.body import Reduce, rebuild, substitute
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.traversal import map_accesses, rebased
+from einalg.language.ops.templates import PLAIN, TEMPLATES, ArrayTemplate, Template
 
 SIZES = (2, 3, 4, 5, 7)
 

@@ -10,7 +10,7 @@ import pytest
 
 import einalg as ea
 from docs.pages.api import VALUES
-from einalg.ops.registry import OPERATORS
+from einalg.language.ops.definition.registry import OPERATORS
 
 PUBLIC = {name: getattr(ea, name) for name in ea.__all__ if name not in VALUES}
 CLASSES = {name: value for name, value in PUBLIC.items() if inspect.isclass(value)}

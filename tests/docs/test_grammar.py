@@ -14,8 +14,9 @@ from lark import Lark, UnexpectedInput
 
 import einalg as ea
 from einalg.errors import EinalgError
+from einalg.language.ir.functions import FUNCTIONS
+from einalg.language.notation.grammar import BINDERS, CONSTANTS
 from einalg.testing import strategies
-from einalg.vocabulary import BINDERS, CONSTANTS, FUNCTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "notation.md"
 GRAMMAR = re.search(r"```lark\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)[1]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import einalg as ea
-from derive.moves import apply, moves
+from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
 from docs.pages import PAGES, api, command_line, errors, operators, performance, rules
 from einalg.errors import EinalgError
-from einalg.ops.registry import OPERATORS
-from einalg.ops.templates import PLAIN, TEMPLATES
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
+from einalg.language.ops.definition.registry import OPERATORS
+from einalg.language.ops.templates import PLAIN, TEMPLATES
 
 ROOT = Path(__file__).resolve().parents[2]
 

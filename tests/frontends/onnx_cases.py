@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from einalg.errors import EinalgError
+from einalg.frontends.graph import Graph
 from einalg.frontends.onnx import load
-from einalg.frontends.onnx.inference import is_random
-from einalg.graph import Graph
+from einalg.frontends.onnx.nodes.shape_inference import is_random
 
 onnx = pytest.importorskip("onnx", reason="the cases come with the package onnx")
 

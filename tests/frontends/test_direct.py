@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
-from derive.optimizer import optimized
-from einalg.direct import Direct, Objects, on_arrays
+from codegen.program.compile import compile_program
+from derive.programs import optimized
+from einalg.api.backend import Machine
+from einalg.api.models import Network, network, plain
 from einalg.errors import ShapeError, UseError
-from einalg.machine import Machine
-from einalg.model import Network, network, plain
-from einalg.text import parse
+from einalg.language.notation.parser import parse
+from einalg.runtime.direct_call import Direct, Objects, on_arrays
 
 torch = pytest.importorskip("torch")
 

@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from einalg.errors import EinalgError, RecordError, ShapeError
 from einalg.frontends.onnx import load
-from einalg.frontends.onnx.examples import drawn_inputs
+from einalg.frontends.onnx.random_inputs import drawn_inputs
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
 from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402

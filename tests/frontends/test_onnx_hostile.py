@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import compile_program
+from codegen.program.compile import compile_program
 from einalg.errors import RecordError
 from einalg.frontends.onnx import load
 from tests.codegen.cuda.fake_device import FakeDevice

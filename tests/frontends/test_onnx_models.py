@@ -11,9 +11,9 @@ import pytest
 
 import einalg as ea
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
-from einalg.frontends import readings
-from einalg.frontends.onnx import load, loading
-from einalg.graph import Expressed
+from einalg.frontends import import_cache
+from einalg.frontends.graph import Expressed
+from einalg.frontends.onnx import importer, load
 
 onnx = pytest.importorskip("onnx", reason="these are models of the package onnx")
 from onnx.reference import ReferenceEvaluator  # noqa: E402
@@ -92,10 +92,10 @@ def test_the_larger_half_of_a_padding_that_follows_from_a_shape(kind: str, pads:
 def test_a_model_that_takes_long_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """While its operators, its stored tensors and what is known of its inputs are the same."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(readings, "SLOW", 0.0)
+    monkeypatch.setattr(import_cache, "SLOW", 0.0)
     read = []
-    run = loading.Converter.run
-    monkeypatch.setattr(loading.Converter, "run", lambda self, *given: read.append(1) or run(self, *given))
+    run = importer.Converter.run
+    monkeypatch.setattr(importer.Converter, "run", lambda self, *given: read.append(1) or run(self, *given))
 
     def made(factor: float = 1.0, operator: str = "Add") -> Any:
         nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "r"), node(operator, "r size", "s"), node("Reshape", "s to", "y")]

@@ -10,10 +10,10 @@ import pytest
 
 import einalg as ea
 from einalg.errors import EinalgError
-from einalg.examples import drawn_arrays
+from einalg.frontends.graph import Expressed, Graph
 from einalg.frontends.onnx import load
-from einalg.frontends.onnx.definitions import DEFINITIONS
-from einalg.graph import Expressed, Graph
+from einalg.frontends.onnx.operators import DEFINITIONS
+from einalg.frontends.random_inputs import drawn_arrays
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
 from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402

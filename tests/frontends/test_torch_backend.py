@@ -11,10 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from bench.models import SMALL  # noqa: E402
+from einalg.api import torch_compile  # noqa: E402
 from einalg.errors import NotationError  # noqa: E402
-from einalg.frontends.torch import backend, load_fx  # noqa: E402
-from einalg.frontends.torch.registry import TrainingMode  # noqa: E402
-from einalg.graph import Graph  # noqa: E402
+from einalg.frontends.graph import Graph  # noqa: E402
+from einalg.frontends.torch import load_fx  # noqa: E402
+from einalg.frontends.torch.nodes.registry import TrainingMode  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")  # of torch about itself
 
@@ -29,13 +30,13 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
         found.append(graph)
         return graph
 
-    monkeypatch.setattr(backend, "compile_graph", compile_graph)
-    monkeypatch.setattr(backend, "_is_faster", lambda *_: False)  # torch is faster than that executor
+    monkeypatch.setattr(torch_compile, "compile_graph", compile_graph)
+    monkeypatch.setattr(torch_compile, "_is_faster", lambda *_: False)  # torch is faster than that executor
     return found
 
 
 def compiled(function: Any) -> Callable[..., Any]:
-    return torch.compile(function, backend=backend.einalg)
+    return torch.compile(function, backend=torch_compile.einalg)
 
 
 def model() -> Any:
@@ -82,7 +83,7 @@ def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
 def test_a_version_suits_calls_of_its_own_kind_alone() -> None:
     """Of tensors of the same dtype and shape, and of equal numbers."""
     weight, x = torch.randn(2), torch.randn(3, 1)
-    version = backend._Version([(0, *backend._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None)
+    version = torch_compile._Version([(0, *torch_compile._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None)
     assert version.suits((weight, x, 5)) and version.suits((weight, x + 1, 5))
     others = [(weight.clone(), x, 5), (weight, x[:, 0], 5), (weight, x.double(), 5), (weight, x, 6), (weight, x, torch.tensor(5)), (weight, 5, 5)]
     assert not any(map(version.suits, others))
@@ -149,7 +150,7 @@ def test_what_cannot_be_traced_is_left_to_torch(graphs: list[Graph], caplog: pyt
 
 def test_an_option_that_there_is_not() -> None:
     torch._dynamo.reset()
-    fast = torch.compile(model(), backend=backend.einalg, options={"second": 5})
+    fast = torch.compile(model(), backend=torch_compile.einalg, options={"second": 5})
     with torch.no_grad(), pytest.raises(NotationError, match=r"no option 'second'\n  the options: target, seconds, accuracy"):
         fast(torch.randn(2, 2, 5, 5))
 
@@ -195,7 +196,7 @@ def test_torch_goes_on_running_what_is_not_faster(monkeypatch: pytest.MonkeyPatc
         x.add_(1)
         return x * 2
 
-    monkeypatch.setattr(backend, "compile_graph", slow)
+    monkeypatch.setattr(torch_compile, "compile_graph", slow)
     x = torch.zeros(3)
     with torch.no_grad():
         assert compiled(function)(x).tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]
@@ -206,10 +207,10 @@ def test_torch_goes_on_running_what_is_not_faster(monkeypatch: pytest.MonkeyPatc
 def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimized for two seconds, by its name, as an option of `torch.compile`."""
     torch._dynamo.reset()
-    monkeypatch.setattr(backend, "_is_faster", lambda *_: False)  # torch does not go on running it
+    monkeypatch.setattr(torch_compile, "_is_faster", lambda *_: False)  # torch does not go on running it
     made: list[Any] = []
-    real = backend.compile_graph
-    monkeypatch.setattr(backend, "compile_graph", lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0])
+    real = torch_compile.compile_graph
+    monkeypatch.setattr(torch_compile, "compile_graph", lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0])
     module, inputs = SMALL["resnet18"](1)
     fast = torch.compile(module, backend="einalg", options={"seconds": 2})
     with torch.no_grad():

@@ -14,9 +14,9 @@ from bench.models import MODELS, SMALL, TILED  # noqa: E402
 from bench.models.measuring import arrays_of, exact, relative  # noqa: E402
 from einalg.errors import ShapeError  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
-from einalg.frontends.torch.calls import leaves  # noqa: E402
-from einalg.frontends.torch.exporting import exported  # noqa: E402
-from einalg.frontends.torch.whole import kept_whole  # noqa: E402
+from einalg.frontends.torch.capture.export import exported  # noqa: E402
+from einalg.frontends.torch.capture.recurrent_ops import kept_whole  # noqa: E402
+from einalg.frontends.torch.nodes.opaque_call import leaves  # noqa: E402
 from tests.frontends.torch_graphs import same  # noqa: E402
 
 PUBLISHED = {  # shapes of weights, and of what they are applied to, that the figures in the literature name
@@ -52,7 +52,7 @@ def test_small_model(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_small_model_optimized(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the module in double precision, also where torch would go on running it."""
-    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
     module, inputs = SMALL[name](batch)
     o = ea.optimize(module, inputs, seconds=2)
     assert not o.is_original and not o.opaque

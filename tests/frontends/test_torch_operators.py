@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from einalg.frontends.torch.exporting import operator_named  # noqa: E402
-from einalg.frontends.torch.model import read_exported  # noqa: E402
-from einalg.frontends.torch.registry import ATEN, BY_POSITION, TrainingMode  # noqa: E402
+from einalg.frontends.torch.capture.export import operator_named  # noqa: E402
+from einalg.frontends.torch.module import read_exported  # noqa: E402
+from einalg.frontends.torch.nodes.registry import ATEN, BY_POSITION, TrainingMode  # noqa: E402
 from tests.frontends.torch_graphs import agree, graph_of  # noqa: E402
 
 SETS = 2  # random parameters for each operator

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import einalg as ea  # noqa: E402
-from einalg.frontends import readings  # noqa: E402
+from einalg.frontends import import_cache  # noqa: E402
 from einalg.frontends.torch import load_model  # noqa: E402
-from einalg.frontends.torch.reading import Reader  # noqa: E402
+from einalg.frontends.torch.importer import Reader  # noqa: E402
 
 nn = torch.nn
 
@@ -22,7 +22,7 @@ nn = torch.nn
 @pytest.fixture(autouse=True)
 def all_are_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(readings, "SLOW", 0.0)
+    monkeypatch.setattr(import_cache, "SLOW", 0.0)
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_other_shapes_are_read_anew(reads: list[str]) -> None:
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"values": 1}', b"{}"])
 def test_a_damaged_reading_is_read_again(content: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     module, x = Recurrent().eval(), torch.randn(4, 3, 6)
-    read = type(readings.READINGS).read
-    monkeypatch.setattr(type(readings.READINGS), "read", lambda self, key: content if self is readings.READINGS else read(self, key))
+    read = type(import_cache.READINGS).read
+    monkeypatch.setattr(type(import_cache.READINGS), "read", lambda self, key: content if self is import_cache.READINGS else read(self, key))
     with caplog.at_level(logging.WARNING, "einalg"):
         assert_alike(*both(module, x))
     assert "read again" in caplog.text or content == b'{"values": 1}'
@@ -132,7 +132,7 @@ def test_a_graph_with_calls_is_not_kept(reads: list[str]) -> None:
 
 
 def test_large_weights_of_no_module_are_not_kept(reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "MOST_BYTES", 8)
+    monkeypatch.setattr(import_cache, "MOST_BYTES", 8)
     module, x = Recurrent().eval(), torch.randn(4, 3, 6)
     for _ in range(2):
         reads.clear()
@@ -145,7 +145,7 @@ def test_an_optimized_network_starts_from_all_that_is_kept(reads: list[str], mon
     module, x = nn.LSTM(6, 8, 2).eval(), torch.randn(4, 3, 6)
     first = ea.optimize(module, (x,), seconds=5)
     reads.clear()
-    monkeypatch.setattr("einalg.program_record.line_reader", lambda: lambda *_: pytest.fail("a statement is read"))
+    monkeypatch.setattr("einalg.language.notation.program_json.line_reader", lambda: lambda *_: pytest.fail("a statement is read"))
     again = ea.optimize(module, (x,), seconds=5)
     assert not reads
     for value, wanted in zip((again(x)[0], *again(x)[1]), (first(x)[0], *first(x)[1]), strict=True):

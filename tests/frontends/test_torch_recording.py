@@ -16,8 +16,8 @@ from torch import nn  # noqa: E402
 import einalg as ea  # noqa: E402
 from einalg.errors import EinalgError, NotationError  # noqa: E402
 from einalg.frontends.torch import load_model  # noqa: E402
-from einalg.frontends.torch.exporting import GRAPHS  # noqa: E402
-from einalg.frontends.torch.recording import recorded, repeats  # noqa: E402
+from einalg.frontends.torch.capture.call_trace import recorded, repeats  # noqa: E402
+from einalg.frontends.torch.capture.export import GRAPHS  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

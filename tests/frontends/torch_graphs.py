@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 
 from torch import fx  # noqa: E402
 
+from einalg.frontends.graph import Graph  # noqa: E402
 from einalg.frontends.torch import load_fx  # noqa: E402
-from einalg.frontends.torch.exporting import operator_named  # noqa: E402
-from einalg.frontends.torch.tensors import array_of  # noqa: E402
-from einalg.graph import Graph  # noqa: E402
+from einalg.frontends.torch.capture.export import operator_named  # noqa: E402
+from einalg.frontends.torch.nodes.tensors import array_of  # noqa: E402
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10, torch.float16: 2e-2}
 

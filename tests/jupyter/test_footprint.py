@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.jupyter.footprint import BORDER, INSIDE, OUTSIDE, UNREAD, footprint, grids
-from einalg.program import as_program
-from einalg.traverse import accesses, reductions
+from einalg.display.footprint import BORDER, INSIDE, OUTSIDE, UNREAD, footprint, grids
+from einalg.language.ir.program import as_program
+from einalg.language.ir.traversal import accesses, reductions
 
 EXPRESSIONS = {
     "convolution": ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 2, 5, 4), K=(2, 2, 3, 3)),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import einalg as ea
-from einalg.jupyter.mathematics import CHANGED, changed, formula
+from einalg.display.mathml import CHANGED, changed, formula
 
 mathml = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('latex2mathml')", reason="needs einalg[notebook]")
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]", A=(1, 3, 6), K=(4, 3, 3))

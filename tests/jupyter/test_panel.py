@@ -7,7 +7,7 @@ import json
 import pytest
 
 import einalg as ea
-from einalg.jupyter.panel import EXPORTS, Panel
+from einalg.api.interactive.panel import EXPORTS, Panel
 
 CONV = "O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]"
 SHAPES = dict(A=(1, 3, 6), K=(4, 3, 3))

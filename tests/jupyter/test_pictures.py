@@ -7,9 +7,9 @@ import re
 import pytest
 
 import einalg as ea
-from einalg.jupyter.costs import BESIDES, TOGETHER, Bar, Costs
-from einalg.jupyter.page import asset
-from einalg.jupyter.tree import COLUMN, LINE, Node, layout, tree_html
+from einalg.display.cost_bars import BESIDES, TOGETHER, Bar, Costs
+from einalg.display.html import asset
+from einalg.display.tree_svg import COLUMN, LINE, Node, layout, tree_html
 
 
 def node(number, parent, **more):

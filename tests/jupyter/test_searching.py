@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import einalg as ea
-from derive.search import Budget, search
+from derive.search.best_first import Budget, search
 
 CONV = "O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]"
 SHAPES = dict(A=(1, 3, 6), K=(4, 3, 3))

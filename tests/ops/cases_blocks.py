@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg import ops
+from einalg.language import ops
 from tests.ops.cases_movement import compared
 from tests.ops.harness import case, flip, size, torch_module
 

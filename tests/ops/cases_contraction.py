@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 from tests.ops.harness import case, flip, integers, size
 
 

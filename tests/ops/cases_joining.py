@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from einalg import ops
-from einalg.program import Program
+from einalg.language import ops
+from einalg.language.ir.program import Program
 from tests.ops.cases_movement import compared
 from tests.ops.harness import case, flip, floats, integers, size
 from tests.ops.operands import readable, some_shape

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 from tests.ops.harness import case, flip, floats, integers, size, torch_module
 
 SPATIAL = ("W", "HW", "DHW")

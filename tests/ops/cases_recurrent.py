@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 from tests.ops.harness import case, flip, floats, size, torch_module
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg import ops
+from einalg.language import ops
 from tests.ops.harness import case, flip, floats, integers, size
 from tests.ops.operands import readable, some_axes, some_shape
 

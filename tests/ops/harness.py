@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.program import as_program
-from einalg.scope import Reduce, Scope
-from einalg.traverse import all_scopes, rebuild
+from einalg.language.ir.body import Reduce, rebuild
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope, all_scopes
 
 Case = Callable[[np.random.Generator], tuple[Any, dict[str, Any], Any]]
 CASES: dict[str, dict[str, Case]] = {}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import einalg as ea
-from einalg.access import Tensor
-from einalg.affine import Index
+from einalg.language.index.affine import Index
+from einalg.language.ir.tensor import Tensor
 from tests.ops.harness import size
 
 DTYPES = {"b": "bool", "i": "i64", "f": "f64"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 
 
 def t(*shape: int, dtype: str = "f32") -> Any:

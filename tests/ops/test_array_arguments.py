@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 
 
 def t(*shape: int, dtype: str = "f32") -> Any:

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg import ops
-from einalg.access import Padded, Tensor
-from einalg.affine import Index
-from einalg.scope import Scope
-from einalg.traverse import all_scopes
+from einalg.language import ops
+from einalg.language.index.affine import Index
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.tensor import Padded, Tensor
 from tests.ops.harness import integers
 from tests.ops.operands import readable
 

@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 import einalg as ea
-from einalg import ops
+from einalg.language import ops
 from tests.ops.harness import compare, integers, torch_module
 
 SIZES = (5, 4, 3)

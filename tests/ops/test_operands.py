@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg import ops
-from einalg.access import padded_box
-from einalg.program import inlined
-from einalg.traverse import accesses, reductions
+from einalg.language import ops
+from einalg.language.ir.program import inlined
+from einalg.language.ir.tensor import padded_box
+from einalg.language.ir.traversal import accesses, reductions
 from tests.ops.harness import CASES, load_cases, parameter_sets
 
 rng = np.random.default_rng(7)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.ops import OPERATORS
-from einalg.scope import Scope
+from einalg.language.ir.scope import Scope
+from einalg.language.ops import OPERATORS
 from tests.ops.harness import CASES, compare, load_cases, parameter_sets, run_case
 
 load_cases()

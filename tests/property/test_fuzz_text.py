@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import EinalgError
-from einalg.scope import Scope
-from einalg.text import parse_value
-from einalg.vocabulary import FUNCTIONS
+from einalg.language.ir.functions import FUNCTIONS
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.parser import parse_value
 
 MOST_SECONDS = 20.0  # of one text, on a busy machine; they take milliseconds
 TENSORS = {"A": ea.tensor("A", (4, 3)), "B": ea.tensor("B", (5,)), "W": ea.tensor("W", ((-1, 3), 2), "i8"), "E": ea.tensor("E", (0, 2))}

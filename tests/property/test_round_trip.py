@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.affine import Index
-from einalg.program import Program, as_program, inlined
-from einalg.scope import Iterator, Reduce, Scope
+from einalg.language.analysis.validate import check
+from einalg.language.index.affine import Index
+from einalg.language.index.iterator import Iterator
+from einalg.language.ir.body import Reduce, substitute
+from einalg.language.ir.program import Program, as_program, inlined
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.traversal import accesses, reductions
 from einalg.testing import strategies
-from einalg.traverse import accesses, all_scopes, reductions, substitute
-from einalg.wellformed import check
 
 scopes = strategies.scopes(functions=True, truths=True)
 programs = strategies.programs(functions=True, truths=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from einalg.frontends.onnx.loading import load
+from einalg.frontends.onnx.load import load
 
 __all__ = ["load"]

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from einalg.frontends.torch import (  # noqa: F401 - each fills the table of operators
-    arithmetic,
-    contraction,
-    convolution,
-    elementwise,
-    joining,
-    movement,
-    normalization,
-    pooling,
-    recurrent,
-    reductions,
-    resizing,
-)
-from einalg.frontends.torch.model import Model, read_exported, read_fx
-from einalg.graph import Graph
+from einalg.frontends.graph import Graph
+from einalg.frontends.torch.module import Model, read_exported, read_fx
+from einalg.frontends.torch.operators.layers import convolution, normalization, pooling, recurrent, resize
+from einalg.frontends.torch.operators.math import arithmetic, elementwise, matmul, reductions
+from einalg.frontends.torch.operators.shape import concatenation, indexing
 
 __all__ = ["Model", "load", "load_fx", "load_model"]
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from codegen.cuda.driver import DeviceArray, Start
-from codegen.cuda.lending import FreeMemory
-from codegen.cuda.printer import Launch
-from codegen.shim import ShimLibrary
+from codegen.targets.cuda.device.array import DeviceArray
+from codegen.targets.cuda.device.driver import Start
+from codegen.targets.cuda.device.memory_pool import FreeMemory
+from codegen.targets.cuda.launch import Launch
+from codegen.targets.cuda.shim import ShimLibrary
 from einalg.errors import DeviceError
 
 ALIGNED = 256
@@ -26,7 +27,7 @@ class HostMemory:
 
 
 class FakeDevice:
-    """`codegen.cuda.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take.
+    """`codegen.targets.cuda.device.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take.
 
     Kernels are given addresses of memory that is alive only. `graphs` says whether graphs can be made, and `launches` whether they start.
     """

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from codegen.arguments import loaded
-from codegen.c_file import c_source, entry_name
-from codegen.cuda.lower import cuda_kernels
-from codegen.cuda.memory import from_device, to_device
-from codegen.cuda.printer import MAX_GRID
-from codegen.cuda.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
-from codegen.cuda.serial import serial
-from codegen.ir import Function
-from codegen.shim import Shim
-from einalg.dtypes import is_float
-from einalg.program import Program, as_program
+from codegen.ir.nodes import Function
+from codegen.runtime.array_arguments import loaded
+from codegen.targets.c.source_file import c_source, entry_name
+from codegen.targets.cuda.device_types import from_device, to_device
+from codegen.targets.cuda.lowering.lower import cuda_kernels
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
+from codegen.targets.cuda.shim import Shim
+from codegen.targets.cuda.text.printer import MAX_GRID
+from codegen.targets.cuda.text.serialize import serial
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.program import Program, as_program
 from tests.codegen.harness import Array, agrees, call, compiler
 
 ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.cuda.barriers import with_barriers
-from codegen.ir import Buf, For, Function, Number, Put, Ref, Statement, Sync
-from einalg.affine import Affine, Index, affine
+from codegen.ir.nodes import Buf, For, Function, Number, Put, Ref, Statement, Sync
+from codegen.targets.cuda.text.barriers import with_barriers
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
 
 THREADS = 64
 thread, step = Index("thread"), Index("step")

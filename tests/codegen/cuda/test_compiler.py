@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from codegen.cuda import compiler as cuda_compiler
-from codegen.cuda.compiler import ARCHITECTURES, Nvcc, compile_all, find_nvcc
-from codegen.cuda.lower import lower_cuda
-from codegen.cuda.printer import ALIGNED_ROW, cuda_source, launch
-from codegen.cuda.vectors import element_size
-from codegen.ir import Alloc, Function, walk
-from einalg.dtypes import NUMPY
+from codegen.ir.nodes import Alloc, Function, walk
+from codegen.targets.cuda.device import nvcc as cuda_compiler
+from codegen.targets.cuda.device.nvcc import ARCHITECTURES, Nvcc, compile_all, find_nvcc
+from codegen.targets.cuda.device_types import element_size
+from codegen.targets.cuda.lowering.lower import lower_cuda
+from codegen.targets.cuda.text.printer import ALIGNED_ROW, cuda_source, launch
 from einalg.errors import CodegenError, DeviceError
+from einalg.language.ir.dtypes import NUMPY
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, functions
 from tests.codegen.harness import flat
 from tests.codegen.test_expressions import CASES

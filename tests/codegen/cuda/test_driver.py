@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import checked, compile_program
-from codegen.cuda.compiled import CudaCompiled, compile_cuda
-from codegen.cuda.compiler import Nvcc
-from codegen.cuda.driver import DeviceArray
-from codegen.cuda.pycuda import PyCuda
-from codegen.measuring import identity, kernel_timers
+from codegen.measure.calibration import identity, kernel_timers
+from codegen.program.compile import checked, compile_program
+from codegen.program.cuda_executable import CudaCompiled, compile_cuda
+from codegen.targets.cuda.device.array import DeviceArray
+from codegen.targets.cuda.device.nvcc import Nvcc
+from codegen.targets.cuda.device.pycuda import PyCuda
 from einalg.errors import CodegenError, DeviceError, ShapeError
-from einalg.kernel import Kernel
-from einalg.program import Program, as_program
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program, as_program
 from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
 TEXT = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]"
@@ -163,10 +163,10 @@ def test_kernels_are_timed_as_the_accuracy_allows(monkeypatch: pytest.MonkeyPatc
     """By themselves too tensor cores multiply f32 where they do in the program; what was measured without them is not taken for it."""
     device, texts = FakeDevice(), list[str]()
     monkeypatch.setattr(device, "elapsed", lambda run: (run(), 1.0)[1])
-    monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.measuring.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.measuring.require_nvcc", lambda: Nvcc("nvcc", "release 1"))
-    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", lambda text, sm: (texts.append(text), assemble(text, sm))[1])
+    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.measure.calibration.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.measure.calibration.require_nvcc", lambda: Nvcc("nvcc", "release 1"))
+    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", lambda text, sm: (texts.append(text), assemble(text, sm))[1])
     scope = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(48, 48), B=(48, 48))
     for accuracy, reduced in ((None, False), (1e-4, False), (1e-2, True)):
         kernel_timers([Kernel("eop", {}, ("A", "B"), "O", scope=scope)], "cuda", accuracy)[0]()
@@ -178,7 +178,7 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
     def missing() -> None:
         raise DeviceError("there is none")
 
-    monkeypatch.setattr("codegen.cuda.driver.find_driver", missing)
+    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", missing)
     with pytest.raises(DeviceError, match="there is none"):
         ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
 
@@ -186,11 +186,11 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
 def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
-    monkeypatch.setattr("codegen.cuda.driver.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measuring.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr("codegen.measuring.identity", lambda target, accuracy: f"{target}, a fake device")
+    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
+    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device")
     d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
     assert d.best.measured and device.count("launch") > 0
     assert d.best.compile().target == "cuda" and d.best.compile("cpu").target == "cpu"
@@ -222,7 +222,7 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         def init() -> None:
             pass
 
-    monkeypatch.setattr("codegen.cuda.pycuda._pycuda", lambda: Stub)
+    monkeypatch.setattr("codegen.targets.cuda.device.pycuda._pycuda", lambda: Stub)
     with pytest.raises(DeviceError, match=r"no CUDA device here\n.*target='cpu'"):
         PyCuda()
 
@@ -238,6 +238,6 @@ def test_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     program = as_program(ea.parse(TEXT, **SHAPES))
     run = compile_cuda(program, checked(program, None), driver=lambda: device)
-    monkeypatch.setattr("codegen.cuda.compiler.find_nvcc", lambda: None)
+    monkeypatch.setattr("codegen.targets.cuda.device.nvcc.find_nvcc", lambda: None)
     with pytest.raises(DeviceError, match=r"nvcc is not found.*\n.*CUDA_HOME"):
         run(**given())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codegen.cuda.printer import MAX_GRID
-from codegen.cuda.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.test_expressions import ARRAYS, CASES, expected
 

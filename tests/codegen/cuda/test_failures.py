@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import checked
-from codegen.cuda.compiled import compile_cuda
-from codegen.cuda.printer import Launch
-from codegen.cuda.pycuda import PyCuda
+from codegen.program.compile import checked
+from codegen.program.cuda_executable import compile_cuda
+from codegen.targets.cuda.device.pycuda import PyCuda
+from codegen.targets.cuda.launch import Launch
 from einalg.errors import DeviceError
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
 
 SIZE = 1 << 12
 TEXT, SHAPES = "O[i] = A[i] + 1", dict(A=(SIZE,))
@@ -86,7 +86,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def make(*room: int, **failing: Exception) -> PyCuda:
         made.append(StubCuda(*room, **failing))
-        monkeypatch.setattr("codegen.cuda.pycuda._pycuda", lambda: made[-1])
+        monkeypatch.setattr("codegen.targets.cuda.device.pycuda._pycuda", lambda: made[-1])
         return PyCuda()
 
     yield make

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import checked
-from codegen.cuda.compiled import compile_cuda
-from codegen.cuda.driver import DeviceArray, find_driver
-from codegen.cuda.schedule import CUDA_DEFAULT
+from codegen.program.compile import checked
+from codegen.program.cuda_executable import compile_cuda
+from codegen.targets.cuda.device.array import DeviceArray
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
-from einalg.program import Program, as_program
+from einalg.language.ir.program import Program, as_program
 from tests.codegen.cuda.harness import TIGHT, check
 from tests.codegen.cuda.test_compiler import LARGE
 from tests.codegen.harness import evaluated, flat
@@ -55,7 +56,7 @@ def test_operator(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in LARGE if name != "wide"])
 def test_large_kernels(name: str) -> None:
-    from einalg.execute import execute
+    from einalg.language.interpreters.numpy import execute
 
     program = as_program(LARGE[name]())
     arrays = arrays_for(name, program)

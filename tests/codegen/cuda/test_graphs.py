@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import checked
-from codegen.cuda.compiled import CudaCompiled, compile_cuda
-from codegen.cuda.graphs import ROOM, Graphs
-from codegen.cuda.lending import FreeMemory, allocate, lend
-from codegen.cuda.printer import Launch
-from codegen.cuda.schedule import CUDA_DEFAULT
+from codegen.program.compile import checked
+from codegen.program.cuda_executable import CudaCompiled, compile_cuda
+from codegen.targets.cuda.device.graph_cache import ROOM, Graphs
+from codegen.targets.cuda.device.memory_pool import FreeMemory, allocate, lend
+from codegen.targets.cuda.launch import Launch
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
 TEXT = "T[i,j] += A[i,k]*B[k,j]\nU[i,j] = T[i,j] + C[j]\nO[i,j] = U[i,j]*T[i,j]"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.cuda.barriers import with_barriers
-from codegen.cuda.lower import lower_cuda
-from codegen.cuda.printer import cuda_source, index_type, launch
-from codegen.cuda.schedule import CUDA_DEFAULT, TILES, CudaSchedule, Tile
-from codegen.ir import Alloc, Sync, walk
-from einalg.dtypes import NUMPY
+from codegen.ir.nodes import Alloc, Sync, walk
+from codegen.targets.cuda.lowering.lower import lower_cuda
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TILES, CudaSchedule, Tile
+from codegen.targets.cuda.text.barriers import with_barriers
+from codegen.targets.cuda.text.printer import cuda_source, index_type, launch
 from einalg.errors import CodegenError
-from einalg.program import as_program
+from einalg.language.ir.dtypes import NUMPY
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.harness import MAX_GRID, check, run_programs
 from tests.codegen.harness import evaluated
 from tests.codegen.test_expressions import arrays_for

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.compiled import checked
-from codegen.cuda import libcuda
-from codegen.cuda.compiled import CudaCompiled, compile_cuda
-from codegen.cuda.compiler import find_nvcc
-from codegen.cuda.libcuda import LibCuda
-from codegen.cuda.printer import Launch
-from codegen.cuda.pycuda import PyCuda
+from codegen.program.compile import checked
+from codegen.program.cuda_executable import CudaCompiled, compile_cuda
+from codegen.targets.cuda.device import graph_api
+from codegen.targets.cuda.device.graph_api import LibCuda
+from codegen.targets.cuda.device.nvcc import find_nvcc
+from codegen.targets.cuda.device.pycuda import PyCuda
+from codegen.targets.cuda.launch import Launch
 from einalg.errors import DeviceError
-from einalg.program import as_program
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.test_failures import LogicError, StubCuda
 from tests.codegen.harness import compiler
 
@@ -101,10 +101,10 @@ def test_nothing_is_left_of_a_graph_that_fails(what: str) -> None:
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libcuda, "FILE", "libnothing.so.0")
-    libcuda.find_libcuda.cache_clear()
+    monkeypatch.setattr(graph_api, "FILE", "libnothing.so.0")
+    graph_api.find_libcuda.cache_clear()
     with pytest.raises(DeviceError, match="cannot be loaded by itself"):
-        libcuda.find_libcuda()
+        graph_api.find_libcuda()
 
 
 class Recorded(StubCuda):
@@ -126,7 +126,7 @@ class Recorded(StubCuda):
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
-    monkeypatch.setattr("codegen.cuda.pycuda.find_libcuda", lambda: LibCuda(made.library))
+    monkeypatch.setattr("codegen.targets.cuda.device.pycuda.find_libcuda", lambda: LibCuda(made.library))
     yield made
     made.library.stand_in_reset()
 
@@ -134,7 +134,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 @pytest.fixture
 def pycuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     made = Recorded()
-    monkeypatch.setattr("codegen.cuda.pycuda._pycuda", lambda: made)
+    monkeypatch.setattr("codegen.targets.cuda.device.pycuda._pycuda", lambda: made)
     yield made
     gc.collect()
     assert made.current == 0, "a context that was pushed is popped, whatever fails"

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import choosing
-from codegen.compiled import checked
-from codegen.cuda.compiled import CudaCompiled, compile_cuda
-from codegen.cuda.schedule import CUDA_DEFAULT, allowing
 from codegen.libraries import torch_cuda
+from codegen.program.compile import checked
+from codegen.program.cuda_executable import CudaCompiled, compile_cuda
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, allowing
+from codegen.tuning import kernel_choice
 from derive.matching import match
-from einalg import ops
-from einalg.program import as_program
+from einalg.language import ops
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.fake_device import FakeDevice, assemble
 
 torch = pytest.importorskip("torch")
@@ -98,7 +98,7 @@ def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(2):
             compiled(product(), device, schedule=schedule)(**given())
         assert device.times == times
-        monkeypatch.setattr(choosing, "_taken", {})  # the next process
+        monkeypatch.setattr(kernel_choice, "_taken", {})  # the next process
 
 
 def test_convolutions_in_both_layouts() -> None:

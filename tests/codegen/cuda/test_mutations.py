@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.cuda.barriers import with_barriers
-from codegen.cuda.lower import lower_cuda
-from codegen.cuda.printer import cuda_source
-from codegen.cuda.schedule import CUDA_DEFAULT, TensorTile
-from codegen.ir import For, Function, If, Put, Sync, walk
-from codegen.shim import Shim, ShimLibrary, cpp_compiler
-from einalg.affine import Affine
+from codegen.ir.nodes import For, Function, If, Put, Sync, walk
+from codegen.targets.cuda.lowering.lower import lower_cuda
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TensorTile
+from codegen.targets.cuda.shim import Shim, ShimLibrary, cpp_compiler
+from codegen.targets.cuda.text.barriers import with_barriers
+from codegen.targets.cuda.text.printer import cuda_source
 from einalg.errors import DeviceError
-from einalg.program import as_program
+from einalg.language.index.affine import Affine
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.harness import ORDERS, SMALL
 from tests.codegen.harness import agrees, evaluated
 from tests.codegen.test_expressions import arrays_for
@@ -207,7 +207,7 @@ def test_divergent_barriers_are_reported() -> None:
 def test_fibers_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the shim has no switch of its own for a processor, it takes that of the system."""
     portable = cpp_compiler().with_flags("-DSHIM_UCONTEXT")
-    monkeypatch.setattr("codegen.shim.cpp_compiler", lambda: portable)
+    monkeypatch.setattr("codegen.targets.cuda.shim.cpp_compiler", lambda: portable)
     shim = Shim([kernel(name) for name in ("product", "sums")])
     assert not is_noticed(shim, 0, "product") and not is_noticed(shim, 1, "sums")
 

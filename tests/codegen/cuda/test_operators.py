@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.cuda.printer import MAX_GRID
-from codegen.cuda.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.harness import flat
 from tests.ops.harness import CASES, load_cases, parameter_sets

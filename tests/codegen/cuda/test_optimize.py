@@ -21,11 +21,11 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     found = FakeDevice()
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("codegen.cuda.driver.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.cuda.compiled.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.cuda.compiled.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measuring.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr("codegen.measuring.identity", lambda target, accuracy: f"{target}, a fake device")
+    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", lambda: found)
+    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
+    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
+    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device")
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_saved_network_where_there_is_no_device(device: FakeDevice, tmp_path: 
         raise DeviceError("there is no CUDA device here")
 
     ea.optimize(program(), given(), target="cuda", seconds=0).save(tmp_path / "model")
-    monkeypatch.setattr("codegen.cuda.driver.find_driver", missing)
+    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", missing)
     with pytest.raises(DeviceError, match="no CUDA device"):
         ea.Optimized.load(tmp_path / "model", "cuda")
     (tmp_path / "model" / "model.json").write_text("{}")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from codegen.cuda.printer import MAX_GRID
-from codegen.cuda.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.codegen.cuda.harness import TIGHT, TIGHT_GRID, check, run_programs
 from tests.codegen.harness import evaluated
 from tests.codegen.test_random import SLOW, programs_with_arrays

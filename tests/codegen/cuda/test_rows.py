@@ -10,11 +10,11 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.cuda.lower import cuda_kernels, lower_cuda
-from codegen.cuda.printer import cuda_source, launch
-from codegen.cuda.schedule import CUDA_DEFAULT
-from codegen.ir import Combine, walk
-from einalg.program import as_program
+from codegen.ir.nodes import Combine, walk
+from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.text.printer import cuda_source, launch
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.harness import check, run_programs
 from tests.codegen.cuda.test_kernels import run
 

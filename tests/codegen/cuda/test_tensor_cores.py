@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.cuda.compiler import ARCHITECTURES, compile_all, find_nvcc
-from codegen.cuda.lower import cuda_kernels, lower_cuda
-from codegen.cuda.printer import cuda_source
-from codegen.cuda.schedule import CUDA_DEFAULT, SHARED, TENSOR_TILES, TensorTile, allowing
-from codegen.ir import Multiply, walk
-from codegen.shim import Shim
-from einalg.program import as_program
+from codegen.ir.nodes import Multiply, walk
+from codegen.targets.cuda.device.nvcc import ARCHITECTURES, compile_all, find_nvcc
+from codegen.targets.cuda.launch import SHARED
+from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TENSOR_TILES, TensorTile, allowing
+from codegen.targets.cuda.shim import Shim
+from codegen.targets.cuda.text.printer import cuda_source
+from einalg.language.ir.program import as_program
 from tests.codegen.cuda.harness import check, run_programs
 from tests.codegen.harness import evaluated
 

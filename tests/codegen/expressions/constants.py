@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 
 import einalg as ea
-from einalg.program import Program, statement_tensor
+from einalg.language.ir.program import Program, statement_tensor
 from tests.codegen.expressions.registry import expression
 
 i, j, k, p, q = ea.indices("i j k p q")

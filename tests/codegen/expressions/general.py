@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 
 import einalg as ea
-from einalg.program import Program, statement_tensor
+from einalg.language.ir.program import Program, statement_tensor
 from tests.codegen.expressions.registry import EXPRESSIONS, expression
 
 n, h, w, f, c, r, s = ea.indices("n h w f c r s")

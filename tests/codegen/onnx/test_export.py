@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.slices import Sliced
-from derive.optimizer import slices
+from codegen.program.batched_executable import Sliced
+from derive.programs.passes import batch_splitting
+from einalg.api.backend import Machine
 from einalg.errors import RecordError
-from einalg.machine import Machine
 from tests.frontends.onnx_models import convolutional, model, node
 
 onnx = pytest.importorskip("onnx")
@@ -106,8 +106,8 @@ def test_a_torch_model(tmp_path: Path) -> None:
 
 def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is computed ahead, read as it is, or the same for all slices; and results that the next program reads."""
-    monkeypatch.setattr(slices, "LEAST", 0)
-    monkeypatch.setattr(slices, "REUSED", 0)
+    monkeypatch.setattr(batch_splitting, "LEAST", 0)
+    monkeypatch.setattr(batch_splitting, "REUSED", 0)
     monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
     text = "S[k] = exp(K[k])\nP[n,i] += A[n,i,k]*S[k]\nO[n:5,i:4] = Max(P[n,i], 0) + B[i]\nQ[n:5,i:4] = P[n,3-i]"
     p = ea.parse(text, A=(5, 4, 70), B=(4,), K=ea.tensor("K", (70,), role="weight"))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 
 import einalg as ea
-from derive.search import kernels_of
-from einalg.dtypes import numpy_dtype
+from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
-from einalg.program import Program
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import Program
 from tests.codegen.expressions import EXPRESSIONS
 from tests.codegen.harness import agrees, evaluated, flat
 from tests.codegen.test_expressions import ARRAYS
@@ -22,7 +22,7 @@ from tests.ops.harness import CASES, load_cases, parameter_sets
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
-from codegen.onnx import onnx_model  # noqa: E402
+from codegen.targets.onnx import onnx_model  # noqa: E402
 
 load_cases()
 SETS = 2  # parameter sets of each case

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 import einalg as ea
-from codegen.slices import Sliced
-from einalg.machine import Machine
+from codegen.program.batched_executable import Sliced
+from einalg.api.backend import Machine
 
 torch = pytest.importorskip("torch")
 
@@ -26,7 +26,7 @@ def test_a_module_takes_and_gives_tensors(own_cache):
 
 
 def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
 
     class Totals(torch.nn.Module):
         def forward(self, x):
@@ -41,7 +41,7 @@ def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_c
 
 
 def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
 
     class Differences(torch.nn.Module):
         def forward(self, a, b):
@@ -55,8 +55,8 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeyp
 
 
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
-    monkeypatch.setattr("derive.optimizer.slices.LEAST", 0)
-    monkeypatch.setattr("derive.optimizer.slices.REUSED", 0)
+    monkeypatch.setattr("derive.programs.passes.batch_splitting.LEAST", 0)
+    monkeypatch.setattr("derive.programs.passes.batch_splitting.REUSED", 0)
     monkeypatch.setattr(Machine, "seconds", lambda _, runs, arrays: [1e-6 if isinstance(run, Sliced) else 1e-3 for run in runs])
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU()).eval()
     x = torch.randn(5, 3, 6, 7)
@@ -101,7 +101,7 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
                 calls.append(1)
             return x * 2
 
-    monkeypatch.setattr("einalg.machine.SLOW", 0.0)
+    monkeypatch.setattr("einalg.api.backend.SLOW", 0.0)
     o = ea.optimize(Counted().eval(), (torch.ones(3),), seconds=0)
     assert len(calls) == 2 and min(o.times) > 0
 
@@ -110,7 +110,7 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
 def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
     asked = []
-    monkeypatch.setattr("einalg.machine.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds))
+    monkeypatch.setattr("einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds))
     model, x = torch.nn.ReLU().eval(), torch.ones(3)
     found = [ea.optimize(model, (x,), seconds=0) for _ in range(2)]
     assert all(o.times == seconds and o.is_original == (seconds[1] > seconds[0]) for o in found)
@@ -122,7 +122,7 @@ def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
 def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
     """What they do is not known by their names: these two differ in shape alone."""
     asked = []
-    monkeypatch.setattr("einalg.machine.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4])
+    monkeypatch.setattr("einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4])
 
     class Sorted(torch.nn.Module):
         def forward(self, x):

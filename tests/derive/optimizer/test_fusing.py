@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.optimizer.folding import folded
-from derive.optimizer.shaping import shaped, with_epilogues
-from derive.search import kernels_of
-from einalg.program import as_program
-from einalg.settled import settled
+from derive.programs.passes.normalise import shaped, with_epilogues
+from derive.programs.passes.weight_folding import folded
+from derive.search.best_first import kernels_of
+from einalg.language.analysis.compile_time import settled
+from einalg.language.ir.program import as_program
 from tests.derive.optimizer.test_optimizer import assert_same_values, network, weight
 
 

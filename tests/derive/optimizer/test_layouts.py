@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import derive.optimizer.network as optimizer
+import derive.programs.optimize as optimizer
 import einalg as ea
-from derive.optimizer.layouts import channels_last
-from derive.optimizer.shaping import shaped
-from einalg import ops
-from einalg.program import Program, as_program, statement_tensor
+from derive.programs.passes.layout_selection import channels_last
+from derive.programs.passes.normalise import shaped
+from einalg.language import ops
+from einalg.language.ir.program import Program, as_program, statement_tensor
 from tests.derive.optimizer.test_optimizer import assert_same_values, network, weight
 
 

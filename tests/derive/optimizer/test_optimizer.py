@@ -14,23 +14,24 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen import making
-from codegen.compiler import KERNELS
-from derive.derivation import Candidate, derivation
-from derive.optimizer import network as optimizer
-from derive.optimizer import parts
-from derive.optimizer.folding import folded
-from derive.optimizer.layers import known_layer, layers_of, search_layer, with_layers
-from derive.optimizer.shaping import shaped
-from derive.search import Budget
-from einalg import ops, program_record
-from einalg.access import Constant
-from einalg.cache import cache_folder
+from codegen.program import build
+from codegen.targets.c.compiler import KERNELS
+from derive.programs import optimize as optimizer
+from derive.programs import optimized_program
+from derive.programs.layers import known_layer, layers_of, search_layer, with_layers
+from derive.programs.passes.normalise import shaped
+from derive.programs.passes.weight_folding import folded
+from derive.results.derivation import Candidate, derivation
+from derive.search.best_first import Budget
+from einalg.api.backend import Machine
+from einalg.api.models import network as model_network
 from einalg.errors import NotationError, ShapeError
-from einalg.graph import Builder
-from einalg.machine import Machine
-from einalg.model import network as model_network
-from einalg.program import Program, as_program, statement_tensor
+from einalg.frontends.graph import Builder
+from einalg.language import ops
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.tensor import Constant
+from einalg.language.notation import program_json
+from einalg.storage.disk_cache import cache_folder
 
 
 def weight(name, *shape):
@@ -119,7 +120,7 @@ def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkey
         best = replace(found.best, measured=True)
         return SimpleNamespace(best=best, original=best, candidates=[best], stats=found.stats)
 
-    monkeypatch.setattr("derive.optimizer.layers.derivation", stopped)
+    monkeypatch.setattr("derive.programs.layers.derivation", stopped)
     backend: Any = SimpleNamespace(identity=lambda: "machine")
     for seconds, count in ((8.0, 1), (8.0, 1), (4.0, 1), (16.0, 2), (16.0, 2)):
         (layer,) = layers_of(as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40))))
@@ -182,9 +183,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     o = ea.optimize(program, given, seconds=60)
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
-    make, line = making.Making.__init__, program_record.line_reader
-    monkeypatch.setattr(making.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given))
-    monkeypatch.setattr(program_record, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
+    make, line = build.Making.__init__, program_json.line_reader
+    monkeypatch.setattr(build.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given))
+    monkeypatch.setattr(program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
 
     def again():
         found = ea.optimize(program, given, seconds=60)
@@ -216,7 +217,7 @@ def test_a_run_that_time_ended_goes_on_with_more(own_cache, monkeypatch):
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"program": {}, "cut": null}'])
 def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, monkeypatch, caplog):
-    monkeypatch.setattr(type(parts.PARTS), "read", lambda self, key: content if self is parts.PARTS else None)
+    monkeypatch.setattr(type(optimized_program.PARTS), "read", lambda self, key: content if self is optimized_program.PARTS else None)
     program = product()
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -320,7 +321,7 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
         layer.candidate = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
         layer.original = 1.0
 
-    monkeypatch.setattr("derive.optimizer.network.search_layer", wrong)
+    monkeypatch.setattr("derive.programs.optimize.search_layer", wrong)
     program = network(channels=16, space=9)
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -375,7 +376,7 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
     arrays = {name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"}
     expected = ea.evaluate(program, **arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
-        monkeypatch.setattr("derive.optimizer.network.memory", lambda memory=memory: memory)
+        monkeypatch.setattr("derive.programs.optimize.memory", lambda memory=memory: memory)
         made = ea.optimize(program, arrays, seconds=0)
         (part,) = made.parts.values()
         assert len(part.before.names) == statements

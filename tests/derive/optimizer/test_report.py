@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 import einalg as ea
-from derive.candidates import Candidate
 from derive.matching import named
-from derive.optimizer.layers import Layer
-from derive.optimizer.report import BAR, ELSE, Report
-from derive.search import kernels_of
-from einalg.program import Program, as_program
-from einalg.terminal import COLUMNS
+from derive.programs.layers import Layer
+from derive.programs.report import BAR, ELSE, Report
+from derive.results.candidates import Candidate
+from derive.search.best_first import kernels_of
+from einalg.display.terminal import COLUMNS
+from einalg.language.ir.program import Program, as_program
 
 SIZES = {"Input": (16, 64, 32), "Weight": (16, 32, 48), "Scale": (16, 64)}
 
@@ -36,7 +36,7 @@ def reported(**layer):
 
 def report_of(layers, seconds, times=None):
     part = SimpleNamespace(seconds=seconds, verdict="proved", error=0.0, layers=layers, changes=(), workspace=3 << 20, slices=None)
-    return Report(SimpleNamespace(parts={0: part}, opaque=[SimpleNamespace(operator="<sort>", why="no order")], seconds=1.0, times=times))
+    return Report([part], [SimpleNamespace(operator="<sort>", why="no order")], 1.0, times)
 
 
 def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg import ops
 from einalg.errors import CodegenError, RecordError
-from einalg.graph import Builder
+from einalg.frontends.graph import Builder
+from einalg.language import ops
 
 RNG = np.random.default_rng(0)
 
@@ -95,7 +95,7 @@ def test_where_nothing_can_be_written_nothing_is_left(made, tmp_path, monkeypatc
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("derive.optimizer.saving.np.savez", full)
+    monkeypatch.setattr("derive.programs.artifact.np.savez", full)
     with pytest.raises(RecordError, match="No space left"):
         made[0].save(tmp_path / "model")
     assert not list(tmp_path.iterdir())

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.optimizer import network as optimizer
-from derive.optimizer.siblings import joined
-from einalg import ops
-from einalg.program import Program, as_program, statement_tensor
+from derive.programs import optimize as optimizer
+from derive.programs.passes.horizontal_fusion import joined
+from einalg.language import ops
+from einalg.language.ir.program import Program, as_program, statement_tensor
 
 
 def weight(name, *shape):

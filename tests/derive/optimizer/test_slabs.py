@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.derivation import derivation
-from derive.optimizer.layers import layers_of, with_layers
-from derive.optimizer.slabs import on_slabs, on_tensors, slabs
-from derive.search import Budget
-from einalg.access import Tensor
-from einalg.program import Program, as_program
+from derive.programs.layers import layers_of, with_layers
+from derive.programs.passes.constant_slices import on_slabs, on_tensors, slabs
+from derive.results.derivation import derivation
+from derive.search.best_first import Budget
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.tensor import Tensor
 
 
 def same_values(one, two):

@@ -8,23 +8,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.slices import Sliced
-from derive.optimizer import network as optimizer
-from derive.optimizer import slices as module
-from derive.optimizer.layers import UNREADABLE
-from derive.optimizer.parts import Part, compiled, part_from_record, part_record
-from derive.optimizer.slices import one_of, sliced
-from derive.rules.spelling import lifted
-from derive.search import kernels_of
-from einalg.access import Constant, Tensor
-from einalg.affine import Index, affine
-from einalg.execute import execute
-from einalg.machine import Machine
-from einalg.program import Program, as_program, statement_tensor
-from einalg.program_record import program_record
-from einalg.scope import Iterator, Scope
+from codegen.program.batched_executable import Sliced
+from derive.programs import optimize as optimizer
+from derive.programs.layers import UNREADABLE
+from derive.programs.optimized_program import Part, compiled, part_from_record, part_record
+from derive.programs.passes import batch_splitting as module
+from derive.programs.passes.batch_splitting import one_of, sliced
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
+from einalg.api.backend import Machine
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Constant, Tensor
+from einalg.language.ir.traversal import accesses, map_accesses
+from einalg.language.notation.program_json import program_record
 from einalg.testing import strategies
-from einalg.traverse import accesses, map_accesses
 from tests.derive.optimizer.test_optimizer import network, sample, weight
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)

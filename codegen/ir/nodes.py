@@ -1,0 +1,286 @@
+"""The loop IR: a small immutable tree that every printer reads and every schedule writes (design §10).
+
+Index arithmetic is `einalg.language.index.affine` itself; loop variables are its indices. Subscripts count from 0. Scalar values carry the
+type in which they are computed. A node says nothing about a target: `kind` and `space` are names that a printer maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.constraint import Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Buf:
+    """An array of `shape` elements of `dtype` in row-major order.
+
+    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread), `reg`, or
+    `vector`: a register for each row of the last axis, whose other subscripts are constants once `unroll` loops are written out.
+    `matrix_a`, `matrix_b` and `accumulator` are the fragments of a tensor core, which a warp holds together: the last two axes are
+    those of one matrix.
+    A buffer of one axis with the name of another one is the flat view of its memory.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    space: str = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One element of a buffer: a value where it is read, a place where it is written."""
+
+    buf: Buf
+    subscripts: tuple[Affine, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.buf.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant: an int, a bool, a float or a `Fraction`, exactly."""
+
+    value: int | float | Fraction
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexNumber:
+    """Index arithmetic in the place of a number."""
+
+    form: Affine
+    dtype: str = "i64"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Whether all of some conditions on indices hold."""
+
+    conditions: tuple[Constraint, ...]
+    dtype: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function: `add mul div neg max min select lt eq and not cast exp …`, computed in `dtype`."""
+
+    op: str
+    arguments: tuple[Value, ...]
+    dtype: str
+
+
+Value = Ref | Number | IndexNumber | Holds | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The `max` or `min` of index expressions: a loop bound that depends on outer loops."""
+
+    op: str
+    of: tuple[Affine | Extreme, ...]
+
+
+Bound = Affine | Extreme
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Declare a buffer for the statements that follow it in the same body."""
+
+    buf: Buf
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`ref op value`, where op is `= += *= max min`."""
+
+    ref: Ref
+    op: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
+
+    `kind` says how: `seq`, `unroll`, `rolled` (never written out: what steps share is read again, not kept in registers), `vec` (steps
+    side by side in vector registers), `par` (shared by threads), `block`, `thread`, `warp` (the threads of a warp take each step
+    together), or `lanes`: from 0 to a constant, the steps of every statement in one vector register, or as many of its elements.
+    """
+
+    index: Index
+    low: Bound
+    high: Bound
+    range: tuple[int, int]
+    body: tuple[Statement, ...]
+    kind: str = "seq"
+
+    @property
+    def extent(self) -> int | None:
+        """The number of steps, where it does not depend on outer loops."""
+        if isinstance(self.low, Affine) and isinstance(self.high, Affine):
+            steps = self.high - self.low
+            return max(0, steps.const) if not steps.terms else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Run `then` where `test` holds, else `orelse`."""
+
+    test: Value
+    then: tuple[Statement, ...]
+    orelse: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Wait for the other threads of the `block`, or of the `warp`. Schedules write none: `codegen.targets.cuda.text.barriers` infers them."""
+
+    scope: str = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Have the cache of a level ask for an element that is used soon, to be written where `write`.
+
+    It may lie past the end of its buffer.
+    """
+
+    ref: Ref
+    write: bool = False
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Transpose a square of `size` x `size` elements, of which `rows` rows are read from `source` on, `step` elements apart.
+
+    At `target` its columns follow one another, filled up with zeros.
+    """
+
+    source: Ref
+    step: int
+    rows: int
+    size: int
+    target: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Each of `lanes` neighbouring threads of a block gets the values of all of them, combined by `+= *= max min`.
+
+    `ref` is private to a thread. `lanes` is a power of 2, at most a warp.
+    """
+
+    ref: Ref
+    op: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Set every element of a fragment, which is given by its leading subscripts."""
+
+    fragment: Ref
+    value: Number
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMatrix:
+    """Read a fragment from the matrix that begins at `source`, row after row of its buffer, or column after column where `turned`."""
+
+    fragment: Ref
+    source: Ref
+    turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """Add the product of two fragments to a third one."""
+
+    sums: Ref
+    left: Ref
+    right: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMatrix:
+    """Write a fragment to the matrix that begins at `target`."""
+
+    target: Ref
+    fragment: Ref
+
+
+Statement = Alloc | Put | For | If | Sync | Prefetch | Turn | Combine | Fill | LoadMatrix | Multiply | StoreMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One kernel: it reads `inputs` and writes every element of `output`, which overlaps none of them.
+
+    `packs` compute some of the inputs from what is known before a run.
+    """
+
+    name: str
+    inputs: tuple[Buf, ...]
+    output: Buf
+    body: tuple[Statement, ...]
+    comment: str = ""
+    packs: tuple[Function, ...] = ()
+
+
+def children(node: Any) -> Iterator[Any]:
+    """The IR nodes and index expressions directly below a node."""
+    for name in _names(type(node)):
+        value = getattr(node, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if _is_part(type(part)):
+                yield part
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+
+
+@cache
+def _is_part(kind: type) -> bool:
+    return issubclass(kind, (Affine, Constraint, Index)) or is_dataclass(kind)
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A node and everything below it, outer before inner."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [*children(node)][::-1]
+
+
+def text(node: Any) -> str:
+    """A node spelled out in full, equal exactly for equal nodes.
+
+    >>> text(Put(Ref(Buf("O", (4,), "f32"), (Affine(2),)), "=", Number(1, "f32")))
+    "Put(Ref(Buf('O', (4,), 'f32', 'global'), (2,)), '=', Number(1, 'f32'))"
+    """
+    if isinstance(node, tuple):
+        return "(" + "".join(f"{text(v)}," for v in node) + ")"
+    if is_dataclass(node):
+        return f"{type(node).__name__}({', '.join(text(getattr(node, f.name)) for f in fields(node))})"
+    return str(node) if isinstance(node, (Affine, Constraint, Index)) else repr(node)
+
+
+def content_hash(node: Any) -> str:
+    """The key of a node in every cache: 64 hexadecimal digits."""
+    return sha256(text(node).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Hand-shaped loop nests: contractions, stencils, bands."""

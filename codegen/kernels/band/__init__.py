@@ -1,0 +1,1 @@
+"""Products with a band of a matrix."""

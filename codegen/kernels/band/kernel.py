@@ -1,0 +1,33 @@
+"""Band products as generated code."""
+
+from __future__ import annotations
+
+from codegen.hardware.cpu import Machine, machine
+from codegen.ir.builder import Writer
+from codegen.ir.nodes import Function
+from codegen.kernels.band.g2bmm_loop_nest import band_result
+from codegen.kernels.band.gbmm_loop_nest import band_operand
+from codegen.kernels.band.problem import bands_of
+from codegen.lowering.parallel import pays
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.scope import Scope
+
+
+def band_function(kernel: Kernel, scope: Scope, dtype: str, target: Machine | None = None, parallel: bool | None = None) -> Function | None:
+    """The generated function of a band product computed in `dtype`; None where a kernel is none, or lies in no strides.
+
+    >>> import einalg as ea
+    >>> band_function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
+    True
+    """
+    bands = bands_of(kernel, scope, dtype)
+    if not bands:
+        return None
+    target = target or machine()
+    first = bands[0]
+    w = Writer((first.left.buf.name, first.right.buf.name, first.target.buf.name))
+    threads = pays(sum(band.work for band in bands), first.left.buf, first.right.buf) if parallel is None else parallel
+    for band in bands:
+        (band_result if band.banded == "target" else band_operand)(w, band, target, threads)
+    inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
+    return Function(kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope))

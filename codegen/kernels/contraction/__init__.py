@@ -1,0 +1,1 @@
+"""Contractions in tiles of registers and panels."""

@@ -1,0 +1,1 @@
+"""Convolutions with few filters."""

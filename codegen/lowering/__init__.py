@@ -1,0 +1,1 @@
+"""Scopes as loop nests."""

@@ -1,0 +1,131 @@
+"""What this machine does in a second, measured: single kernels, and the rates of a roofline (design §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count, takewhile
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from codegen.program.compile import compile_apart, compile_program
+from codegen.program.executable import Compiled
+from codegen.runtime.array_arguments import sample
+from codegen.targets.c.compiler import find_compiler
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.device.nvcc import require_nvcc
+from codegen.targets.cuda.lowering.schedule import allowing
+from codegen.tuning.fingerprint import of_machine
+from einalg import __version__
+from einalg.language.analysis.compile_time import is_weight
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program, substitute_tensors
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
+from einalg.language.notation.parser import parse
+
+SECONDS = 0.02  # that one kernel is repeated for
+LEAST_REPEATS, MOST_REPEATS = 6, 50
+MOST_ROUNDS, SAME = 5, 0.2
+SIZE = 384  # of the matrices whose product is timed
+STREAM = 1 << 22  # elements that do not fit into a core's caches
+PRODUCT = "O[i,j] += A[i,k]*B[k,j]"  # what a device has for a library
+SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
+
+
+def identity(target: str, accuracy: float | None = None) -> str:
+    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, libraries and einalg.
+
+    The `accuracy` that is asked for counts by what it allows a device.
+    """
+    if target == "cuda":
+        device = find_driver()
+        allowed = ("tf32",) if allowing(accuracy).tf32 else ()
+        return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed))
+    return "\n".join((target, of_machine(find_compiler()), __version__))
+
+
+def kernel_timers(kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None) -> list[Callable[[], float]]:
+    """Functions that measure kernels: the median time of one statement, compiled by itself and run on random inputs, weights given ahead.
+
+    What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may differ by `accuracy`, as those of
+    `codegen.program.compile.compile_program`.
+
+    >>> import einalg as ea
+    >>> (timer,) = kernel_timers([Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))])
+    >>> 0 < timer() < 1
+    True
+    """
+    return [partial(_seconds, make) for make in compile_apart([(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy)]
+
+
+def _alone(kernel: Kernel) -> Program:
+    assert kernel.scope is not None
+    read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
+    return Program([(kernel.output, substitute_tensors(kernel.scope, read))])
+
+
+def _seconds(make: Callable[[], Compiled]) -> float:
+    run = make()
+    arrays = sample(run.program.inputs)
+    weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]
+    run = run.bind(**{name: arrays.pop(name) for name in weights})
+    first = sum(run.time(1, **arrays).values())
+    repeats = min(MOST_REPEATS, int(SECONDS / max(first, 1e-9)))
+    return sum(run.time(repeats, **arrays).values()) if repeats > 1 else first
+
+
+def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float]:
+    """Operations per second of the library and of generated code, bytes per second of memory, and seconds of an empty call.
+
+    The best of some rounds, until one more improves nothing: a busy moment of the machine is not what it can do.
+    """
+    best = _round(target, accuracy)
+    for _ in range(MOST_ROUNDS - 1):
+        before, again = best, _round(target, accuracy)
+        best = {name: (min if name == "call" else max)(before[name], again[name]) for name in before}
+        if all(abs(best[name] / before[name] - 1) < SAME for name in best):
+            break
+    return best
+
+
+def _round(target: str, accuracy: float | None) -> dict[str, float]:
+    def least(text: str, **shapes: tuple[int, ...]) -> float:
+        return _least_of(parse(text, **shapes), target, accuracy)
+
+    return {
+        "library": 2 * SIZE**3 / (_matmul_seconds() if target == "cpu" else least(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))),
+        "generated": 2 * TAPS * SHORT / least(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,)),
+        "bandwidth": 8 * STREAM / least("O[i] = A[i]+1", A=(STREAM,)),
+        "call": least("O[i] = A[i]+1", A=(1,)),
+    }
+
+
+def _matmul_seconds() -> float:
+    left, right = (np.ones((SIZE, SIZE), np.float32) for _ in range(2))
+    out = np.empty_like(left)
+    return _least(lambda: np.matmul(left, right, out=out))
+
+
+def _least_of(scope: Scope, target: str, accuracy: float | None) -> float:
+    run = compile_program(scope, None, target, accuracy=accuracy)
+    arrays = sample(run.program.tensors)
+    return min(sum(run.time(1, **arrays).values()) for _ in _for_a_while())
+
+
+def _least(call: Callable[[], Any]) -> float:
+    """The shortest time of a call: what a machine can do, whatever else it is busy with."""
+    spent: list[float] = []
+    for _ in _for_a_while():
+        began = perf_counter()
+        call()
+        spent.append(perf_counter() - began)
+    return min(spent)
+
+
+def _for_a_while() -> Iterator[int]:
+    """Counts for `SECONDS`, but to some number at least."""
+    began = perf_counter()
+    return takewhile(lambda n: n < LEAST_REPEATS or perf_counter() - began < SECONDS, count())

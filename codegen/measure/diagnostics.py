@@ -1,0 +1,148 @@
+"""What this machine has for code generation, and what is missing, as facts (design §12)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from codegen.targets.c.compiler import find_compiler
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.device.nvcc import ARCHITECTURES, find_nvcc
+from codegen.targets.cuda.shim import cpp_compiler
+from einalg.errors import EinalgError
+from einalg.storage.disk_cache import cache_folder
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that einalg can use: `found` says whether it is there, `detail` which one, or what to do without it."""
+
+    name: str
+    found: bool
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{'ok' if self.found else 'missing':8}{self.name}: {self.detail}"
+
+
+class Facts(list[Fact]):
+    """Facts, one a line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    __repr__ = __str__
+
+
+# What installs a compiler, by the package manager that a machine has.
+COMMANDS = {
+    "apt-get": {"gcc": "sudo apt-get install gcc", "g++": "sudo apt-get install g++", "nvcc": "sudo apt-get install nvidia-cuda-toolkit"},
+    "dnf": {"gcc": "sudo dnf install gcc", "g++": "sudo dnf install gcc-c++"},
+    "pacman": {"gcc": "sudo pacman -S gcc", "g++": "sudo pacman -S gcc", "nvcc": "sudo pacman -S cuda"},
+    "apk": {"gcc": "sudo apk add gcc musl-dev", "g++": "sudo apk add g++"},
+    "xcode-select": {"gcc": "xcode-select --install", "g++": "xcode-select --install"},
+    "conda": {"gcc": "conda install gcc", "g++": "conda install gxx", "nvcc": "conda install -c nvidia cuda-nvcc"},
+}
+ELSEWHERE = {
+    "gcc": "install gcc or clang",
+    "g++": "install g++ or clang++",
+    "nvcc": "install the CUDA toolkit: https://developer.nvidia.com/cuda-downloads",
+}
+
+
+def facts() -> Facts:
+    """What is there and what is missing; nothing raises, nothing is changed.
+
+    >>> [fact.name for fact in facts()]
+    ['C compiler', 'BLAS', 'torch', 'ONNX', 'ONNX Runtime', 'nvcc', 'PyCUDA', 'CUDA device', 'C++ compiler', 'cache']
+    """
+    packages = [
+        _package("torch", "torch", "torch", "; its kernels compete where your program imports it"),
+        _package("ONNX", "onnx", "onnx"),
+        _package("ONNX Runtime", "onnxruntime", "onnx"),
+    ]
+    cuda = [_nvcc(), _package("PyCUDA", "pycuda", "cuda"), _device()]
+    return Facts([_c_compiler(), _blas(), *packages, *cuda, _cpp_compiler(), _cache()])
+
+
+def remedy(tool: str) -> str:
+    """The command that installs a tool here; where no package manager is known, what to look for."""
+    commands = (known[tool] for manager, known in COMMANDS.items() if tool in known and shutil.which(manager))
+    return next(commands, ELSEWHERE[tool])
+
+
+def _blas() -> Fact:
+    """The library that runs NumPy's matrix products, as it is loaded, or as NumPy was built where nothing tells that."""
+    if find_spec("threadpoolctl") is not None:
+        loaded = [pool for pool in import_module("threadpoolctl").threadpool_info() if pool.get("user_api") == "blas"]
+        if loaded:
+            return Fact("BLAS", True, "; ".join(dict.fromkeys(map(_pool, loaded))))
+    built: Any = np.show_config(mode="dicts")
+    found = built.get("Build Dependencies", {}).get("blas", {})
+    return Fact("BLAS", bool(found.get("found")), f"NumPy {np.__version__} with {found.get('name', 'none')} {found.get('version', '')}".strip())
+
+
+def _pool(pool: dict[str, Any]) -> str:
+    threads = pool.get("num_threads", 1)
+    kernels = f", for {pool['architecture']}" if pool.get("architecture") else ""
+    return f"{pool.get('internal_api')} {pool.get('version')}, {threads} thread{'s' if threads != 1 else ''}{kernels}"
+
+
+def _c_compiler() -> Fact:
+    found = find_compiler()
+    if found is None:
+        return Fact("C compiler", False, f"programs run through NumPy, often ten times slower; {remedy('gcc')}, or set CC")
+    return Fact("C compiler", True, f"{' '.join(found.command)} ({_first_line(found.version)})")
+
+
+def _cpp_compiler() -> Fact:
+    return _tried("C++ compiler", lambda: " ".join(cpp_compiler().command), f"tests of CUDA kernels need one; {remedy('g++')}, or set CXX")
+
+
+def _nvcc() -> Fact:
+    found = find_nvcc()
+    if found is None:
+        return Fact("nvcc", False, f"target='cuda' gives sources only; {remedy('nvcc')}, or set CUDA_HOME")
+    return Fact(
+        "nvcc", True, f"{found.program} ({found.version.splitlines()[-1]}), for {', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device"
+    )
+
+
+def _device() -> Fact:
+    def describe() -> str:
+        driver = find_driver()
+        return f"{driver.name}, sm_{driver.sm}"
+
+    return _tried("CUDA device", describe)
+
+
+def _package(name: str, module: str, extra: str, note: str = "") -> Fact:
+    if find_spec(module) is None:
+        return Fact(name, False, f"pip install 'einalg[{extra}]'")
+    try:
+        return Fact(name, True, f"{version(module)}{note}")
+    except PackageNotFoundError:
+        return Fact(name, True, "of unknown version")
+
+
+def _cache() -> Fact:
+    folder = cache_folder()
+    return Fact("cache", True, str(folder) if folder.is_dir() else f"{folder} (made when it is needed)")
+
+
+def _tried(name: str, describe: Callable[[], str], remedy: str = "") -> Fact:
+    try:
+        return Fact(name, True, describe())
+    except EinalgError as error:
+        return Fact(name, False, remedy or "; ".join(line.strip() for line in str(error).splitlines()))
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else "of unknown version"

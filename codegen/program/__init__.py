@@ -1,0 +1,1 @@
+"""Whole programs: built, shared, fused, run."""

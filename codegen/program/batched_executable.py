@@ -1,0 +1,147 @@
+"""Compiled programs of one slice that run for each of many: samples of a batch, say (design §11).
+
+Where all kernels are compiled, a call runs all slices, and each thread takes the next one, with memory of its own for what is between kernels.
+The loops inside are then not shared among threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from codegen.program.executable import Compiled
+from codegen.runtime.array_arguments import Loader
+from codegen.runtime.call_frame import Frame
+from codegen.runtime.foreign_call import called
+from codegen.runtime.memory_planning import size_of
+from codegen.targets.c.compiler import TIMEOUT, find_compiler
+from codegen.targets.c.thread_pool import REGIONS, attached
+from einalg.language.analysis.batching import Slices
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import statement_tensor
+from einalg.runtime.buffer_pool import Results
+from einalg.runtime.direct_call import AtAddresses, address
+from einalg.runtime.timing import threads
+
+# `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a call is written down.
+SLICES = """\
+typedef void kernel(void *const *);
+struct lane { kernel *const *kernels; void *const *const *buffers; void **const *places; };
+void slices(long count, long lanes, const struct lane *tables, long kernels, long places, char *const *first, const long *steps) {
+  long next = 0;
+#pragma omp parallel for schedule(static)
+  for (long k = 0; k < lanes; ++k)
+    for (long slice; (slice = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < count;) {
+      for (long p = 0; p < places; ++p) *tables[k].places[p] = first[p] + slice * steps[p];
+      for (long n = 0; n < kernels; ++n) tables[k].kernels[n](tables[k].buffers[n]);
+    }
+}
+"""
+
+
+class Sliced:
+    """A program of one slice as one of all of them."""
+
+    def __init__(self, one: Compiled, slices: Slices):
+        self.one, self.slices = one, slices
+        self._given = {name: slices.of_all(tensor) for name, tensor in one.missing.items()}
+        self._made = [slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs]
+        results = Results()
+        self._makers = {tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
+        self._load, self._memory = Loader(self._given), threading.local()
+
+    def __call__(self, **arrays: Any) -> Any:
+        results = {name: make() for name, make in self._makers.items()}
+        given = {**self._load(arrays), **results}
+        if self._function is None:
+            for number in range(self.slices.count):
+                self.one.fill(self.slices.of(given, number))
+        else:
+            self._run_at([address(given[name]) for name in self._order])
+        return results if len(results) > 1 else next(iter(results.values()))
+
+    @property
+    def is_generated(self) -> bool:
+        """As of `Compiled`."""
+        return self.one.is_generated
+
+    @property
+    def workspace(self) -> int:
+        """The bytes for what is between the kernels, of all slices that run at the same time."""
+        return self.one.workspace * (self._lanes if self.one.is_native else 1)
+
+    @property
+    def _lanes(self) -> int:
+        return min(threads(), self.slices.count)
+
+    def bind(self, **arrays: Any) -> Sliced:
+        """As of `Compiled`: what is given ahead is the same for all slices."""
+        return Sliced(self.one.bind(**arrays), self.slices)
+
+    def record(self) -> Any:
+        """As of `Compiled`, for one slice."""
+        return self.one.record()
+
+    def source(self, language: str = "c") -> str:
+        """The text of the generated kernels of one slice."""
+        return self.one.source(language)
+
+    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+        """As of `Compiled`, for the memory of all slices."""
+        if self._function is None or {*names} != {*self._order}:
+            return None
+        order = [names.index(name) for name in self._order]
+        return lambda addresses: self._run_at([addresses[k] for k in order])
+
+    @cached_property
+    def _function(self) -> Any:
+        """What runs all slices; None where a library takes part, or there is no compiler."""
+        compiler = find_compiler() if self.one.is_native else None
+        return compiler and attached(compiler, compiler.load(REGIONS + SLICES, TIMEOUT), TIMEOUT).slices
+
+    @cached_property
+    def _order(self) -> list[str]:
+        return [*self._given, *(tensor.name for tensor in self._made)]
+
+    def _run_at(self, addresses: Sequence[int]) -> None:
+        """Run on memory of the caller, in this order."""
+        lanes = self._memory.__dict__.get("lanes")
+        if lanes is None:
+            whole = [*self._given.values(), *self._made]
+            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.slices.names else 0 for tensor in whole]
+            frames = [self.one.frame() for _ in range(self._lanes)]
+            lanes = self._memory.lanes = _Lanes(self._function, frames, self._order, steps)
+        lanes.run(self.slices.count, addresses)
+
+
+class _Lanes:
+    """What runs slices in one thread of the program: a frame for each that runs at the same time, and all addresses in place."""
+
+    def __init__(self, function: Callable[..., Any], frames: Sequence[Frame], names: Sequence[str], steps: Sequence[int]):
+        self._function, self._frames = function, frames
+        natives = [native for frame in frames for native in frame.natives]
+        self._kernels = len(natives[0].functions)
+        places = [[(number, place) for number, name in enumerate(names) for place in frame.places[name]] for frame in frames]
+        self._offsets = [(number, offset) for number, (_, _, offset) in places[0]]
+        slots = [_pointers([ctypes.addressof(block) + position * _POINTER for _, (block, position, _) in row]) for row in places]
+        rows = [(*map(ctypes.addressof, native.tables), ctypes.addressof(row)) for native, row in zip(natives, slots, strict=True)]
+        self._tables, self._keep = _pointers([entry for row in rows for entry in row]), slots
+        self._first = _pointers([0] * len(self._offsets))
+        self._steps = (ctypes.c_long * len(self._offsets))(*(steps[number] for number, _ in self._offsets))
+
+    def run(self, count: int, addresses: Sequence[int]) -> None:
+        for k, (number, offset) in enumerate(self._offsets):
+            self._first[k] = addresses[number] + offset
+        arrays = [ctypes.c_void_p(ctypes.addressof(array)) for array in (self._tables, self._first, self._steps)]
+        sizes = [ctypes.c_long(size) for size in (count, len(self._frames), self._kernels, len(self._offsets))]
+        called(self._function, *sizes[:2], arrays[0], *sizes[2:], *arrays[1:])
+
+
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+
+
+def _pointers(values: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(values))(*values)

@@ -1,0 +1,281 @@
+"""Programs that run on a CUDA device: every statement is a generated kernel, and what is between them stays there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from statistics import median
+from typing import Any
+
+from codegen.ir.nodes import Function
+from codegen.libraries import names, torch_cuda, versions
+from codegen.libraries.torch_cuda import DeviceCall
+from codegen.program.executable import GENERATED, NOTHING, Compiled, Plain, Step
+from codegen.runtime.array_arguments import loaded, sample
+from codegen.runtime.protocol import Buffers
+from codegen.targets.cuda.device.array import DeviceArray, device_address, is_on_device, is_under_way
+from codegen.targets.cuda.device.driver import Driver, Memory, Start
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.device.graph_cache import Graphs
+from codegen.targets.cuda.device.memory_pool import allocate, lend
+from codegen.targets.cuda.device.nvcc import require_nvcc
+from codegen.targets.cuda.device_types import device_dtype, to_device
+from codegen.targets.cuda.lowering.lower import cuda_kernels
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule
+from codegen.targets.cuda.text.printer import cuda_source, launch
+from codegen.tuning.cuda_kernel_choice import chosen, fastest
+from codegen.tuning.kernel_choice import LEAST_POINTS, inputs_for, points
+from einalg.errors import CodegenError
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import Program, statement_tensor
+from einalg.language.ir.scope import Scope
+
+LOG = logging.getLogger("einalg")
+Take = Callable[[Driver, int], Memory]  # where the memory of some bytes comes from
+Assemble = Callable[[str, int], bytes]  # CUDA text and compute capability -> machine code
+
+
+def nvcc_image(text: str, sm: int) -> bytes:
+    """Machine code, by nvcc."""
+    return require_nvcc().compile(text, sm).image
+
+
+def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[str, DeviceCall]:
+    """How torch runs a kernel on a device, where it takes part."""
+    return torch_cuda.ways(kernel, scope, schedule.tf32) if "torch" in names() else {}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a program for a device is made of: the kernels of each statement, and what takes the place of PyCUDA, nvcc and torch."""
+
+    groups: Sequence[Sequence[Function]]
+    schedule: CudaSchedule = CUDA_DEFAULT
+    driver: Callable[[], Driver] = lambda: find_driver()
+    assemble: Assemble = lambda text, sm: nvcc_image(text, sm)
+    libraries: Callable[[Kernel, Scope, CudaSchedule], Mapping[str, DeviceCall]] = torch_ways
+    tensor: Callable[[DeviceArray, str], Any] = torch_cuda.on_device
+
+    @cached_property
+    def text(self) -> str:
+        return cuda_source([function for group in self.groups for function in group], self.schedule.grid)
+
+
+def compile_cuda(program: Program, kernels: Sequence[Kernel], schedule: CudaSchedule = CUDA_DEFAULT, **places: Any) -> CudaCompiled:
+    """A flat program as CUDA, one kernel or two a statement. The text is there at once; a device is looked for at the first call.
+
+    An operator that torch has runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are fields of
+    `Parts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
+    """
+    known: dict[str, Scope] = dict(program.statements)
+    taken = {*program.tensors, *program.names}
+    groups = [cuda_kernels(name, scope, known, schedule, taken) for name, scope in known.items()]
+    sourced = [replace(kernel, source=cuda_source(group, schedule.grid)) for kernel, group in zip(kernels, groups)]
+    return CudaCompiled(program, sourced, Parts(groups, schedule, **places))
+
+
+class CudaCompiled(Compiled):
+    """A program that runs on a CUDA device: call it with its inputs by name, as `Compiled`.
+
+    Arrays that lie on the device already (torch, CuPy) are read where they are, and then the results stay there too, as
+    `DeviceArray`; else they are NumPy arrays. Kernels that meet the same memory again start as one graph. Raises `DeviceError` where
+    there is no device, no PyCUDA, or no memory.
+    """
+
+    def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
+        self._parts, self._lock, self._device = parts, threading.Lock(), None
+        self._own = threading.local()
+        super().__init__(program, "cuda", [Step(kernel.output, GENERATED, _nowhere) for kernel in kernels], Plain(kernels, lambda: parts.text), bound)
+
+    def direct(self, names: Sequence[str]) -> None:
+        """None: what lies in the memory of the host is copied first."""
+
+    def __call__(self, **arrays: Any) -> Any:
+        device = self._started()
+        memory, on_device = self._placed(device, arrays)
+        device.run_together([step.output for step in self._running], memory, self._graphs(device))
+        found = {name: device.array(self.program, name, memory[name]) for name in self.program.outputs}
+        results = {name: array if on_device else array.get() for name, array in found.items()}
+        return results if len(results) > 1 else results[self.program.outputs[0]]
+
+    @property
+    def workspace(self) -> int:
+        """The bytes that a thread keeps on the device for what is between the kernels: each result has memory of its own there."""
+        between = [self.program[name] for name in self._shapes if name not in self.program.outputs]
+        return sum(prod(scope.shape) * device_dtype(scope.dtype).itemsize for scope in between)
+
+    def source(self, language: str = "cuda") -> str:
+        """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
+        if language != "cuda":
+            raise CodegenError(f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')")
+        return self._of.text()
+
+    def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
+        """Seconds that each kernel takes on the device, by its output: the median of `repeats` runs after a first one."""
+        device = self._started()
+        memory, _ = self._placed(device, arrays or sample(self.missing))
+        spent: dict[str, list[float]] = {step.output: [] for step in self._running}
+        for _ in range(1 + max(1, repeats)):
+            for name, seconds in spent.items():
+                seconds.append(device.driver.elapsed(lambda name=name: device.run(name, memory)))
+        return {name: median(seconds[1:]) for name, seconds in spent.items()}
+
+    def _with(self, bound: Buffers) -> CudaCompiled:
+        return CudaCompiled(self.program, self.kernels, self._parts, bound)
+
+    def _computed(self, bound: Buffers) -> dict[str, Any]:
+        """Constants and the inputs given ahead; what depends on these alone is computed on the device, at the first call."""
+        return {**loaded(self.program.constants, {}), **bound}
+
+    def _graphs(self, device: _Device) -> Graphs:
+        """Those of this thread, whose memory between kernels is its own."""
+        own = self._own.__dict__
+        if "graphs" not in own:
+            own["graphs"] = Graphs(device.driver)
+        return own["graphs"]
+
+    def _started(self) -> _Device:
+        with self._lock:
+            if self._device is None:
+                device = _Device(self._parts, self.program)
+                for name, array in self._ready.items():
+                    device.kept[name] = device.upload(array, self.program.tensors[name].dtype)
+                for kernel in self.kernels:
+                    device.choose(kernel)
+                    if kernel.output in self._done:
+                        device.allocate_result(kernel.output, device.kept)
+                        device.allocate_parts(kernel.output, device.kept)
+                        device.run(kernel.output, device.kept)
+                self._device = device
+            return self._device
+
+    def _placed(self, device: _Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Where everything lies that the kernels of a call read and write; and whether some of it was on the device before."""
+        memory: dict[str, Any] = dict(device.kept)
+        there = {name: value for name, value in arrays.items() if name in self.missing and is_on_device(value)}
+        if any(map(is_under_way, there.values())):
+            device.driver.wait()
+        for name, value in there.items():
+            memory[name] = _Borrowed(value, device_address(self.missing[name], value))
+        here = {name: tensor for name, tensor in self.missing.items() if name not in there}
+        for name, array in loaded(here, {name: value for name, value in arrays.items() if name not in there}).items():
+            memory[name] = device.upload(array, here[name].dtype, lend)
+        kept = self._memory.__dict__
+        for name in self._shapes:
+            if name in self.program.outputs:
+                device.allocate_result(name, memory, lend)
+            else:
+                if name not in kept:
+                    device.allocate_result(name, kept)
+                memory[name] = kept[name]
+            device.allocate_parts(name, kept)
+        return {**kept, **memory}, bool(there)
+
+
+class _Device:
+    """The kernels of a program on a device, and the memory that they keep there."""
+
+    def __init__(self, parts: Parts, program: Program):
+        self.parts, self.program, self.driver = parts, program, parts.driver()
+        self.kept, self.ways = dict[str, Memory](), dict[str, tuple[str, DeviceCall]]()
+        flat = [function for group in parts.groups for function in group]
+        launches = [launch(function, position, parts.schedule.grid) for position, function in enumerate(flat)]
+        handles = self.driver.load(parts.assemble(parts.text, self.driver.sm), [how.name for how in launches])
+        started = iter(zip(launches, handles))
+        self.kernels = {group[-1].output.name: [(function, *next(started)) for function in group] for group in parts.groups}
+
+    def run(self, name: str, memory: Mapping[str, Memory]) -> None:
+        """Run a statement, by a library where one is faster; where that fails, by its kernels from then on."""
+        way = self.ways.get(name)
+        if way is not None:
+            try:
+                return way[1](self.tensors(memory))
+            except Exception as error:  # a library may raise anything
+                LOG.warning("einalg: %s failed for %s, generated code is used instead: %s", way[0], name, str(error))  # no frames, which hold memory
+                self.ways.pop(name, None)
+        self.launch(name, memory)
+
+    def run_together(self, names: Sequence[str], memory: Mapping[str, Memory], graphs: Graphs) -> None:
+        """Run statements in order; the kernels that no library comes between are started together."""
+        waiting: list[Start] = []
+        for name in names:
+            if name in self.ways:
+                graphs.start(waiting)
+                waiting = []
+                self.run(name, memory)
+            else:
+                waiting += self.starts(name, memory)
+        graphs.start(waiting)
+
+    def launch(self, name: str, memory: Mapping[str, Memory]) -> None:
+        """Start the kernels of a statement one by one."""
+        for start in self.starts(name, memory):
+            self.driver.launch(*start)
+
+    def starts(self, name: str, memory: Mapping[str, Memory]) -> list[Start]:
+        """The kernels of a statement, with the addresses of what they read and write."""
+        kernels = [(function, how, handle) for function, how, handle in self.kernels[name] if function.body]
+        return [(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)]) for function, how, handle in kernels]
+
+    def tensors(self, memory: Mapping[str, Memory]) -> Callable[[str], Any]:
+        """The memory of a tensor of the program, for a library."""
+        tensors = {**self.program.tensors, **{name: statement_tensor(name, scope) for name, scope in self.program.statements}}
+
+        def flat(name: str) -> Any:
+            tensor = tensors[name]
+            return self.parts.tensor(DeviceArray(self.driver, memory[name], (prod(tensor.shape),), tensor.dtype), tensor.dtype)
+
+        return flat
+
+    def choose(self, kernel: Kernel) -> None:
+        """Have a library run a statement, where it is measured to be faster than its kernels."""
+        name, scope = kernel.output, self.program[kernel.output]
+        found = self.parts.libraries(kernel, scope, self.parts.schedule) if kernel.op != EOP and points(scope) >= LEAST_POINTS else {}
+        best = chosen(lambda: self.fastest(name, scope, found), str(kernel)) if found else None
+        if best is not None and best in found:
+            self.ways[name] = (best, found[best])
+
+    def fastest(self, name: str, scope: Scope, found: Mapping[str, DeviceCall]) -> str:
+        memory: dict[str, Any] = {key: self.upload(array, scope.tensors[key].dtype) for key, array in inputs_for(scope).items()}
+        self.allocate_result(name, memory)
+        self.allocate_parts(name, memory)
+        calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
+        calls = {GENERATED: lambda: self.launch(name, memory), **calls}
+        source = cuda_source([function for function, _, _ in self.kernels[name]], self.parts.schedule.grid)
+        keys = (source, str(self.parts.schedule.tf32), *versions())
+        return fastest(self.driver, calls, lambda: self.array(self.program, name, memory[name]).get(), scope, *keys)
+
+    def allocate_parts(self, name: str, memory: dict[str, Any]) -> None:
+        """Memory for what the kernels of a statement hand each other."""
+        for function, _, _ in self.kernels[name][:-1]:
+            if function.output.name not in memory:
+                memory[function.output.name] = allocate(self.driver, prod(function.output.shape) * device_dtype(function.output.dtype).itemsize)
+
+    def upload(self, array: Any, dtype: str, take: Take = allocate) -> Memory:
+        array = to_device(array, dtype)
+        memory = take(self.driver, array.nbytes)
+        if array.size:
+            self.driver.upload(memory.address, array)
+        return memory
+
+    def allocate_result(self, name: str, memory: dict[str, Any], take: Take = allocate) -> None:
+        scope = self.program[name]
+        memory[name] = take(self.driver, prod(scope.shape) * device_dtype(scope.dtype).itemsize)
+
+    def array(self, program: Program, name: str, memory: Memory) -> DeviceArray:
+        return DeviceArray(self.driver, memory, program[name].shape, program[name].dtype)
+
+
+class _Borrowed:
+    """Memory of an array that somebody else owns, who must not free it while a kernel reads it."""
+
+    def __init__(self, value: Any, address: int):
+        self.value, self.address = value, address
+
+
+def _nowhere(buffers: Buffers) -> None:
+    raise CodegenError("a kernel of a device reads memory of that device only")

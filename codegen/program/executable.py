@@ -1,0 +1,233 @@
+"""Compiled programs: generated kernels and library calls behind one function of arrays (design §10, §12)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from codegen.program.build import EINALG, Step
+from codegen.runtime.array_arguments import Loader, load, loaded, sample
+from codegen.runtime.c_dispatch import OnAddresses
+from codegen.runtime.call_frame import Frame, Plan, Stage, plan
+from codegen.runtime.kernel_call import Entry
+from codegen.runtime.protocol import GENERATED, Buffers, Packed, prepared
+from einalg.errors import CodegenError, ShapeError
+from einalg.language.analysis.compile_time import settled
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program, require_names, statement_tensor
+from einalg.runtime.buffer_pool import Results
+from einalg.runtime.direct_call import Objects
+
+LOG = logging.getLogger("einalg")
+NOTHING: Buffers = MappingProxyType({})
+NUMPY = "numpy executor"
+
+
+class Made(Protocol):
+    """What a compiled program was made of: its kernels, the text of what is generated, and a record by which it is found again."""
+
+    def kernels(self) -> Sequence[Kernel]: ...
+
+    def text(self) -> str: ...
+
+    def record(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Kernels of which nothing is kept."""
+
+    given: Sequence[Kernel]
+    source: Callable[[], str] = str
+
+    def kernels(self) -> Sequence[Kernel]:
+        return self.given
+
+    def text(self) -> str:
+        return self.source()
+
+    def record(self) -> None:
+        return None
+
+
+class Compiled:
+    """A program that runs: call it with its inputs by name.
+
+    Returns a new array, or a dict of them for a program of several outputs. Calls from several threads at once are safe. What depends on
+    constants alone is computed once, here; what depends on weights, once by `bind`.
+    """
+
+    def __init__(self, program: Program, target: str, steps: Sequence[Step], made: Made, bound: Buffers = NOTHING):
+        self.program, self.target = program, target
+        self._steps, self._of = tuple(steps), made
+        self._bound = {name: array for name, array in bound.items() if name in program.tensors}
+        self._done = settled(program, lambda t: t.name in self._bound)
+        self._done -= {step.output for step in steps if step.library == NUMPY}
+        self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
+        results = Results()
+        self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
+        self._running = [step for step in steps if step.output not in self._done]
+        self.missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
+        self._load = Loader(self.missing)
+        self._memory = threading.local()
+        self._ready = self._computed(bound)
+        packed: Packed = {}
+        self._running = [replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running]
+
+    def __call__(self, *given: Any, **arrays: Any) -> Any:
+        if given:
+            require_names(given, self.missing)
+        if self._in_c is not None and arrays.keys() == self.missing.keys():
+            return self._in_c(*[arrays[name] for name in self.missing])
+        return self._called(arrays)
+
+    def _called(self, arrays: Mapping[str, Any]) -> Any:
+        results = self._results()
+        self.fill({**self._load(arrays), **results})
+        return results if len(results) > 1 else next(iter(results.values()))
+
+    @cached_property
+    def _in_c(self) -> Callable[..., Any] | None:
+        """All of a call, with arrays in the order of `missing`, as a function in C; None where there is none."""
+        outputs, itself = self.program.outputs, weakref.ref(self)
+
+        def otherwise(*arrays: Any) -> Any:
+            called = itself()  # which makes the call
+            return called and called._called(dict(zip(called.missing, arrays)))
+
+        finish = partial(_named, outputs) if len(outputs) > 1 else None
+        made = tuple(statement_tensor(name, self.program[name]) for name in outputs)
+        objects = Objects((np.ndarray,), otherwise, tuple(self._made.values()), finish)
+        run = self.direct([*self.missing, *outputs])
+        return run and run.on_objects(tuple(self.missing.values()), made, objects)
+
+    def fill(self, buffers: Buffers) -> None:
+        """Run on memory of the caller: contiguous arrays of all that a call gives, and of the outputs."""
+        frame = self._memory.__dict__.get("frame")
+        if frame is None:
+            frame = self._memory.frame = self.frame()
+        frame.run(buffers)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The program's kernels, generated ones with their source."""
+        return tuple(self._of.kernels())
+
+    def record(self) -> Any:
+        """What `known_program` takes for it, as JSON values; None where nothing is kept, or another run may choose other ways."""
+        return self._of.record()
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether no kernel is run by a library, which would have threads of its own."""
+        return all(step.library in (EINALG, GENERATED) for step in self._running)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether all kernels are compiled functions, which need addresses alone."""
+        return all(isinstance(step.run, Entry) for step in self._running)
+
+    @property
+    def workspace(self) -> int:
+        """The bytes that a thread keeps for what is between the kernels: what does not live at the same time shares them."""
+        return self._plan.bytes
+
+    def bind(self, **arrays: Any) -> Compiled:
+        """The same program with some of its inputs given ahead, as weights are: kernels that depend on these alone run now, once.
+
+        The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
+        """
+        unknown = sorted(set(arrays) - set(self.missing))
+        if unknown:
+            raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self.missing) or 'nothing'}")
+        given = {name: load(self.missing[name], array).copy() for name, array in arrays.items()}
+        return self._with({**self._ready, **given})
+
+    def _with(self, bound: Buffers) -> Compiled:
+        """The same program with more known ahead."""
+        return Compiled(self.program, self.target, self._steps, self._of, bound)
+
+    def direct(self, names: Sequence[str]) -> OnAddresses | None:
+        """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
+
+        None where a library takes part, which reads arrays.
+        """
+        if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
+            return None
+        return OnAddresses(lambda: Frame(self._stages, self._plan, self._ready, names))
+
+    def source(self, language: str = "c") -> str:
+        """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
+        if language != "c":
+            other = ", or compile for the target 'cuda'" if language == "cuda" else ""
+            raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}")
+        return self._of.text()
+
+    def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
+        """Seconds that each kernel takes, by its output: the median of `repeats` runs of the program after a first one.
+
+        Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
+        """
+        frame = self.frame(apart=True)
+        frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
+        spent: list[list[float]] = [[] for _ in self._running]
+        for _ in range(1 + max(1, repeats)):
+            for seconds, call in zip(spent, frame.calls, strict=True):
+                began = perf_counter()
+                call()
+                seconds.append(perf_counter() - began)
+        return {step.output: median(seconds[1:]) for step, seconds in zip(self._running, spent)}
+
+    def __repr__(self) -> str:
+        width = max(len(step.library) for step in self._steps)
+        kernels = {kernel.output: kernel for kernel in self.kernels}
+        lines = (f"  {s.library:{width}}  {kernels[s.output]}{'  (done once)' if s.output in self._done else ''}" for s in self._steps)
+        return "\n".join([f"Compiled for {self.target}:", *lines])
+
+    def _computed(self, bound: Buffers) -> dict[str, np.ndarray[Any, Any]]:
+        """Constants, the inputs given ahead, and the results of what depends on these alone."""
+        ready = {**loaded(self.program.constants, {}), **bound}
+        for step in self._steps:
+            name = step.output
+            if name in self._done and name not in ready:
+                ready[name] = np.empty(self.program[name].shape, numpy_dtype(self.program[name].dtype))
+                step.run(ready)
+        return ready
+
+    def _results(self) -> dict[str, np.ndarray[Any, Any]]:
+        """New memory for the outputs."""
+        return {name: make() for name, make in self._made.items()}
+
+    @cached_property
+    def _plan(self) -> Plan:
+        between = {name: (scope.shape, scope.dtype) for name, scope in self.program.statements if name in self._shapes}
+        return plan(self._stages, {name: kind for name, kind in between.items() if name not in self.program.outputs})
+
+    @cached_property
+    def _stages(self) -> list[Stage]:
+        return [Stage(step.run, self._touched(step)) for step in self._running]
+
+    def _touched(self, step: Step) -> frozenset[str]:
+        """The names of what a step reads and writes."""
+        if step.library == NUMPY:
+            return frozenset((*self.program.tensors, *self.program.names))
+        return frozenset((*self.program[step.output].tensors, step.output))
+
+    def frame(self, apart: bool = False) -> Frame:
+        """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
+        return Frame(self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart)
+
+
+def _named(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(names, results))

@@ -1,0 +1,154 @@
+"""What one thread needs to run the steps of a program: memory for what is between them, and all addresses in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import groupby
+from typing import Any
+
+from codegen.runtime.foreign_call import Array, called
+from codegen.runtime.kernel_call import Entry
+from codegen.runtime.memory_planning import Life, planned, reserved, size_of, view
+from codegen.runtime.protocol import Run
+from einalg.runtime.direct_call import address
+
+Kind = tuple[Sequence[int], str]  # a shape and a dtype
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of a program as a frame sees it: what runs it, what it reads and what it writes."""
+
+    run: Run
+    touched: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where what is between some stages lies in one block of `bytes`: `between` by name, what stages pack by their position and name."""
+
+    between: Mapping[str, Kind]
+    offsets: Mapping[Any, int]
+    bytes: int
+
+
+def plan(stages: Sequence[Stage], between: Mapping[str, Kind]) -> Plan:
+    """The memory of a frame."""
+    lives: dict[Any, Life] = {}
+    for position, stage in enumerate(stages):
+        for name in stage.touched & between.keys():
+            first = lives[name].first if name in lives else position
+            lives[name] = Life(first, position, size_of(*between[name]))
+        for target in _packed(stage):
+            lives[position, target.name] = Life(position, position, size_of(target.shape, target.dtype))
+    return Plan(between, *planned(lives))
+
+
+def _packed(stage: Stage) -> Iterable[Any]:
+    """The buffers that a stage packs in every run."""
+    return [pack.function.output for pack in stage.run.packs] if isinstance(stage.run, Entry) else []
+
+
+@dataclass(frozen=True)
+class Native:
+    """Compiled functions that are called one after the other, each with the addresses of its buffers; `sequence` makes them one call."""
+
+    functions: Sequence[Any]
+    blocks: Sequence[Any]
+    sequence: Any
+
+    @cached_property
+    def tables(self) -> tuple[Any, Any]:
+        """The addresses of the functions, and those of their blocks."""
+        every = (ctypes.c_void_p * len(self.functions))(*(ctypes.cast(f, ctypes.c_void_p).value for f in self.functions))
+        return every, (ctypes.c_void_p * len(self.blocks))(*map(ctypes.addressof, self.blocks))
+
+    def call(self) -> Callable[[], Any]:
+        if len(self.functions) == 1:
+            return partial(called, self.functions[0], ctypes.addressof(self.blocks[0]))
+        return partial(called, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables))
+
+
+@dataclass
+class Frame:
+    """A program's memory in one thread. A run is given its inputs and outputs; where these lie is all that is written for it.
+
+    Generated kernels that follow each other are one call.
+    """
+
+    stages: Sequence[Stage]
+    plan: Plan
+    fixed: Mapping[str, Array] = field(repr=False)  # what never changes: weights, constants
+    given: Collection[str]  # what comes with a run: inputs and outputs
+    apart: bool = False  # one call for each stage
+
+    def __post_init__(self) -> None:
+        memory, offsets = reserved(self.plan.bytes), self.plan.offsets
+        self._buffers = dict(self.fixed)
+        self._buffers.update((name, view(memory, offsets[name], *kind)) for name, kind in self.plan.between.items() if name in offsets)
+        self.places: dict[str, list[tuple[Any, int, int]]] = {name: [] for name in self.given}  # a block, the position in it, an offset
+        self.natives: list[Native] = []
+        self._given: Mapping[str, Array] | None = None
+        self._memory = memory  # to which only addresses refer
+        self._shared = any(not isinstance(stage.run, Entry) for stage in self.stages)  # whether someone reads the buffers by name
+        numbered = enumerate(self.stages)
+        groups = groupby(numbered, lambda pair: pair[0] if self.apart else isinstance(pair[1].run, Entry))
+        self.calls = [call for _, group in groups for call in self._calls(list(group), memory)]
+
+    def run(self, given: Mapping[str, Array]) -> None:
+        """Run all stages; `given` are the arrays of `self.given`, contiguous and of the right type."""
+        self.place(given)
+        try:
+            for call in self.calls:
+                call()
+        finally:
+            self.forget()
+
+    def run_at(self, addresses: Sequence[int]) -> None:
+        """Run all stages on memory that the caller keeps: of `self.given`, in order. For frames of generated kernels only."""
+        self._point(addresses)
+        for call in self.calls:
+            call()
+
+    def place(self, given: Mapping[str, Array]) -> None:
+        """Let the calls read and write these arrays, and keep them until `forget`."""
+        self._given = given
+        self._point([address(given[name]) for name in self.places])
+        if self._shared:
+            self._buffers.update(given)
+
+    def _point(self, addresses: Sequence[int]) -> None:
+        for where, places in zip(addresses, self.places.values()):
+            for block, position, offset in places:
+                block[position] = where + offset
+
+    def forget(self) -> None:
+        """Keep no array of a run alive."""
+        self._given = None
+        if self._shared:
+            for name in self.given:
+                self._buffers.pop(name, None)
+
+    def _calls(self, group: Sequence[tuple[int, Stage]], memory: Array) -> list[Callable[[], Any]]:
+        if not isinstance(group[0][1].run, Entry):
+            return [lambda run=stage.run: run(self._buffers) for _, stage in group]
+        pairs = [pair for position, stage in group for pair in self._native(position, stage, memory)]
+        entry: Any = group[0][1].run
+        self.natives.append(Native([function for function, _ in pairs], [block for _, block in pairs], entry.sequence))
+        return [self.natives[-1].call()]
+
+    def _native(self, position: int, stage: Stage, memory: Array) -> Iterable[tuple[Any, Any]]:
+        """The compiled functions of a stage, what it packs first, each with the addresses of its buffers."""
+        entry: Any = stage.run
+        own = {t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype) for t in _packed(stage)}
+        known = {**self._buffers, **entry.ready, **own}
+        later = self.places.keys() - known.keys()
+        for call in (*(pack.call for pack in entry.packs), entry.kernel):
+            placed = call.addresses(known, later)
+            for k, name in enumerate(call.names):
+                if name in later:
+                    self.places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
+            yield call.function, placed

@@ -1,0 +1,206 @@
+"""The system's C compiler: found, tried out, and run on generated sources (design §10)."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import logging
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+from codegen.hardware.cpu import cpu
+from einalg.errors import CodegenError
+from einalg.storage.disk_cache import Shelf, hashed
+
+LOG = logging.getLogger("einalg")
+KERNELS = Shelf("kernels", ".so", "compiled kernels")
+TIMEOUT = 300.0  # seconds for one source
+PROBE_TIMEOUT = 30.0
+NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
+# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math. Sums stay in the order in
+# which they are written all the same, for gcc would take products and sums apart to shorten chains; only its vectors may reorder them.
+WANTED = (
+    "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-fno-tree-reassoc",
+)  # fmt: skip
+# What is before and after them on an x86 and elsewhere. Below the stack pointer, gcc places rows that it clears at once out of their
+# alignment, where its own aligned moves fault. Elsewhere it moves reads ahead before it gives out registers: sums were in memory then.
+FOR_X86, ELSEWHERE = ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"), ("-mcpu=native", "-fno-schedule-insns")
+INSTEAD = {"-march=native": "-mcpu=native", "-mcpu=native": "-march=native", "-fopenmp": "-fopenmp-simd"}
+VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))
+PROBE = """\
+#include <math.h>
+#include <stdint.h>
+#if EINALG_VECTOR_MATH >= 1
+__attribute__((simd("notinbranch"))) float expf(float);
+#endif
+#if EINALG_VECTOR_MATH >= 2
+__attribute__((simd("notinbranch"))) float tanhf(float);
+__attribute__((simd("notinbranch"))) float powf(float, float);
+#else
+#define tanhf sqrtf
+#define powf fmaxf
+#endif
+float probe(const float *restrict a, float *restrict b, int n) {
+  float total = 0;
+  #pragma omp simd
+  for (int i = 0; i < n; ++i) b[i] = expf(a[i]) + tanhf(a[i]) + powf(a[i], a[i]);
+  #pragma omp parallel for reduction(+:total)
+  for (int i = 0; i < n; ++i) total += a[i];
+  return total;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that works, with the flags that it accepts."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+
+    def key(self, source: str) -> str:
+        """What a compiled source is stored under: it changes with everything that the machine code depends on."""
+        return hashed(source, *self.command, self.version, *self.flags, cpu())
+
+    def with_flags(self, *flags: str) -> Compiler:
+        """The same compiler with more flags."""
+        return replace(self, flags=(*flags, *self.flags))
+
+    def compile(self, source: str, timeout: float = TIMEOUT) -> Path:
+        """The shared object of a C source, from the cache or compiled now; `CodegenError` with the compiler's message.
+
+        `timeout` is in seconds.
+        """
+        key = self.key(source)
+        if (found := KERNELS.find(key)) is not None:
+            return found
+        content = self._run(source, timeout)
+        try:
+            return KERNELS.store(key, content)
+        except OSError as error:
+            raise CodegenError(
+                f"the compiled kernels cannot be written: {error}\n  make room, or set EINALG_CACHE and TMPDIR to other folders"
+            ) from None
+
+    def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
+        """The shared object of a C source, loaded into this process."""
+        return opened(self.compile(source, timeout))
+
+    def _run(self, source: str, timeout: float) -> bytes:
+        try:
+            return built((*self.command, *self.flags), source, timeout)[0]
+        except subprocess.TimeoutExpired:
+            raise too_slow(self.command[0], timeout) from None
+        except OSError as error:
+            remedy = "make room, or set TMPDIR to another folder" if error.errno == errno.ENOSPC else "set CC to a C compiler"
+            raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  {remedy}") from None
+
+
+@cache
+def opened(path: Path) -> ctypes.CDLL:
+    """A shared object, loaded into this process once: its name holds the digest of its content."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CodegenError(
+            f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder"
+        ) from None
+
+
+def find_compiler() -> Compiler | None:
+    """The first C compiler that works: `$CC`, else cc, gcc or clang of the PATH; None where there is none."""
+    return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=16)
+def _find(chosen: str, path: str) -> Compiler | None:
+    commands = [_words(chosen)] if chosen.strip() else []
+    for command in (*commands, ("cc",), ("gcc",), ("clang",)):
+        program = shutil.which(command[0], path=path or None)
+        reason = f"{command[0]} is not found"
+        if program:
+            try:
+                return _tried((program, *command[1:]))
+            except (CodegenError, OSError, subprocess.TimeoutExpired) as error:
+                reason = str(error)
+        if command in commands or program:
+            LOG.warning("einalg: the C compiler %s does not work: %s", " ".join(command), reason)
+    return None
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:  # a quote that is not closed
+        return (command,)
+
+
+def _tried(command: tuple[str, ...]) -> Compiler:
+    """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
+    version = subprocess.run((*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False).stdout
+    first, *last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
+    wanted = (first, *WANTED, *last)
+    best = (*wanted, *VECTOR_MATH[0])
+    if not _accepts(command, (*NEEDED, *best)):
+        built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
+        best = ()
+        for choices in [*((flag, INSTEAD.get(flag)) for flag in wanted), VECTOR_MATH]:
+            flags = ((choice,) if isinstance(choice, str) else choice for choice in choices if choice)
+            best += next((more for more in flags if _accepts(command, (*NEEDED, *best, *more))), ())
+    return Compiler(command, version, (*NEEDED, *best, "-lm"))
+
+
+def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
+    try:
+        built((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT)
+    except CodegenError:
+        return False
+    return True
+
+
+def built(
+    command: Sequence[str], source: str, timeout: float, suffixes: tuple[str, str] = (".c", ".so"), what: str = "the generated code"
+) -> tuple[bytes, str]:
+    """The file that a compiler makes of a source, and what it says; `CodegenError` with its message where it refuses `what`.
+
+    Both files are in a folder of their own. Raises `subprocess.TimeoutExpired` and `OSError` where the command does not finish or run.
+    """
+    with tempfile.TemporaryDirectory(prefix="einalg-") as folder:
+        text, out = (Path(folder) / f"kernels{suffix}" for suffix in suffixes)
+        text.write_text(source)
+        libraries = [flag for flag in command if flag.startswith("-l")]
+        flags = [flag for flag in command if not flag.startswith("-l")]
+        status, said = finished([*flags, str(text), "-o", str(out), *libraries], timeout)
+        if status or not out.exists():
+            message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
+            raise CodegenError(f"{command[0]} refused {what}:\n{message}")
+        return out.read_bytes(), said
+
+
+def too_slow(compiler: str, timeout: float) -> CodegenError:
+    return CodegenError(f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time")
+
+
+def finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
+    """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=timeout)[1]
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, said

@@ -1,0 +1,58 @@
+"""What running on a device needs, behind one small interface: nothing of CUDA is imported before a kernel runs (design §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from codegen.targets.cuda.device.memory_pool import FreeMemory, Memory
+from codegen.targets.cuda.launch import Launch
+
+Array = np.ndarray[Any, Any]
+
+
+Start = tuple[Any, Launch, Sequence[int]]  # a kernel, how it is launched, and the addresses that it is given
+
+
+class Graph(Protocol):
+    """Several kernels at fixed addresses, each after the one before."""
+
+    def launch(self) -> bool:
+        """Start them all; False where the driver refuses, and then none was started."""
+        ...
+
+
+class Driver(Protocol):
+    """A device with its memory."""
+
+    name: str
+    sm: int  # the compute capability: 90 is 9.0
+    free: FreeMemory  # what calls have given back
+
+    def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
+        """The kernels of machine code, by their names."""
+        ...
+
+    def allocate(self, size: int) -> Memory:
+        """Memory of some bytes; `DeviceError` where there is no more."""
+        ...
+
+    def upload(self, address: int, array: Array) -> None: ...
+
+    def download(self, array: Array, address: int) -> None: ...
+
+    def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
+
+    def graph(self, kernels: Sequence[Start]) -> Graph | None:
+        """Kernels that are started by one call from now on, in the thread that asks; None where the driver cannot do so."""
+        ...
+
+    def wait(self) -> None:
+        """Until all that was started on the device, on whatever stream, is done."""
+        ...
+
+    def elapsed(self, run: Callable[[], None]) -> float:
+        """Seconds that the device takes for what a function starts."""
+        ...

@@ -1,0 +1,98 @@
+"""Memory of a device for one call: given back when it is forgotten, and taken by later calls, which so meet the same addresses again."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Protocol
+
+from einalg.errors import DeviceError
+
+MOST = 1 << 28  # bytes that lie ready in all: a call on more is long beside the time that an allocation takes
+
+
+class Memory(Protocol):
+    """Memory of a device, free when it is forgotten."""
+
+    address: int
+
+
+class Allocator(Protocol):
+    """What a pool needs of a device."""
+
+    free: FreeMemory
+
+    def allocate(self, size: int) -> Memory:
+        """Return new memory of `size` bytes; `DeviceError` where there is no more."""
+        ...
+
+    def wait(self) -> None:
+        """Return when the device has done all that it was asked for."""
+        ...
+
+
+class Lent:
+    """Memory of a call, or of a result that a user holds. `shown`: others know its address, and may use it on any stream."""
+
+    def __init__(self, memory: Memory, size: int, free: FreeMemory):
+        self.address, self.shown = memory.address, False
+        self._memory, self._size, self._free = memory, size, free
+
+    def __del__(self) -> None:
+        self._free.give(self._memory, self._size, self.shown)
+
+
+class FreeMemory:
+    """Blocks that were given back, by their sizes in bytes."""
+
+    def __init__(self, most: int = MOST):
+        self._most, self._lock = most, Lock()
+        self._bytes, self._blocks = 0, dict[int, dict[int, tuple[Any, bool]]]()
+
+    def take(self, size: int) -> tuple[Any, bool] | None:
+        """A block and whether it was shown, or None. The lowest address first: the same blocks for the same call, whatever their order."""
+        with self._lock:
+            blocks = self._blocks.get(size)
+            if not blocks:
+                return None
+            self._bytes -= size
+            return blocks.pop(min(blocks))
+
+    def give(self, memory: Any, size: int, shown: bool) -> None:
+        """Take a block back, or let it be freed where there is too much. Never waits, as it may interrupt the holder of the lock."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._bytes + size <= self._most:
+                self._blocks.setdefault(size, {})[memory.address] = memory, shown
+                self._bytes += size
+        finally:
+            self._lock.release()
+
+    def clear(self) -> bool:
+        """Free all blocks; whether there were any."""
+        with self._lock:
+            blocks, self._blocks, self._bytes = self._blocks, {}, 0
+        return any(blocks.values())
+
+
+def lend(driver: Allocator, size: int) -> Lent:
+    """Memory of some bytes for a call; `DeviceError` where there is no more.
+
+    What runs on the default stream is done with it before what comes after there; what others may do with it is waited for.
+    """
+    found = driver.free.take(size)
+    if found is None:
+        return Lent(allocate(driver, size), size, driver.free)
+    if found[1]:
+        driver.wait()
+    return Lent(found[0], size, driver.free)
+
+
+def allocate(driver: Allocator, size: int) -> Memory:
+    """New memory of some bytes, if need be in place of what lies ready; `DeviceError` where there is no more."""
+    try:
+        return driver.allocate(size)
+    except DeviceError:
+        if not driver.free.clear():
+            raise
+    return driver.allocate(size)

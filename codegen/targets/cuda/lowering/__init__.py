@@ -1,0 +1,1 @@
+"""Statements as CUDA kernels."""

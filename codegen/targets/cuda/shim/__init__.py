@@ -1,0 +1,146 @@
+"""CUDA text run on the CPU, for tests on machines without a GPU: it needs a C++ compiler only.
+
+Each thread of a block is a fiber, so that barriers work as they do on a GPU. Arrays have guards on both sides, which show a write
+beyond the end and turn what is read there into NaN.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codegen.ir.nodes import Function
+from codegen.targets.c.compiler import TIMEOUT, Compiler
+from codegen.targets.cuda.device_types import from_device, to_device
+from codegen.targets.cuda.launch import Launch
+from codegen.targets.cuda.text.printer import MAX_GRID, cuda_source, launch
+from einalg.errors import CodegenError, DeviceError
+from einalg.language.ir.dtypes import numpy_dtype
+
+HEADER = Path(__file__).with_name("cuda_shim.h")
+FLAGS = ("-x", "c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+FILLED = "-ftrivial-auto-var-init=pattern"  # what a thread never sets is no zero by chance
+GUARD = 256  # bytes on each side of an array
+Array = np.ndarray[Any, Any]
+
+
+class Shim:
+    """CUDA kernels as functions of arrays.
+
+    >>> import einalg as ea
+    >>> from codegen.targets.cuda.lowering.lower import lower_cuda
+    >>> kernel = lower_cuda("O", ea.parse("O[i] += A[i,j]", A=(2, 100)))
+    >>> Shim([kernel]).run(0, {"A": np.ones((2, 100))})
+    array([100., 100.], dtype=float32)
+    """
+
+    def __init__(self, functions: Sequence[Function], max_grid: tuple[int, int, int] = MAX_GRID, text: str = ""):
+        self.functions = list(functions)
+        self.launches = [launch(function, position, max_grid) for position, function in enumerate(self.functions)]
+        self.library = ShimLibrary(text or cuda_source(self.functions, max_grid), [(k, len(f.inputs) + 1) for k, f in enumerate(self.functions)])
+
+    def run(self, position: int, arrays: Mapping[str, Any], seed: int = 0) -> Array:
+        """The output of one kernel, with the threads of each block in an order that `seed` decides.
+
+        Elements that the kernel does not write show as NaN, 77, -77 or True.
+        """
+        function = self.functions[position]
+        given = [_Guarded(to_device(np.asarray(arrays[b.name]), b.dtype).reshape(b.shape)) for b in function.inputs]
+        out = _Guarded(to_device(_unset(function.output.shape, function.output.dtype), function.output.dtype))
+        if function.body:
+            self.library.launch(self.launches[position], [g.address for g in (*given, out)], seed)
+        for guarded, buf in zip((*given, out), (*function.inputs, function.output)):
+            if not guarded.is_whole():
+                raise DeviceError(f"the kernel of {function.output.name} writes outside of {buf.name}")
+        return from_device(out.array.copy(), function.output.dtype)
+
+
+class ShimLibrary:
+    """CUDA text compiled for the CPU; `kernels` are the positions of its kernels, each with the number of its arguments."""
+
+    def __init__(self, text: str, kernels: Sequence[tuple[int, int]]):
+        self.library = cpp_compiler().load(_source(text, kernels))
+
+    def launch(self, how: Launch, addresses: Sequence[int], seed: int = 0) -> None:
+        """Run a kernel on arrays by address; `DeviceError` where threads wait for others in vain."""
+        entry = getattr(self.library, f"shim_{how.name}")
+        entry.restype = ctypes.c_char_p
+        sizes = (ctypes.c_uint * 6)(*how.grid, *how.block)
+        problem = entry((ctypes.c_void_p * len(addresses))(*addresses), sizes, ctypes.c_uint64(seed))
+        if problem:
+            raise DeviceError(f"{how.name}: {problem.decode()}")
+
+
+def _source(text: str, kernels: Sequence[tuple[int, int]]) -> str:
+    """A C++ file: the shim, the kernels, and a function `shim_kernel_<position>` that starts each."""
+    head, *parts = text.split('extern "C" __global__ ')
+    lines = [HEADER.read_text(), "\n".join(line for line in head.splitlines() if not line.startswith("#include"))]
+    for (position, count), part in zip(kernels, parts, strict=True):
+        section = f"shim_shared_{position}"
+        lines += [f"#undef SHIM_SECTION\n#define SHIM_SECTION {section}", part.replace("void ", "static void ", 1)]
+        lines.append(f"extern char __start_{section}[] __attribute__((weak)), __stop_{section}[] __attribute__((weak));")
+        passed = ", ".join(f"shim_pointer{{b[{k}]}}" for k in range(count))
+        lines.append(f"static void shim_call_{position}(void* const* b) {{ kernel_{position}({passed}); }}")
+        lines.append(
+            f'extern "C" const char* shim_kernel_{position}(void* const* b, const unsigned* sizes, uint64_t seed) {{\n'
+            f"  return shim::launch(shim_call_{position}, b, sizes, seed, __start_{section}, __stop_{section});\n}}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+class _Guarded:
+    """A copy of an array with guards around it, aligned as the memory of a device is."""
+
+    def __init__(self, array: Array):
+        array = np.asarray(array, order="C")
+        memory = np.full(array.nbytes + 3 * GUARD, 0xFF, np.uint8)
+        start = GUARD + -memory.ctypes.data % GUARD
+        self.before, self.after = memory[:start], memory[start + array.nbytes :]
+        self.array = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+        self.address = memory.ctypes.data + start
+
+    def is_whole(self) -> bool:
+        return bool((self.before == 0xFF).all() and (self.after == 0xFF).all())
+
+
+def _unset(shape: tuple[int, ...], dtype: str) -> Array:
+    kinds = {"b": True, "i": -77, "u": 77}
+    return np.full(shape, kinds.get("b" if dtype == "bool" else dtype[0], np.nan), numpy_dtype(dtype))
+
+
+def cpp_compiler() -> Compiler:
+    """The first C++ compiler that works: `$CXX`, else c++, g++ or clang++ of the PATH; `CodegenError` where there is none."""
+    found = _find(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    if found is None:
+        raise CodegenError("no C++ compiler works here\n  install g++ or clang++, or set CXX")
+    return found
+
+
+@lru_cache(maxsize=4)
+def _find(chosen: str, path: str) -> Compiler | None:
+    for command in (*([tuple(shlex.split(chosen))] if chosen else []), ("c++",), ("g++",), ("clang++",)):
+        program = shutil.which(command[0], path=path or None)
+        if not program:
+            continue
+        try:
+            version = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=30, check=False).stdout
+            for flags in ((*FLAGS, FILLED), FLAGS):
+                compiler = Compiler((program, *command[1:]), version, flags)
+                try:
+                    compiler.compile("int shim_probe() { return 0; }\n", TIMEOUT)
+                    return compiler
+                except CodegenError:
+                    continue
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+    return None

@@ -1,0 +1,1 @@
+"""The loop IR as CUDA text."""

@@ -1,0 +1,44 @@
+"""Which of several ways to run a kernel is fastest on a device: measured there once, and kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from codegen.targets.cuda.device.driver import Driver
+from codegen.tuning.kernel_choice import Array, Choice, Figures, agreeing, figures, remembered
+from einalg.errors import DeviceError
+from einalg.language.ir.scope import Scope
+from einalg.storage.disk_cache import hashed
+
+LOG = logging.getLogger("einalg")
+REPEATS = 7
+
+
+def fastest(driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope, *keys: str) -> str:
+    """The name of the fastest of several calls; the first is the one that is believed.
+
+    `read` gives what a call has computed. A call that raises or has other values than the first is left out, with a warning. `keys`
+    say what the calls depend on besides the device.
+    """
+    return remembered(hashed("cuda", driver.name, str(driver.sm), *calls, *keys), calls, lambda: measured(driver, calls, read, scope))
+
+
+def measured(driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope) -> Choice:
+    """The times of all calls that have the values of the first one."""
+
+    def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
+        call()
+        values = read()
+        return figures([driver.elapsed(call) for _ in range(REPEATS)]), values
+
+    return Choice(agreeing({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope))
+
+
+def chosen(measure: Callable[[], str], what: str) -> str | None:
+    """The choice, or None where the device has no room to measure it."""
+    try:
+        return measure()
+    except DeviceError as error:
+        LOG.warning("einalg: no library is tried for %s: %s", what, str(error))
+        return None

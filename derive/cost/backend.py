@@ -1,0 +1,84 @@
+"""What derivation asks of code generation, as a protocol: the two packages do not know each other (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from einalg.language.analysis.batching import Slices
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.runtime.direct_call import AtAddresses
+
+KernelOf = Callable[[str, Scope], Kernel]
+
+
+class Runnable(Protocol):
+    """A compiled program: call it with arrays by name."""
+
+    @property
+    def workspace(self) -> int:
+        """The bytes that it keeps for what is between its kernels."""
+        ...
+
+    def __call__(self, **arrays: Any) -> Any: ...
+
+    def bind(self, **arrays: Any) -> Runnable:
+        """The same with some inputs given ahead; what depends on these alone is computed once."""
+        ...
+
+    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+        """The same on memory of the caller: of what a call gives and of the outputs, in this order; None where it cannot."""
+        ...
+
+    def source(self, language: str = "c") -> str: ...
+
+    def record(self) -> Any:
+        """What `Backend.known` takes for it, as JSON values; None where nothing is kept."""
+        ...
+
+
+class Backend(Protocol):
+    """Compiles, checks and times flat programs on one target."""
+
+    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Runnable:
+        """For another target than this one where `target` names it."""
+        ...
+
+    def known(self, record: Any, program: Program, kernel_of: KernelOf) -> Runnable | None:
+        """A flat program as it was compiled when its record was made, without looking at its statements; None where it must be compiled.
+
+        `kernel_of` gives the kernel of a statement.
+        """
+        ...
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether it offers `in_slices`."""
+        ...
+
+    def in_slices(self, runnable: Any, slices: Slices) -> Runnable:
+        """A compiled program of one slice as one of all of them."""
+        ...
+
+    def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:
+        """What a run of each takes, measured in turns so that a busy moment of the machine meets all of them."""
+        ...
+
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
+        """Functions that give what each kernel takes by itself, on random inputs; `CodegenError` where it does not compile.
+
+        What they need is compiled now, together, so that nothing else runs while one is measured.
+        """
+        ...
+
+    def rates(self) -> Mapping[str, float]:
+        """The fields of a `derive.cost.model.Roofline`, measured on this machine."""
+        ...
+
+    def identity(self) -> str:
+        """All that measured seconds depend on: target, processor, threads, compiler, versions."""
+        ...
+
+    def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]: ...

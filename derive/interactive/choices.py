@@ -1,0 +1,104 @@
+"""The moves that are possible, numbered, with what each would make of its place; that is computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from derive.matching import distance
+from derive.rewriting.moves import Move, Rule, apply
+from derive.rewriting.paths import places, scope_at
+from derive.search.expansion import is_heavy
+from einalg.display.html import page, table
+from einalg.display.mathml import changed
+from einalg.display.tables import Listing
+from einalg.display.terminal import differing, width, wrapped
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+
+
+class Choice:
+    """One numbered move of a program, with the place it changes, before and after."""
+
+    def __init__(self, number: int, move: Move, program: Program, rules: Mapping[str, Rule]):
+        self.number, self.move, self.program = number, move, program
+        self._rules = rules
+
+    @cached_property
+    def made(self) -> Program:
+        """The program after the move; it is not proven here."""
+        return apply(self.program, self.move, self._rules)
+
+    @cached_property
+    def before(self) -> str:
+        """What changes, as text: the scope at the move's place, or the statements that are gone after it."""
+        return str(self._scope(self.program)) if self._is_local else _without(self.program, self.made)
+
+    @cached_property
+    def after(self) -> str:
+        """What the move makes of it, as text."""
+        return str(self._scope(self.made)) if self._is_local else _without(self.made, self.program)
+
+    @cached_property
+    def html(self) -> tuple[str, str]:
+        """Before and after as mathematics, with the symbols marked that change."""
+        if self._is_local:
+            return changed(self._scope(self.program), self._scope(self.made))
+        old, new = self.program.statements, self.made.statements
+        return changed([s for s in old if s not in new], [s for s in new if s not in old])
+
+    @property
+    def _is_local(self) -> bool:
+        return self._rules[self.move.rule].level == "scope"
+
+    def _scope(self, program: Program) -> Scope:
+        return scope_at(program, self.move.path)
+
+    @property
+    def distance(self) -> float:
+        """How far the program would be from the operators of the libraries."""
+        return program_distance(self.made)
+
+    def __str__(self) -> str:
+        return wrapped(f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}", width())
+
+    __repr__ = __str__
+
+
+class Choices(Listing[Choice]):
+    """The moves that are possible, numbered from 0; shown place by place, each with what it makes of it.
+
+    In a terminal, what stays as it was is left out of that: `choice.after` has all of it.
+    """
+
+    def __str__(self) -> str:
+        groups: dict[Any, list[Choice]] = {}
+        for choice in self:
+            groups.setdefault((choice.move.place, choice.before), []).append(choice)
+        lines = [line for (place, before), choices in groups.items() for line in _at(place, before, choices)]
+        return wrapped("\n".join(lines), width()) or "no move is possible"
+
+    def _repr_html_(self) -> str:
+        rows = ([str(c.number), f"{escape(str(c.move))}{c.html[0]}⇒ {c.html[1]}"] for c in self)
+        return page(table(["number", "move"], rows) if self else "no move is possible", "einalg-moves")
+
+
+def _at(place: str, before: str, choices: Iterable[Choice]) -> Iterator[str]:
+    """A place as it is, and what each move makes of it."""
+    yield f"at {place}: {before}"
+    for choice in choices:
+        yield f"{choice.number:3}. {choice.move.rule}: {choice.move.arguments}"
+        yield f"     ⇒ {differing(choice.after, before)}"
+
+
+def program_distance(program: Program) -> float:
+    """How far a program is from the operators of the libraries, as the search counts it: 0 where all heavy scopes are one."""
+    return distance((scope for _, scope in places(program)), heavy=is_heavy)
+
+
+def _without(program: Program, other: Program) -> str:
+    """The statements that the other program does not have."""
+    lines = str(other).splitlines()
+    return "; ".join(line for line in str(program).splitlines() if line not in lines)

@@ -1,0 +1,240 @@
+"""Derivation by hand: see the moves, apply one, take it back; every step is proven (design §6, §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+from derive.cost.backend import Backend, Runnable
+from derive.interactive.choices import Choice, Choices, program_distance
+from derive.matching import Distances, distances, named, why_not
+from derive.proof import prove
+from derive.results.candidates import Candidate
+from derive.results.history import History, Step, indented
+from derive.rewriting.moves import Move, Rule, apply, moves
+from derive.rewriting.paths import Path, places, scope_at
+from derive.rules import ALL, RULES
+from derive.rules.inter.lifting_nesting import fresh_statement, lifted
+from derive.rules.intra import variable_substitution
+from derive.search.best_first import kernels_of, rules_by_name
+from derive.search.search_tree import Explored, Plot
+from einalg.api.interactive.panel import Panel
+from einalg.api.interactive.show import bundle
+from einalg.display.wording import counted
+from einalg.errors import CodegenError, RuleError
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program, as_program
+
+
+class Session:
+    """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them by a click.
+
+    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; `distances()` and `why_not(operator)` say what
+    separates the program from operators; `script()`, `latex()` and `save(path)` keep the derivation, `plot()` draws it.
+
+    >>> import einalg as ea
+    >>> s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
+    >>> choices = s.moves("summation splitting")
+    >>> print(s.apply(choices[0]).verdict)
+    proved
+    >>> s.undo().expr == s.history.start
+    True
+    """
+
+    def __init__(
+        self, expression: Any, rules: Iterable[Rule | str] | Rule | str = (), backend: Backend | None = None, search: Callable[..., Any] | None = None
+    ):
+        more = rules_by_name(rules)
+        self.rules = {**ALL, **more}
+        self.offered = [*RULES.values(), *(rule for rule in more.values() if rule.name not in RULES)]
+        self.history = History(as_program(expression))
+        self.undone: list[Step] = []
+        self.watchers: list[Callable[[], None]] = []
+        self._backend, self._search = backend, search
+        self._listed: tuple[Program, Choices] | None = None
+
+    @property
+    def expr(self) -> Program:
+        """The program as it is now."""
+        return self.history.program
+
+    def moves(self, rule: str | None = None, path: Path | None = None) -> Choices:
+        """The moves that are possible now, numbered; of one rule, or at one place, if given.
+
+        The numbers hold for `apply` until the next step or the next call.
+        """
+        choices = self.possible(rule, path)
+        self._listed = (self.expr, choices)
+        return choices
+
+    def possible(self, rule: str | None = None, path: Path | None = None) -> Choices:
+        """The same as `moves`, but the numbers that `apply` takes stay those of the last listing."""
+        if rule is not None and rule not in self.rules:
+            raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
+        offered = self.offered if rule is None else [self.rules[rule]]
+        found = moves(self.expr, offered, None if path is None else tuple(path))
+        return Choices(Choice(number, move, self.expr, self.rules) for number, move in enumerate(found))
+
+    def apply(self, move: Move | Choice | int) -> Step:
+        """Apply a move, a choice or the number of a choice; the step is proven before it counts.
+
+        Raises `RuleError` where the move does not apply, or where a (user's) rule made something that is not equal.
+        """
+        step = self._step(self._chosen(move))
+        self.history.steps.append(step)
+        self.undone.clear()
+        self._tell()
+        return step
+
+    def follow(self, steps: Iterable[Move] | Candidate) -> Session:
+        """Apply moves one after the other, or those of a candidate of `search`; none counts where one does not apply."""
+        done = len(self.history)
+        try:
+            for move in steps.moves if isinstance(steps, Candidate) else steps:
+                self.history.steps.append(self._step(move))
+        except RuleError:
+            del self.history.steps[done:]
+            raise
+        if len(self.history) > done:
+            self.undone.clear()
+        self._tell()
+        return self
+
+    def _step(self, move: Move) -> Step:
+        after = apply(self.expr, move, self.rules)
+        proof = prove(self.expr, after)
+        if proof.verdict == "different":
+            raise RuleError(f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}")
+        return Step(move, after, proof.verdict)
+
+    def _chosen(self, move: Move | Choice | int) -> Move:
+        if isinstance(move, Choice):
+            return move.move
+        if isinstance(move, Move):
+            return move
+        if self._listed is None or self._listed[0] is not self.expr:
+            self.moves()
+        assert self._listed is not None
+        choices = self._listed[1]
+        if isinstance(move, bool) or not isinstance(move, int) or not 0 <= move < len(choices):
+            raise RuleError(f"there is no move number {move}: there are {len(choices)}\n  see s.moves()")
+        return choices[move].move
+
+    def undo(self, steps: int = 1) -> Session:
+        """Take the last steps back."""
+        if not 0 < steps <= len(self.history):
+            raise RuleError(f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}")
+        return self.goto(len(self.history) - steps)
+
+    def redo(self) -> Session:
+        """Apply again the step that was taken back last."""
+        if not self.undone:
+            raise RuleError("no step was taken back")
+        return self.goto(len(self.history) + 1)
+
+    @property
+    def timeline(self) -> list[Step]:
+        """The steps that were done and, after them, those that were taken back and can be done again."""
+        return [*self.history.steps, *reversed(self.undone)]
+
+    def goto(self, number: int) -> Session:
+        """Go to the program after that many steps of the timeline; 0 is the start."""
+        line = self.timeline
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= len(line):
+            raise RuleError(f"there is no step {number}: there are {len(line)}\n  0 is the start")
+        self.history.steps[:], self.undone[:] = line[:number], reversed(line[number:])
+        self._tell()
+        return self
+
+    def substitute(self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL) -> Step:
+        """Rename the points of a traversal (or of reduction number `target`) by any isl map: text or `islpy.Map`."""
+        place = tuple(path) if path is not None else (self.expr.names[-1],)
+        args = variable_substitution.from_isl(scope_at(self.expr, place), mapping, target)
+        return self.apply(Move(variable_substitution.RULE.name, place, args))
+
+    def lift(self, path: Path, name: str | None = None) -> Step:
+        """Give the inner scope at `path` a name: it becomes a statement."""
+        return self.apply(Move("lifting", path, {"name": name or fresh_statement(self.expr)}))
+
+    def places(self) -> dict[Path, str]:
+        """Every scope with the path that moves use for it."""
+        return {path: str(scope) for path, scope in places(self.expr)}
+
+    @property
+    def distance(self) -> float:
+        """How far the program is from the operators of the libraries, as the search counts it."""
+        return program_distance(self.expr)
+
+    def distances(self) -> Distances:
+        """The distance to every operator, with its reasons, the nearest operator first."""
+        return distances(self.expr)
+
+    def why_not(self, operator: str) -> str:
+        """What separates each statement from an operator, in words; `MatchError` for an unknown operator."""
+        return why_not(self.expr, operator)
+
+    def search(self, **options: Any) -> Any:
+        """`einalg.derive` from here on, with the same options; `follow` takes a candidate that it finds."""
+        if self._search is None:
+            raise RuleError("this session cannot search\n  make it with einalg.Session")
+        return self._search(self.expr, **options)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What the program would run on now: a library operator where a statement matches one, generated code elsewhere."""
+        return named(kernels_of(lifted(self.expr)))
+
+    def compile(self, target: str = "cpu") -> Runnable:
+        """The program as a callable `run(**arrays)`."""
+        if self._backend is None:
+            raise CodegenError("this session has no backend to compile with\n  make it with einalg.Session")
+        return self._backend.compile(lifted(self.expr), self.kernels, target)
+
+    def save(self, path: Any) -> None:
+        """Save the history; `Session.load` continues it."""
+        self.history.save(path)
+
+    @classmethod
+    def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> Session:
+        """A session that continues a saved history. Raises `RecordError` where the file is broken."""
+        rules = tuple(rules)
+        history = History.load(path, {**ALL, **{rule.name: rule for rule in rules}})
+        session = cls(history.start, rules, **parts)
+        session.history = history
+        return session
+
+    def script(self) -> str:
+        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        return self.history.script()
+
+    def plot(self) -> Plot:
+        """The programs that the steps lead to, each coloured by its distance to an operator; that of a search is `s.search().plot()`."""
+        programs = [self.history.start, *(step.program for step in self.history.steps)]
+        moves = [(), *((move,) for move in self.history.moves)]
+        rows = [
+            Explored(number, number - 1 if number else None, ", ".join(map(str, steps)), program_distance(program), False, None, steps)
+            for number, (program, steps) in enumerate(zip(programs, moves))
+        ]
+        return Plot(rows, self.history.start, self.rules)
+
+    def latex(self) -> str:
+        """Every step in the paper's notation, as a LaTeX `align*` environment."""
+        return self.history.latex()
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher()
+
+    def __str__(self) -> str:
+        return f"{counted(len(self.history), 'step')}\n{indented(self.expr)}"
+
+    __repr__ = __str__
+
+    @cached_property
+    def panel(self) -> Panel:
+        """What the widget shows and does, without one."""
+        return Panel(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return bundle(self.panel)

@@ -1,0 +1,1 @@
+"""Matching of operators that move or map elements."""

@@ -1,0 +1,1 @@
+"""Patterns of operators, and how an expression is unified with one."""

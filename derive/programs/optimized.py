@@ -1,0 +1,94 @@
+"""An optimized network: a callable with the programs that replace its parts (design §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from derive.cost.backend import Backend
+from derive.programs.artifact import load, require_programs, save
+from derive.programs.optimized_program import Part
+from derive.programs.report import Report
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import kernels_of
+from einalg.frontends.graph import Expressed, Graph, Opaque
+from einalg.language.analysis.batching import Slices
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program, statement_tensor
+from einalg.runtime.direct_call import Direct
+
+Array = np.ndarray[Any, Any]
+
+
+class Optimized:
+    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
+
+    `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
+    these depend on, and `is_known` says that this is all: nothing is a call of the framework, and no part was optimized anew.
+    """
+
+    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = "", is_known: bool = False):
+        self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+        self.key, self.is_known = key, is_known
+        self.times: tuple[float, float] | None = None
+        programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
+        self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
+        read = {*graph.outputs, *(name for node in graph.opaque for name in node.inputs)}  # programs hold the weights that they read
+        self._calls = replace(graph, weights={name: array for name, array in graph.weights.items() if name in read})
+
+    def __repr__(self) -> str:
+        return str(self.report).partition("\n\n")[0]
+
+    @property
+    def report(self) -> Report:
+        """What was done, layer by layer: `print` it, or look at it in Jupyter."""
+        return Report(list(self.parts.values()), self.opaque, self.seconds, self.times)
+
+    @property
+    def opaque(self) -> list[Opaque]:
+        """The nodes that stay calls of the framework."""
+        return self.graph.opaque
+
+    def save(self, path: Any, language: str = "c") -> None:
+        """Write the network into a new folder: programs and weights, which `load` runs without the front ends; the sources in `language`; the report.
+
+        Raises `RecordError` where something stays a call of the framework, or the folder holds anything already.
+        """
+        save(self.graph, self.parts, self.seconds, str(self.report), path, language)
+
+    def programs(self) -> list[tuple[Program, tuple[Kernel, ...], Slices | None]]:
+        """The optimized programs in the order in which they run, flat, the kernels of their statements, and the slices of those that compute one.
+
+        Raises `RecordError` where something stays a call of the framework.
+        """
+        require_programs(self.opaque)
+        flat = [(lifted(part.after), part.slices) for part in self.parts.values()]
+        return [(program, kernels_of(program), slices) for program, slices in flat]
+
+    @classmethod
+    def load(cls, path: Any, backend: Backend) -> Optimized:
+        """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
+        return cls(*load(path, backend))
+
+    def direct(self) -> Direct | None:
+        """The network as a function of addresses; None where it is not one program that reads every input and makes every output."""
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        if len(self.graph.nodes) != 1 or not isinstance(node := self.graph.nodes[0], Expressed) or sorted(node.outputs) != sorted(outputs):
+            return None
+        run, read = self._runs[id(node.program)]
+        names = [tensor.name for tensor in inputs]
+        call = run.direct([*names, *outputs]) if run is not None and sorted(read) == sorted(names) else None
+        return None if call is None else Direct(inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call)
+
+    def __call__(self, *arrays: Any) -> tuple[Array, ...]:
+        """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""
+        return self._calls.run(arrays, self._computed)
+
+    def _computed(self, program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
+        run, read = self._runs[id(program)]
+        assert run is not None
+        result = run(**{name: values[name] for name in read})
+        return result if isinstance(result, dict) else {program.outputs[0]: result}

@@ -1,0 +1,1 @@
+"""Proof by comparison of access relations (design §9)."""

@@ -1,0 +1,1 @@
+"""Proof by random evaluation (design §9)."""

@@ -1,0 +1,111 @@
+"""Equal programs that a search found, and their list as a person reads it (design §8, §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+
+from derive.cost.backend import Backend, Runnable
+from derive.cost.model import done_once
+from derive.rewriting.moves import Move
+from einalg.display.html import page
+from einalg.display.tables import Listing, aligned, table
+from einalg.display.wording import counted
+from einalg.errors import CodegenError
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program
+
+HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
+MOST_ROWS = 12  # that a text or a table shows
+
+
+@dataclass
+class Candidate:
+    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
+
+    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
+    relative to its largest element; fills of masks, which are larger, are no measure for the others.
+    """
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    moves: tuple[Move, ...]
+    cost: float
+    verdict: str
+    measured: bool = False
+    error: float | None = None
+    backend: Backend | None = field(default=None, repr=False)
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """What runs it, kernel by kernel: the name of an operator, or `"eop"` for generated code."""
+        return tuple(kernel.op for kernel in self.kernels)
+
+    def compile(self, target: str | None = None) -> Runnable:
+        """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
+        if self.backend is None:
+            raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
+        return self.backend.compile(self.program, self.kernels, target)
+
+    def source(self, language: str = "c") -> str:
+        """The generated source of the kernels that no library has."""
+        return self.compile("cuda" if language == "cuda" else "cpu").source(language)
+
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "estimated"
+        error = "" if self.error is None else f", error {self.error:.1e}"
+        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {counted(len(self.moves), 'move')}"
+        return "\n".join([head, *told(self.kernels)])
+
+    __repr__ = __str__
+
+
+def told(kernels: Sequence[Kernel]) -> list[str]:
+    """A line for each kernel, with those marked that are done once."""
+    once = done_once(kernels)
+    return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
+
+
+def shortly(operators: Sequence[str]) -> str:
+    """Operators in a row, with those counted that follow each other.
+
+    >>> shortly(["eop", "eop", "matmul", "eop"])
+    '2 eop, matmul, eop'
+    """
+    runs = ((name, len(list(same))) for name, same in groupby(operators))
+    return ", ".join(f"{count} {name}" if count > 1 else name for name, count in runs)
+
+
+class Candidates(Listing[Candidate]):
+    """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
+
+    >>> import einalg as ea
+    >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
+    >>> d.candidates.using("matmul")[0].operators
+    ('matmul', 'eop')
+    """
+
+    heads = HEADS
+
+    def using(self, *operators: str) -> Candidates:
+        """Those that run on all of these operators, whatever else they run on; `"eop"` is generated code."""
+        return Candidates([c for c in self if set(operators) <= set(c.operators)])
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The cells of `HEADS` for every candidate."""
+        for number, c in enumerate(self):
+            how = "measured" if c.measured else "estimated"
+            yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
+
+    def __str__(self) -> str:
+        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]) if self else "no candidate"
+
+    def _repr_html_(self) -> str:
+        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()), "einalg-candidates")
+
+    def remarks(self, shown: int = MOST_ROWS) -> list[str]:
+        """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""
+        rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
+        mixed = len({c.measured for c in self[:shown]}) == 2
+        return [*rest, "those that were measured come first; an estimate says only which ones to measure"] if mixed else rest

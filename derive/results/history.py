@@ -1,0 +1,137 @@
+"""A derivation as a sequence of checked steps: what a session records, and what a record replays (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from derive.results.script import written
+from derive.rewriting.moves import Move, Rule, apply
+from derive.rules import ALL
+from einalg.display.proof_html import steps_html
+from einalg.errors import RecordError
+from einalg.language.ir.printing.latex import latex
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.notation.program_json import program_from_record, program_record
+from einalg.storage import record
+
+KIND = "einalg history"
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """One move with the program after it, and the verdict on the two being equal."""
+
+    move: Move
+    program: Program
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.move}   ({self.verdict})\n{indented(self.program)}"
+
+    __repr__ = __str__
+
+
+def indented(node: Any, by: str = "    ") -> str:
+    return "\n".join(by + line for line in str(node).splitlines())
+
+
+@dataclass
+class History:
+    """A program and the steps from it; saves, loads and replays. A session makes it.
+
+    >>> import einalg as ea
+    >>> s = ea.Session(ea.parse("O[i] += A[i,j,k]*x[k]", A=(4, 5, 6), x=(6,)))
+    >>> step = s.apply(s.moves("summation splitting")[0])
+    >>> print(s.history)
+    given
+        O[i:4] = Sum[j:5, k:6](A[i, j, k]*x[k])
+    1. summation splitting at O: reduction=0, outer=(j)   (proved)
+        O[i:4] = Sum[j:5]((L[j:5, i:4](Sum[k:6](A[i, j, k]*x[k])))[j, i])
+    >>> s.history.replay() == s.expr
+    True
+    """
+
+    start: Program
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def program(self) -> Program:
+        """The program after the last step."""
+        return self.steps[-1].program if self.steps else self.start
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves of all steps."""
+        return tuple(step.move for step in self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        lines = ["given", indented(self.start)]
+        for number, step in enumerate(self.steps, 1):
+            lines.append(f"{number}. {step}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return steps_html(self.start, [(str(step.move), step.verdict, step.program) for step in self.steps])
+
+    def save(self, path: Any) -> None:
+        """Write the start and the moves as JSON, whole or not at all."""
+        record.write(path, KIND, self._content())
+
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return record.text(KIND, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        steps = [{**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)} for step in self.steps]
+        return {"start": program_record(self.start), "steps": steps}
+
+    def latex(self) -> str:
+        """Every step in the paper's notation, as a LaTeX `align*` environment."""
+        rows = [_latex_row(self.start, "")]
+        rows += [_latex_row(step.program, rf"\text{{({step.move.rule})}}") for step in self.steps]
+        return "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}"
+
+    def script(self) -> str:
+        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        return written(self.start, self.moves)
+
+    @staticmethod
+    def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:
+        """Read a history and replay it; `RecordError` where the file is broken or a step does not give what it gave."""
+        content = record.read(path, KIND)
+        steps = content.get("steps")
+        if not isinstance(steps, list):
+            raise RecordError(f"{path} has no list of steps")
+        history = History(program_from_record(content.get("start")))
+        for number, entry in enumerate(steps, 1):
+            move = Move.from_record(entry)
+            program = apply(history.program, move, rules)
+            if entry.get("after") not in (None, str(program)):
+                raise RecordError(f"step {number} of {path} ({move.rule}) gives another program than when it was saved")
+            history.steps.append(Step(move, program, str(entry.get("verdict", "unchecked"))))
+        return history
+
+    def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:
+        """Apply every move again from the start; the same program as the last step's."""
+        return replay(self.start, self.moves, rules)[-1] if self.steps else self.start
+
+
+def _latex_row(program: Program, name: str) -> str:
+    """The statements of a program below each other, the name of a rule beside the last."""
+    lines = [f"{latex(statement_tensor(key, scope))} &= {latex(scope)}" for key, scope in program.statements]
+    return " \\\\\n".join([*(f"{line} &&" for line in lines[:-1]), f"{lines[-1]} && {name}"])
+
+
+def replay(start: Any, moves: Iterable[Move], rules: Mapping[str, Rule] = ALL) -> Sequence[Program]:
+    """The programs after each move."""
+    programs = [as_program(start)]
+    for move in moves:
+        programs.append(apply(programs[-1], move, rules))
+    return programs[1:]

@@ -1,0 +1,157 @@
+"""A user's rules: made with a decorator, tested by the machinery that tests ours (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from derive.rewriting.moves import Move, Rule, apply, moves
+from einalg.display.wording import counted
+from einalg.errors import EinalgError, RuleError
+from einalg.language.analysis.validate import check
+from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+
+
+def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
+    """Make a rule (EinNet §4) from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
+
+    `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
+    `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`. `Session.apply` raises `RuleError`
+    where a move of it has no result, or one that differs in value.
+
+    >>> import einalg as ea
+    >>> @ea.rule("twice", before="L[x] f", after="L[x] (f + f)/2")
+    ... def twice(scope):
+    ...     yield ea.Scope(scope.iterators, scope.where, (scope.body + scope.body)/2)
+    >>> twice.name
+    'twice'
+    """
+
+    def made(function: Callable[[Scope], Iterator[Any]]) -> Rule:
+        def results(scope: Scope) -> Iterator[tuple[dict[str, Any], Scope]]:
+            found = function(scope)
+            if not isinstance(found, Iterable) or isinstance(found, Scope):
+                raise RuleError(f"{name} gives {_kind(found)}\n  a rule is a generator: yield what a scope may become")
+            for number, result in enumerate(found):
+                args, after = result if isinstance(result, tuple) and len(result) == 2 else ({"choice": number}, result)
+                if not isinstance(after, Scope):
+                    raise RuleError(f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)")
+                yield args, after
+
+        def find(scope: Scope) -> Iterator[dict[str, Any]]:
+            return (args for args, _ in results(scope))
+
+        def rewrite(scope: Scope, **args: Any) -> Scope:
+            wanted = Move(name, ("",), args).args
+            for found, result in results(scope):
+                if Move(name, ("",), found).args == wanted:
+                    return result
+            raise RuleError(f"{name} has no result for {args} here")
+
+        for part in (find, rewrite):  # a rule at the top level of a module travels to other processes by its place there
+            part.__module__, part.__qualname__ = function.__module__, f"{function.__qualname__}.{part.__name__}"
+        return Rule(name, before, after, requires, find, rewrite, section="user's rule")
+
+    return made
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}" if isinstance(value, Scope) else f"{value!r}, which is no scope"
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """How much a check saw: random programs, and moves that were applied, evaluated and replayed.
+
+    >>> print(RuleReport("mine", 20, 35))
+    mine: 35 moves on 20 random programs, all equal
+    >>> print(RuleReport("mine", 20, 0))
+    mine: no move on 20 random programs, so nothing was tested
+      give expressions that it applies to: check_rule(..., strategy=...)
+    """
+
+    rule: str
+    programs: int
+    moves: int
+
+    def __str__(self) -> str:
+        if not self.moves:
+            remedy = "give expressions that it applies to: check_rule(..., strategy=...)"
+            return f"{self.rule}: no move on {self.programs} random programs, so nothing was tested\n  {remedy}"
+        return f"{self.rule}: {counted(self.moves, 'move')} on {counted(self.programs, 'random program')}, all equal"
+
+
+def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None) -> RuleReport:
+    """Apply a rule alone to random expressions: every move that it proposes must keep every value, exactly.
+
+    `strategy` is a hypothesis strategy of scopes or programs (`einalg.testing.strategies.scopes()` by default). Raises
+    `RuleError` with the smallest expression found on which the rule fails, `ImportError` where hypothesis is not installed; returns what
+    was checked.
+
+    >>> import einalg as ea
+    >>> ea.check_rule(ea.rules["summation splitting"], examples=20).moves > 0
+    True
+    """
+    from einalg.testing import strategies
+
+    chosen = strategy if strategy is not None else (strategies.programs() if tested.level == "program" else strategies.scopes())
+
+    from hypothesis import HealthCheck, Phase, given, settings  # after a strategy, which says what to install where it is missing
+    from hypothesis import seed as hypothesis_seed
+    from hypothesis.strategies import data
+
+    counts = {"programs": 0, "moves": 0}
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=seed is None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example],
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(data())
+    def run(choices: Any) -> None:
+        expression = choices.draw(chosen)
+        arrays = choices.draw(strategies.arrays_for(expression))
+        counts["programs"] += 1
+        counts["moves"] += check_moves(tested, expression, arrays)
+
+    (run if seed is None else hypothesis_seed(seed)(run))()
+    return RuleReport(tested.name, counts["programs"], counts["moves"])
+
+
+def check_moves(tested: Rule, expression: Any, arrays: Any) -> int:
+    """Check every move that a rule proposes on one expression; the number of moves."""
+    program = as_program(expression)
+    expected = evaluate(program, **arrays)
+    count = 0
+    for move in moves(program, [tested]):
+        count += 1
+        _check_move(tested, program, move, arrays, expected)
+    return count
+
+
+def _check_move(tested: Rule, program: Any, move: Move, arrays: Any, expected: Any) -> None:
+    known = {tested.name: tested}
+    try:
+        after = apply(program, move, known)
+        check(after)
+    except EinalgError as error:
+        raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
+    read = {name: array for name, array in arrays.items() if name in after.inputs}  # what only padding was read for may be gone
+    if not _equal(evaluate(after, **read), expected):
+        raise RuleError(f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}")
+    if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
+        raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(_equal(one[k], two[k]) for k in one)
+    return one.shape == two.shape and bool((one == two).all())

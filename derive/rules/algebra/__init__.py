@@ -1,0 +1,1 @@
+"""Rules of arithmetic: distribution, staging, bilinear factorisation."""

@@ -1,0 +1,1 @@
+"""The search: states, expansion, repairs and variations (design §8)."""

@@ -1,0 +1,221 @@
+"""What a search explored: a row for each state that it kept, and the tree of them as a picture (design §8)."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from derive.rewriting.moves import Move, Rule, apply
+from derive.rules import ALL
+from einalg.display.tree_svg import Node, tree_html
+from einalg.display.wording import counted, shortened
+from einalg.errors import EinalgError, RecordError
+from einalg.language.ir.program import Program
+
+RED, YELLOW, GREEN = (0xF4, 0xA5, 0x9A), (0xFB, 0xE8, 0xA6), (0xA8, 0xDB, 0xA8)  # light, so that black text reads well
+LONGEST_LABEL = 60
+LONGEST_TEXT = 40  # rows that the plain text shows
+LARGEST_PICTURE = 150  # rows that the picture shows
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A state: its number, the state that it was made from and the move that made it, its distance to an operator.
+
+    `candidate` is whether it was kept as one, with its estimated `seconds`. `steps` are all moves that lead there from the other state.
+    """
+
+    number: int
+    parent: int | None
+    move: str
+    distance: float
+    candidate: bool
+    seconds: float | None
+    steps: tuple[Move, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return {**{name: getattr(self, name) for name in _PLAIN}, "steps": [step.as_record() for step in self.steps]}
+
+    @classmethod
+    def from_record(cls, row: Any) -> Explored:
+        """Read a row back; `RecordError` where it is broken."""
+        kinds = {"number": int, "parent": (int, type(None)), "move": str, "distance": (int, float), "candidate": bool}
+        kinds["seconds"] = (int, float, type(None))
+        steps = row.get("steps", []) if isinstance(row, dict) else None  # older records have none
+        if not isinstance(steps, list) or any(not isinstance(row.get(name, ...), kinds[name]) for name in _PLAIN):
+            raise RecordError("a row of what was explored is broken")
+        return cls(**{name: row[name] for name in _PLAIN}, steps=tuple(map(Move.from_record, steps)))
+
+
+_PLAIN = tuple(f.name for f in fields(Explored) if f.name != "steps")
+
+
+def dot(rows: Iterable[Explored], best: int | None = None) -> str:
+    r"""The tree as Graphviz text: red is far from an operator, green near; candidates are boxes, the path to `best` is bold.
+
+    Without `best`, it is the path to the candidate of the least seconds.
+
+    >>> rows = [Explored(0, None, "", 3.0, True, 0.002), Explored(1, 0, "summation splitting", 0.0, True, 0.001)]
+    >>> print(dot(rows))
+    digraph explored {
+      node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];
+      edge [color="#888888", fontname="sans-serif", fontsize=8];
+      n0 [label="as it is\n2.000 ms", fillcolor="#f4a59a", shape=box, tooltip="as it is: distance 3", penwidth=3];
+      n1 [label="summation splitting\n1.000 ms", fillcolor="#a8dba8", shape=box, tooltip="summation splitting: distance 0", penwidth=3];
+      n0 -> n1 [penwidth=3, color="#000000"];
+    }
+    """
+    kept = list(rows)
+    path = _path(kept, _best(kept) if best is None else best)
+    farthest = max((row.distance for row in kept), default=0.0)
+    known = {row.number for row in kept}
+    lines = [
+        "digraph explored {",
+        '  node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];',
+        '  edge [color="#888888", fontname="sans-serif", fontsize=8];',
+    ]
+    labels = shortened(map(_label, kept), LONGEST_LABEL)
+    lines += [_node(row, labels[_label(row)], farthest, row.number in path) for row in kept]
+    lines += [_edge(row, row.number in path) for row in kept if row.parent in known]
+    return "\n".join([*lines, "}"])
+
+
+def _label(row: Explored) -> str:
+    return row.move or "as it is"
+
+
+def _node(row: Explored, label: str, farthest: float, bold: bool) -> str:
+    shown = "\\n".join(map(_escaped, textwrap.wrap(label, LONGEST_LABEL // 2)))
+    shown += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
+    parts = [f'label="{shown}"', f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"']
+    parts += ["shape=box"] if row.candidate else []
+    parts += [f'tooltip="{_escaped(_label(row))}: distance {row.distance:g}"', *(["penwidth=3"] if bold else [])]
+    return f"  n{row.number} [{', '.join(parts)}];"
+
+
+def _edge(row: Explored, bold: bool) -> str:
+    style = ' [penwidth=3, color="#000000"]' if bold else ""
+    return f"  n{row.parent} -> n{row.number}{style};"
+
+
+def colour(share: float) -> str:
+    """Green at 0, by yellow, to red at 1.
+
+    >>> colour(0), colour(0.5), colour(1)
+    ('#a8dba8', '#fbe8a6', '#f4a59a')
+    """
+    share = min(1.0, max(0.0, share))
+    one, two, part = (GREEN, YELLOW, 2 * share) if share <= 0.5 else (YELLOW, RED, 2 * share - 1)
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(one, two))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+def _best(rows: Sequence[Explored]) -> int | None:
+    costs = [(row.seconds, row.number) for row in rows if row.candidate and row.seconds is not None]
+    return min(costs)[1] if costs else None
+
+
+def _path(rows: Sequence[Explored], last: int | None) -> set[int]:
+    """The numbers of a state and of those that it came from."""
+    parents = {row.number: row.parent for row in rows}
+    path: set[int] = set()
+    while last is not None and last in parents and last not in path:
+        path.add(last)
+        last = parents[last]
+    return path
+
+
+class Plot:
+    """The tree of what a search explored, from `start`; in Jupyter a picture to zoom and walk in. `dot` is the same as Graphviz text."""
+
+    def __init__(self, rows: Sequence[Explored], start: Program | None = None, rules: Mapping[str, Rule] = ALL):
+        self.rows, self.start, self.rules = tuple(rows), start, rules
+
+    @property
+    def dot(self) -> str:
+        """The tree as Graphviz text."""
+        return dot(self.rows)
+
+    def svg(self) -> str | None:
+        """The picture that Graphviz makes, or None where it is not installed."""
+        try:
+            import graphviz
+        except ImportError:
+            return None
+        if shutil.which("dot") is None:
+            return None
+        return graphviz.Source(self.dot).pipe(format="svg", encoding="utf-8")
+
+    def html(self) -> str:
+        """The tree as HTML, coloured by distance; of many states those next to an operator, with the ways to them."""
+        shown = self._near(LARGEST_PICTURE)
+        rows = [row for row in self._in_order() if row.number in shown]
+        farthest = max((row.distance for row in rows), default=0.0) or 1.0
+        path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
+        nodes = [
+            Node(row.number, row.parent, _label(row), _told(row), colour(row.distance / farthest), row.number in path, row.candidate, text)
+            for row, text in zip(rows, programs)
+        ]
+        return tree_html(nodes, len(self.rows) - len(rows))
+
+    def _programs(self, rows: Sequence[Explored]) -> list[str]:
+        """The expressions of states, each after the one that it was made from; empty where that is not known."""
+        known: dict[int | None, Program] = {} if self.start is None else {None: self.start}
+        for row in rows:
+            before = known.get(row.parent) if row.parent is None or row.steps else None
+            try:
+                for step in row.steps:
+                    before = apply(before, step, self.rules) if before is not None else None
+            except EinalgError:  # by a rule that is not given here
+                before = None
+            if before is not None:
+                known[row.number] = before
+        return [str(known.get(row.number, "")) for row in rows]
+
+    def __str__(self) -> str:
+        """The tree, indented, with the states next to an operator first where there are many."""
+        path, shown = _path(self.rows, _best(self.rows)), self._near(LONGEST_TEXT)
+        labels = shortened((_label(row) for row in self.rows if row.number in shown), LONGEST_LABEL)
+        lines = [self._line(row, labels[_label(row)], path) for row in self._in_order() if row.number in shown]
+        hidden = len(self.rows) - len(shown)
+        return "\n".join([*lines, *([f"… and {counted(hidden, 'more state')}"] if hidden else [])]) or "nothing was explored"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _near(self, most: int) -> set[int]:
+        """The numbers of so many states, the nearest to an operator, and of those that they were made from."""
+        path = _path(self.rows, _best(self.rows))
+        near = sorted(self.rows, key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number))[:most]
+        return set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
+
+    def _in_order(self) -> list[Explored]:
+        """Each state followed by those made from it."""
+        known = {row.number for row in self.rows}
+        children: dict[int | None, list[Explored]] = {}
+        for row in self.rows:
+            children.setdefault(row.parent if row.parent in known else None, []).append(row)
+        ordered, todo = [], list(reversed(children.get(None, [])))
+        while todo:
+            row = todo.pop()
+            ordered.append(row)
+            todo += reversed(children.get(row.number, []))
+        return ordered
+
+    def _line(self, row: Explored, label: str, path: set[int]) -> str:
+        depth = len(_path(self.rows, row.number)) - 1
+        return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({_told(row)})"
+
+
+def _told(row: Explored) -> str:
+    cost = f", {row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
+    return f"distance {row.distance:g}{cost}"

@@ -1,0 +1,1 @@
+"""Derivation by hand in Jupyter."""

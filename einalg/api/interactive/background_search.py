@@ -1,0 +1,107 @@
+"""A search in the background of a session: its progress, what it found, and how it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any
+
+from einalg.display.wording import counted
+from einalg.errors import EinalgError, UseError
+
+EVERY = 0.2  # seconds between two reports
+SHOWN = 8  # candidates
+
+
+class Searching:
+    """At most one search at a time; `publish(search=…)` is told how far it is."""
+
+    def __init__(self, session: Any, publish: Callable[..., None]):
+        self.session, self.publish = session, publish
+        self._thread: Thread | None = None
+        self._stop = Event()
+        self._told: dict[str, Any] = {}
+        self._found: Any = None
+        self._began: Any = None
+
+    def section(self) -> dict[str, Any]:
+        """How far the search is, and what it found, as JSON values."""
+        return {"running": self.running, **self._told}
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, seconds: float = 10.0, measure: bool = False) -> None:
+        """Search from the program as it is now, for so many seconds."""
+        if self.running:
+            raise UseError("a search is running\n  stop it first")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 3600:
+            raise UseError(f"a search takes a number of seconds up to 3600, not {seconds!r}")
+        self._stop.clear()
+        self._found, self._began = None, self.session.expr
+        self._tell(running=True, seconds=seconds, spent=0.0, states=0, candidates=[], tree="", summary="", error="")
+        self._thread = Thread(target=self._run, args=(float(seconds), bool(measure)), name="einalg search", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the search; what it found until then stays."""
+        self._stop.set()
+
+    def wait(self, seconds: float | None = None) -> None:
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def moves_of(self, candidate: int) -> tuple[Any, Any]:
+        """The moves of a candidate, and the program that they begin from."""
+        if self._found is None or not 0 <= candidate < len(self._found.candidates):
+            raise UseError(f"there is no candidate number {candidate}\n  search first")
+        return self._found.candidates[candidate].moves, self._began
+
+    def _run(self, seconds: float, measure: bool) -> None:
+        began = last = perf_counter()
+
+        def progress(stats: Any) -> None:
+            nonlocal last
+            if self._stop.is_set():
+                raise StopIteration
+            now = perf_counter()
+            if now - last >= EVERY:
+                last = now
+                self._tell(spent=now - began, states=stats.states, found=stats.candidates)
+
+        try:
+            found = self.session.search(seconds=seconds, measure=measure, progress=progress)
+        except EinalgError as error:
+            self._tell(running=False, error=str(error))
+        except BaseException as error:
+            self._tell(running=False, error=f"{type(error).__name__}: {error}")
+            raise
+        else:
+            self._found = found
+            shown = [_candidate(number, candidate) for number, candidate in enumerate(found.candidates[:SHOWN])]
+            self._tell(
+                running=False,
+                spent=perf_counter() - began,
+                states=found.stats.states,
+                found=found.stats.candidates,
+                candidates=shown,
+                tree=found.plot().html(),
+                summary=f"{counted(found.stats.states, 'state')}, {counted(len(found.candidates), 'candidate')}; stopped: {found.stats.stopped}",
+            )
+
+    def _tell(self, **told: Any) -> None:
+        self._told.update(told)
+        self.publish(search=dict(self._told))
+
+
+def _candidate(number: int, candidate: Any) -> dict[str, Any]:
+    return {
+        "number": number,
+        "milliseconds": candidate.cost * 1e3,
+        "measured": candidate.measured,
+        "verdict": candidate.verdict,
+        "moves": len(candidate.moves),
+        "kernels": [str(kernel) for kernel in candidate.kernels],
+    }

@@ -1,0 +1,185 @@
+"""What the widget of a session shows, as sections of plain values, and what the messages of its buttons do (design §1).
+
+There is no notebook in it: a front end gets the sections as they change and sends messages, and so can a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from threading import RLock
+from typing import Any
+
+from einalg.api.interactive.background_search import Searching
+from einalg.display.mathml import formula
+from einalg.display.wording import counted
+from einalg.errors import EinalgError, UseError
+
+Section = Any  # JSON values
+Listener = Callable[[Mapping[str, Section]], None]
+NEAR = 6  # operators whose distance is shown at once
+EXPORTS = {
+    "script": ("derivation.py", lambda session: session.history.script()),
+    "json": ("derivation.json", lambda session: session.history.to_json()),
+    "latex": ("derivation.tex", lambda session: session.history.latex()),
+}
+
+
+class Panel:
+    """The sections of a session by name, kept up to date with it; `listeners` are told which of them changed."""
+
+    def __init__(self, session: Any):
+        self.session = session
+        self.listeners: list[Listener] = []
+        self.sections: dict[str, Section] = {"message": {"text": "", "kind": "done"}}
+        self.version = 0
+        self.widget: Any = None  # what shows it, once it is shown in a notebook
+        self._opened: set[str] = set()
+        self._choices: list[Any] = []
+        self._lock = RLock()
+        self._searching = Searching(session, self._publish)
+        session.watchers.append(self.refresh)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Everything that depends on the program, anew: what is quick to say first."""
+        with self._lock:
+            self.version += 1
+            kernels = {"kernels": [str(kernel) for kernel in self.session.kernels], "source": "", "language": ""}
+            self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
+            self._choices = list(self.session.possible())
+            if not self._opened & {choice.move.rule for choice in self._choices}:
+                self._opened |= {choice.move.rule for choice in self._choices[:1]}
+            self._publish(version=self.version, rules=self._rules(), search=self._searching.section())
+            self._publish(distances=self._distances())
+
+    def handle(self, message: Mapping[str, Any]) -> None:
+        """Do what a button asks for; what cannot be done becomes the message that is shown."""
+        actions = {
+            "apply": self.apply,
+            "undo": self.undo,
+            "redo": self.redo,
+            "goto": self.goto,
+            "open": self.open,
+            "search": self._searching.start,
+            "stop": self._searching.stop,
+            "follow": self.follow,
+            "source": self.source,
+            "export": self.export,
+        }
+        given = dict(message)
+        try:
+            name = given.pop("do", None)
+            if name not in actions:
+                raise UseError(f"there is nothing that does {name!r}\n  known: {', '.join(actions)}")
+            actions[name](**given)
+        except EinalgError as error:
+            self._say(str(error), "error")
+        except Exception as error:  # else nobody would see it: a kernel shows no errors of messages
+            self._say(f"{type(error).__name__}: {error}", "error")
+            raise
+
+    def apply(self, number: int, version: int) -> None:
+        """Apply a move of the list; one of a list that is no longer shown does nothing."""
+        if version != self.version:
+            return
+        if not 0 <= number < len(self._choices):
+            raise UseError(f"there is no move number {number}")
+        step = self.session.apply(self._choices[number])
+        self._say(f"{step.move.rule}: {step.verdict}")
+
+    def undo(self) -> None:
+        """Take the last step back."""
+        self.session.undo()
+        self._say(f"back at step {len(self.session.history)}")
+
+    def redo(self) -> None:
+        """Apply again the step that was taken back last."""
+        self.session.redo()
+        self._say(f"at step {len(self.session.history)} again")
+
+    def goto(self, step: int) -> None:
+        """Jump to a step of the timeline."""
+        self.session.goto(step)
+        self._say(f"at step {step}")
+
+    def open(self, rule: str, opened: bool) -> None:
+        """Show the moves of a rule, or hide them."""
+        if opened != (rule in self._opened):
+            self._opened ^= {rule}
+            self._publish(rules=self._rules())
+
+    def follow(self, candidate: int) -> None:
+        """Apply the moves of a candidate that the search found, from where it began."""
+        moves, began = self._searching.moves_of(candidate)
+        line = [self.session.history.start, *(step.program for step in self.session.timeline)]
+        number = next((k for k, program in enumerate(line) if program is began), None)
+        if number is None:
+            raise UseError("the search began from a step that is no longer there\n  search again from here")
+        if number != len(self.session.history):
+            self.session.goto(number)
+        self.session.follow(moves)
+        self._say(f"{counted(len(moves), 'move')} applied")
+
+    def source(self, language: str = "c") -> None:
+        """Show the source of the kernels that are generated."""
+        self._publish(kernels={**self.sections["kernels"], "source": "compiling …", "language": language})
+        try:
+            text = self.session.compile("cuda" if language == "cuda" else "cpu").source(language)
+        except EinalgError:
+            self._publish(kernels={**self.sections["kernels"], "source": "", "language": ""})
+            raise
+        self._publish(kernels={**self.sections["kernels"], "source": text or "every kernel is a library's", "language": language})
+
+    def export(self, kind: str) -> None:
+        """Show the derivation as a script, as JSON or as LaTeX."""
+        if kind not in EXPORTS:
+            raise UseError(f"there is no export {kind!r}\n  known: {', '.join(EXPORTS)}")
+        name, made = EXPORTS[kind]
+        self._publish(export={"kind": kind, "name": name, "text": made(self.session)})
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Until a search that is running has ended."""
+        self._searching.wait(seconds)
+
+    def _say(self, text: str, kind: str = "done") -> None:
+        self._publish(message={"text": text, "kind": kind})
+
+    def _publish(self, **changed: Section) -> None:
+        with self._lock:
+            self.sections.update(changed)
+            for listener in self.listeners:
+                listener(changed)
+
+    def _program(self) -> Section:
+        return {"math": formula(self.session.expr), "text": str(self.session.expr), "distance": self.session.distance}
+
+    def _steps(self) -> list[Section]:
+        steps = [{"rule": "given", "detail": "", "verdict": "", "text": str(self.session.history.start)}]
+        for step in self.session.timeline:
+            steps.append({"rule": step.move.rule, "detail": _detail(step.move), "verdict": step.verdict, "text": str(step.program)})
+        now = len(self.session.history)
+        return [{**step, "number": number, "now": number == now, "undone": number > now} for number, step in enumerate(steps)]
+
+    def _rules(self) -> list[Section]:
+        found = {rule: list(group) for rule, group in groupby(sorted(self._choices, key=lambda c: c.move.rule), key=lambda c: c.move.rule)}
+        return [self._rule(rule, found.get(rule.name, [])) for rule in self.session.offered]
+
+    def _rule(self, rule: Any, choices: list[Any]) -> Section:
+        opened = rule.name in self._opened and bool(choices)
+        card = {"name": rule.name, "before": rule.before, "after": rule.after, "requires": rule.requires}
+        moves = [self._move(choice) for choice in choices] if opened else []
+        return {**card, "count": len(choices), "open": opened, "moves": moves}
+
+    def _move(self, choice: Any) -> Section:
+        before, after = choice.html
+        return {"number": choice.number, "detail": _detail(choice.move), "before": before, "after": after, "distance": choice.distance}
+
+    def _distances(self) -> Section:
+        ranked = [{"operator": d.operator, "distance": float(d), "reasons": [r.text for r in d.reasons]} for d in self.session.distances()]
+        return {"near": ranked[:NEAR], "far": ranked[NEAR:]}
+
+
+def _detail(move: Any) -> str:
+    """Where a move is applied and how, without the name of its rule."""
+    return str(move).partition(" at ")[2]

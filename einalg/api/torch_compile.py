@@ -1,0 +1,199 @@
+"""`torch.compile(model, backend="einalg")`: what Dynamo captures, specialised to the shapes of a call (design §11).
+
+Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backends`, once for every graph between two graph breaks.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from einalg.api.derivation import compile_graph
+from einalg.errors import NotationError
+from einalg.frontends.graph import Graph
+from einalg.frontends.torch.capture.export import decompositions, first_line
+from einalg.frontends.torch.module import read_fx
+from einalg.frontends.torch.nodes.registry import TrainingMode
+from einalg.runtime.timing import is_slower, medians
+
+if TYPE_CHECKING:
+    from torch import fx
+
+Run = Callable[..., Sequence[Any]]
+MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
+OPTIONS = list(signature(compile_graph).parameters)[1:]
+LOG = logging.getLogger("einalg")
+
+
+def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """The backend: `graph_module` as a function that compiles itself for the shapes that it is called with.
+
+    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it is called, `TrainingMode` where
+    gradients are wanted or a module is in training mode, and `NotationError` for an option that there is not.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
+    >>> with torch.no_grad(): model(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
+    given = options.get("options") or {}
+    return Specialised(graph_module, lambda graph: compile_graph(graph, **_known(given)))
+
+
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    unknown = next((name for name in options if name not in OPTIONS), None)
+    if unknown is not None:
+        raise NotationError(f"there is no option {unknown!r}\n  the options: {', '.join(OPTIONS)}")
+    return options
+
+
+class Specialised:
+    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets; weights are read when that happens.
+
+    A weight that is another tensor later, or has been written to, makes it compile again. What the graph itself writes to is no weight: it
+    would be another one after each call.
+    """
+
+    def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
+        self._module, self._compiler = module, compiler
+        self._versions: dict[Any, _Version] = {}
+        self._written: frozenset[int] | None = None  # once it was called
+        self._last: _Version | None = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._last is None or not self._last.suits(inputs):
+            self._last = self._version(inputs)
+        return self._last.run(*inputs)
+
+    def _version(self, inputs: Sequence[Any]) -> _Version:
+        if self._written is None:
+            _refuse_gradients(inputs)
+            self._written = _written(self._module, inputs)
+        key = tuple((getattr(value, "dtype", None), _shape(value)) for value in inputs)
+        found = self._versions.get(key)
+        if found is None or not found.suits(inputs):
+            _refuse_gradients(inputs)
+            weights = [k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)]
+            stamps = {k: _stamp(inputs[k]) for k in weights}
+            shapes = [(k, getattr(value, "dtype", None), _shape(value)) for k, value in enumerate(inputs) if k not in stamps]
+            run = _compiled(self._module, inputs, weights, self._compiler)
+            if len(self._versions) >= MOST_VERSIONS:
+                self._versions.pop(next(iter(self._versions)))
+            found = self._versions[key] = _Version([(k, *stamp) for k, stamp in stamps.items()], shapes, run)
+        return found
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A graph compiled for weights that are what they were, by position, and for other inputs of some dtypes and shapes, or such numbers."""
+
+    weights: Sequence[tuple[int, Callable[[], Any], int, int | None]]
+    others: Sequence[tuple[int, Any, Any]]
+    run: Callable[..., Any]
+
+    def suits(self, inputs: Sequence[Any]) -> bool:
+        for k, tensor, where, version in self.weights:
+            value = inputs[k]
+            if value is not tensor() or value.data_ptr() != where or (version is not None and value._version != version):
+                return False
+        for k, dtype, shape in self.others:
+            value = inputs[k]
+            if dtype is None:
+                if hasattr(value, "shape") or value != shape:
+                    return False
+            elif getattr(value, "dtype", None) is not dtype or value.shape != shape:
+                return False
+        return True
+
+
+def is_weight(value: Any) -> bool:
+    """Whether Dynamo says that an input is a parameter or a buffer of a module."""
+    return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in ("Parameter", "Buffer")
+
+
+def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
+    """What changes when a tensor is another one, or is written to; an inference tensor does not tell the latter."""
+    return weakref.ref(tensor), tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+
+
+def _shape(value: Any) -> Any:
+    return tuple(value.shape) if hasattr(value, "shape") else value
+
+
+def _refuse_gradients(inputs: Sequence[Any]) -> None:
+    import torch
+
+    if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
+        remedy = "call it under torch.no_grad() or torch.inference_mode(), or model.requires_grad_(False)"
+        raise TrainingMode(f"gradients are wanted, and einalg optimizes inference only\n  {remedy}")
+
+
+def _copies(inputs: Sequence[Any]) -> list[Any]:
+    """Inputs for a graph that may write to them."""
+    import torch
+
+    return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def _written(module: Any, inputs: Sequence[Any]) -> frozenset[int]:
+    """The positions of the inputs that a graph writes to: found out on copies, which count what is written where inference tensors do not."""
+    import torch
+
+    with torch.inference_mode(False), torch.no_grad():
+        given = _copies(inputs)
+        module(*given)
+        return frozenset(k for k, x in enumerate(given) if isinstance(x, torch.Tensor) and x._version)
+
+
+def _compiled(module: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+    """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch.
+
+    So is all of it where torch cannot trace it, such as a number that is read from a tensor.
+    """
+    import torch
+    from torch._functorch._aot_autograd.utils import make_boxed_func
+    from torch._functorch.aot_autograd import aot_module_simplified
+
+    captured: list[tuple[fx.GraphModule, Sequence[Any]]] = []
+    ready: list[Callable[..., Any]] = []
+
+    def lower(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        captured.append((gm, example_inputs))  # read later, for here torch has tensors without values only
+        return make_boxed_func(lambda *given: ready[0](*given))
+
+    try:
+        with torch.no_grad():
+            called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
+    except Exception as error:  # of many kinds, none of which torch names as its own
+        LOG.warning("einalg: torch cannot trace a graph, and goes on running it: %s", first_line(error))
+        return module
+    for traced, examples in captured:
+        same = len(examples) == len(inputs)  # where inputs share memory that is written to, torch has the memory in their place
+        ready.append(_read(traced, inputs if same else examples, weights if same else (), compiler))
+    return module if _is_faster(module, called, inputs) else called
+
+
+def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+    """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to these; then it goes on doing that."""
+    import torch
+
+    given = _copies(inputs)
+    with torch.no_grad():
+        original, optimized = medians([lambda: module(*given), lambda: called(*given)])
+    if not is_slower(optimized, original):
+        return False
+    LOG.warning("einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it", 1e3 * optimized, 1e3 * original)
+    return True
+
+
+def _read(traced: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+    """An ATen graph as a function of its inputs, in which those that are weights are bound."""
+    model, positions = read_fx(traced, inputs, weights)
+    run = compiler(model.graph)
+    direct = getattr(run, "direct", None)
+    call = model.function(run, direct and direct())
+    return lambda *given: call(*[given[k] for k in positions])

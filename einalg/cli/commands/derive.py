@@ -1,0 +1,89 @@
+"""`einalg derive`: a search, as text or as JSON of `derive.schema.json`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+
+import einalg as ea
+from einalg.cli.commands.derivation_text import NOTHING_FASTER, nothing_to_explain, numbered, tell
+from einalg.cli.output import finite, note, print_json, say, working
+from einalg.cli.shape_options import Shape
+from einalg.cli.sources import programs
+from einalg.display.wording import counted
+from einalg.language.ir.program import Program
+
+SCHEMA = 1
+
+
+def schema_text() -> str:
+    """The JSON schema of what `einalg derive --json` prints."""
+    return (files("einalg.cli") / "derive.schema.json").read_text(encoding="utf-8")
+
+
+def run(
+    text: str,
+    shapes: Mapping[str, Shape],
+    weights: Iterable[str],
+    explain: bool,
+    number: int | None,
+    as_json: bool,
+    save: Path | None,
+    **search: Any,
+) -> None:
+    """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
+    (program,) = programs([text], shapes, weights)
+    with working("searching and measuring") as progress:
+        found = ea.derive(program, progress=lambda s: progress(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
+    if save is not None:
+        found.save(save)
+        note(f"saved in {save}")
+    wanted = explain or number is not None
+    if as_json:
+        explanation = {"explanation": found.explain(numbered(found, number or 0))} if wanted else {}
+        print_json({**record(found), **explanation})
+        return
+    tell(found)
+    if wanted:
+        say(found.explain(numbered(found, number or 0)))
+    if explain and nothing_to_explain(found, number):
+        say(f"\n{NOTHING_FASTER} To see another candidate:")
+        click.echo(f"  einalg show {shlex.quote(str(save))} --candidate 1" if save else "  add --save FILE, then einalg show FILE --candidate 1")
+
+
+def record(found: Any) -> dict[str, Any]:
+    """A derivation as JSON values: the expression, the candidates (best first), and the statistics of the search."""
+    stats = found.stats
+    return {
+        "schema": SCHEMA,
+        "einalg": ea.__version__,
+        "expression": _program(found.expression),
+        "candidates": [_candidate(c) for c in found.candidates],
+        "stats": {
+            **{name: getattr(stats, name) for name in ("states", "generated", "duplicates", "stopped")},
+            "seconds": finite(stats.seconds),
+            "rejected": dict(stats.rejected),
+        },
+    }
+
+
+def _program(program: Program) -> dict[str, Any]:
+    inputs = {name: {"shape": list(t.shape), "dtype": t.dtype, "role": t.role} for name, t in program.inputs.items()}
+    return {"text": str(program), "inputs": inputs, "outputs": list(program.outputs)}
+
+
+def _candidate(candidate: Any) -> dict[str, Any]:
+    return {
+        "seconds": finite(candidate.cost),
+        "measured": candidate.measured,
+        "verdict": candidate.verdict,
+        "error": finite(candidate.error),
+        "program": str(candidate.program),
+        "moves": [move.as_record() for move in candidate.moves],
+        "kernels": [kernel.as_record() for kernel in candidate.kernels],
+    }

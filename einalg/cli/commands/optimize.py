@@ -1,0 +1,118 @@
+"""`einalg optimize`: an ONNX model made faster, on inputs that are given or drawn."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import einalg as ea
+from einalg.cli.output import finite, note, print_json, say, working
+from einalg.cli.shape_options import ONNX, Shape
+from einalg.frontends.onnx.nodes.model_file import read_model
+from einalg.frontends.onnx.random_inputs import declared, element_type, stated_shape
+from einalg.frontends.random_inputs import drawn
+from einalg.language.ir.dtypes import numpy_dtype
+
+Array = np.ndarray[Any, Any]
+
+
+def run(
+    path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, output: Path | None, as_json: bool
+) -> bool:
+    """Optimize, print the report, and save where that is asked for; False where that was interrupted."""
+    model = read_model(path)
+    arrays = examples(model, files, shapes, np.random.default_rng(seed))
+    with working("optimizing") as tell, _noticed() as interrupts:
+        made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number + 1} of {of}"))
+    if as_json:
+        print_json(record(made))
+    else:
+        say(str(made.report))
+    if output is not None:  # last: what cannot be saved is reported all the same
+        (made.to_onnx if output.suffix == ONNX else made.save)(output)
+        note(f"saved in {output}")
+    return not interrupts
+
+
+@contextmanager
+def _noticed() -> Iterator[list[int]]:
+    """The interrupts that came, which raise `KeyboardInterrupt` as ever."""
+    came: list[int] = []
+
+    def notice(number: int, frame: Any) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, notice)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def examples(model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator) -> dict[str, Array]:
+    """An array for every input of an ONNX model: read from its file, or drawn in the shape that is given or that the model states."""
+    inputs = declared(model)
+    unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
+    if unknown is not None:
+        raise click.UsageError(f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}")
+    return {name: _read(files[name]) if name in files else _drawn(name, kind, shapes.get(name), rng) for name, kind in inputs.items()}
+
+
+def _read(path: str) -> Array:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise click.UsageError(f"{path} is no array of NumPy: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise click.UsageError(f"{path} holds several arrays: give one .npy file for each input")
+    return array
+
+
+def _drawn(name: str, kind: Any, given: Shape | None, rng: np.random.Generator) -> Array:
+    shape, dtype = given or (_stated(name, kind), None)
+    return drawn(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
+
+
+def _stated(name: str, kind: Any) -> tuple[int, ...]:
+    try:
+        return stated_shape(name, kind)
+    except ea.ShapeError as error:
+        what = str(error).partition("\n")[0]
+        raise click.UsageError(f"{what}: give --shape {name}=1,3,224,224 or --input {name}=FILE.npy") from None
+
+
+def record(made: Any) -> dict[str, Any]:
+    """What was done, as JSON values: every program with its layers before and after, and what stays a call of the framework."""
+    programs = [
+        {
+            "seconds_before": finite(part.seconds[0]),
+            "seconds_after": finite(part.seconds[1]),
+            "verdict": part.verdict,
+            "error": finite(part.error),
+            "slices": part.slices.count if part.slices else 1,  # runs of the layers in one of the program
+            "layers": [_layer(layer) for layer in part.layers],
+        }
+        for part in made.parts.values()
+    ]
+    opaque = [{"operator": node.operator, "why": node.why} for node in made.opaque]
+    return {"schema": 1, "einalg": ea.__version__, "seconds": finite(made.seconds), "programs": programs, "opaque": opaque}
+
+
+def _layer(layer: Any) -> dict[str, Any]:
+    found = layer.candidate
+    return {
+        "names": list(layer.names),
+        "text": layer.text,
+        "seconds_before": finite(layer.original),
+        "seconds_after": finite(found.cost) if found else None,
+        "verdict": found.verdict if found else None,
+        "moves": [move.as_record() for move in found.moves] if found else [],
+        "kernels": [kernel.as_record() for kernel in found.kernels] if found else [],
+    }

@@ -1,0 +1,314 @@
+"""The commands and their options. What a command does stands in the module of its name, which is imported when it runs: `--help` is quick."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from einalg import __version__
+from einalg.cli.shape_options import ONNX, divided, named_values, parsed_shapes
+from einalg.errors import CodegenError, DeviceError, EinalgError
+
+PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
+DIFFERENT = FAILED = 1
+USAGE, INTERRUPTED = 2, 130
+
+EPILOG = """\b
+Exit codes:
+  0    done; for prove: proved or tested equal
+  1    different; or failed: a device, a compiler or a package is missing
+  2    bad usage: an option, an expression, a shape or a file
+  130  interrupted
+
+\b
+Completions, e.g. in ~/.bashrc (zsh and fish: zsh_source, fish_source):
+  eval "$(_EINALG_COMPLETE=bash_source einalg)"
+"""
+
+
+def _is_of_the_machine(error: EinalgError) -> bool:
+    """Whether something is missing here or failed, whatever was typed; a package that is missing has no class of its own."""
+    return isinstance(error, (CodegenError, DeviceError)) or type(error) is EinalgError
+
+
+class _Failure(click.ClickException):
+    """Something is missing here or failed, shown as a message."""
+
+    exit_code = FAILED
+
+    def show(self, file: Any = None) -> None:
+        second = [*self.message.splitlines(), "", ""][1]
+        between = "\n" if second and not second.strip(" ^") else " "  # a line of carets stays below what it points at
+        click.echo(f"error:{between}{self.message}", file=file or sys.stderr)
+
+
+class _Misuse(_Failure):
+    """What was typed is wrong."""
+
+    exit_code = USAGE
+
+
+def _as_option(message: str) -> str:
+    """A message whose remedy is an argument of `parse`, with the option that is one here.
+
+    >>> _as_option("give its shape: parse(..., Z=(8, 64))")
+    'give its shape: --Z 8,64'
+    """
+    message = message.replace("derive(..., measure=False)", "derive --no-measure")
+    return PARSE_ARGUMENT.sub(lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message)
+
+
+class _Commands(click.Group):
+    """A group that turns the errors of einalg and an interrupt into messages and exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EinalgError as error:
+            kind = _Failure if _is_of_the_machine(error) else _Misuse
+            raise kind(_as_option(str(error))) from None
+        except MemoryError as error:
+            raise _Failure(f"the memory of this machine does not suffice: {error}\n  give smaller shapes") from None
+        except OSError as error:
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            raise _Misuse(f"{error.filename}: {error.strerror}") from None
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+def _work(command: str) -> Any:
+    """The module that does what a command asks for."""
+    return import_module(f"einalg.cli.{command}")
+
+
+WORDS = {"ignore_unknown_options": True}  # --NAME gives a shape
+
+
+def _texts(*metavars: str) -> Callable[[Any], Any]:
+    """Texts or files, and the shapes and roles of their tensors."""
+    shapes = "[--NAME SHAPE]..."
+
+    def add(function: Any) -> Any:
+        options = [
+            click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar=" ".join([*metavars, shapes])),
+            click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="A shape, for a tensor that is named like an option."),
+            click.option("--weight", "weights", multiple=True, metavar="NAME", help="A tensor whose values are known before run time."),
+        ]
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _search(function: Any) -> Any:
+    """The options of a search."""
+    options = [
+        click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on."),
+        click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=20.0, show_default=True, help="Time to search."),
+        click.option("--states", type=click.IntRange(min=0), metavar="NUMBER", default=400, show_default=True, help="States to expand."),
+        click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs of the numerical check."),
+        click.option("--op", "ops", multiple=True, metavar="NAME", help="An operator to look for; all where none is named."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _given(ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int) -> tuple[list[str], dict[str, Any]]:
+    """So many texts, and the shape and dtype of every tensor that has one."""
+    options = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
+    found, named = divided(words, options)
+    if len(found) != texts:
+        wanted = "one expression" if texts == 1 else f"{texts} expressions"
+        raise click.UsageError(f"give {wanted}, not {len(found)}: a text in quotes, a file, or - for the standard input", ctx)
+    return found, parsed_shapes({**named, **named_values(shapes, "--shape")})
+
+
+def _schema(ctx: click.Context, option: Any, wanted: bool) -> None:
+    if wanted:
+        click.echo(_work("derive").schema_text())
+        ctx.exit()
+
+
+SHAPES = """
+A shape is an option named like its tensor, with an element type where that is not f32: --A 1,64,56,56 --x 8:f64
+"""
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="einalg")
+def cli() -> None:
+    """Tensor expressions rewritten as mathematics, proven equal, and run fast."""
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@click.option("--explain", is_flag=True, help="Show the derivation of the best candidate, step by step.")
+@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one of this search.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
+@click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file, for einalg show.")
+@_search
+@click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
+@click.pass_context
+def derive(
+    ctx: click.Context,
+    words: Any,
+    shapes: Any,
+    weights: Any,
+    explain: bool,
+    number: int | None,
+    as_json: bool,
+    save: Path | None,
+    **search: Any,
+) -> None:
+    """Search for equal programs that run faster.
+
+    TEXT is one expression, or a program of several lines.
+
+    \b
+    einalg derive "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --explain
+    """
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    if save is not None and not save.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
+    search["measure"] = not search.pop("no_measure")
+    _work("derive").run(text, tensors, weights, explain, number, as_json, save, **{**search, "ops": search["ops"] or None})
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@_search
+@click.option("--most", type=click.IntRange(min=1), metavar="NUMBER", default=3, show_default=True, help="Candidates to time.")
+@click.option("--without", type=click.Choice(["torch"]), multiple=True, help="A library to leave out.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def bench(ctx: click.Context, words: Any, shapes: Any, weights: Any, most: int, without: Any, as_json: bool, **search: Any) -> None:
+    """How fast does an expression run here?
+
+    As it is written, by NumPy, as generated loops, and by NumPy's and torch's operators where it is one; and as the best that are derived.
+
+    \b
+    einalg bench "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64
+    """
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    _work("bench").run(text, tensors, weights, most, without, as_json, **{**search, "ops": search["ops"] or None})
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("A", "B")
+@click.pass_context
+def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
+    """Are two expressions equal, and where do they differ?
+
+    The exit code is 0 where they are proved or tested equal, 1 where they differ.
+
+    \b
+    einalg prove "O[i] += A[i,j]" "O[i] += A[i,3-j]" --A 5,4
+    """
+    (one, two), tensors = _given(ctx, words, shapes, 2)
+    ctx.exit(0 if _work("prove").run(one, two, tensors, weights) else DIFFERENT)
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("TEXT|FILE")
+@click.option("--latex", is_flag=True, help="As LaTeX.")
+@click.option("--svg", is_flag=True, help="As a picture: einalg show … --svg > conv.svg")
+@click.option("--tree", is_flag=True, help="As a tree, one node a line.")
+@click.option("--explain", is_flag=True, help="Of a saved derivation, show that of the best candidate, step by step.")
+@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one.")
+@click.pass_context
+def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, number: int | None, **forms: bool) -> None:
+    """Print an expression with all its ranges, or what was saved.
+
+    FILE may be what `einalg derive --save FILE` wrote: its candidates are shown, and nothing is searched or measured again.
+
+    \b
+    einalg show conv.json --candidate 1
+    """
+    (text,), tensors = _given(ctx, words, shapes, 1)
+    chosen = [form for form, wanted in forms.items() if wanted]
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: give one", ctx)
+    _work("show").run(text, tensors, weights, *(chosen or ["text"]), explain, number)
+
+
+@cli.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An example input.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="The shape of an input that is drawn at random: x=1,3,224,224")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="NUMBER",
+    default=300.0,
+    show_default=True,
+    help="Time for all; a compilation that has begun is finished.",
+)
+@click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
+@click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: float, target: str, seed: int, output: Any, as_json: bool) -> None:
+    """Derive, measure and prove every layer of an ONNX model.
+
+    Inputs whose shape the model states need no option. An interrupt prints what was found until then.
+    """
+    if (wrong := output and _unusable(output)) is not None:
+        raise click.BadParameter(wrong, ctx, param_hint="--output")
+    files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
+    whole = _work("optimize").run(model, files, known, seconds, target, seed, output, as_json)
+    ctx.exit(0 if whole else INTERRUPTED)
+
+
+def _unusable(output: Path) -> str | None:
+    """Why a model cannot be saved there, before minutes are spent on it; None where it can."""
+    if output.suffix == ONNX:
+        return None if output.parent.is_dir() and not output.is_dir() else f"{output} cannot be written: give a file in a folder that is there"
+    taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
+    return f"{output} is there already: give a new folder, or remove it first" if taken else None
+
+
+@cli.group()
+def cache() -> None:
+    """Compiled kernels and measurements on disk."""
+
+
+@cache.command("info")
+def cache_info() -> None:
+    """The folder, and the files and sizes of every shelf in it."""
+    _work("cache").info()
+
+
+@cache.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def cache_clear(yes: bool) -> None:
+    """Remove what is kept; everything is made again when it is needed."""
+    _work("cache").clear(yes)
+
+
+@cli.command()
+def doctor() -> None:
+    """What this machine has, and what is missing."""
+    _work("doctor").run()
+
+
+def main() -> None:
+    """The entry point of the command line."""
+    try:
+        cli(prog_name="einalg")
+    except KeyboardInterrupt:  # before a command runs
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,83 @@
+"""Expressions from a text, a file or the standard input, with the tensors that options describe."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+import einalg as ea
+from einalg.cli.shape_options import Shape
+from einalg.language.ir.program import Program, as_program
+
+SAVED = DERIVATION, HISTORY = "einalg derivation", "einalg history"  # of which there are files
+STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
+
+
+def programs(sources: Iterable[str], shapes: Mapping[str, Shape], weights: Iterable[str] = ()) -> list[Program]:
+    """Each source as a program; a usage error for a shape or a weight that is of none of their inputs."""
+    roles = dict.fromkeys(weights, "weight")
+    tensors = {name: ea.tensor(name, shape, dtype or "f32", roles.get(name, "input")) for name, (shape, dtype) in shapes.items()}
+    found = [_program(text_of(source), tensors) for source in sources]
+    inputs = {name for program in found for name in program.inputs}
+    for name in (*shapes, *roles):
+        if name not in inputs:
+            raise click.UsageError(f"{name} is no input of the expression; its inputs: {', '.join(sorted(inputs)) or 'none'}")
+    return found
+
+
+def _program(text: str, tensors: Mapping[str, Any]) -> Program:
+    """The program of a text; a single statement keeps its name."""
+    parsed = ea.parse(text, **tensors)
+    name = STATEMENT.match(text)
+    return as_program(parsed, name[1]) if name else as_program(parsed)
+
+
+def text_of(source: str) -> str:
+    """The text itself, or what stands in the file, or in the standard input where it is `-`; a usage error where that is a record."""
+    if source == "-":
+        return _expression(sys.stdin.read(), "the standard input")
+    if "[" in source or "=" in source:
+        return source
+    if not Path(source).is_file():
+        raise click.UsageError(f"{source!r} is neither an expression nor a file")
+    return _expression(_content(Path(source)), source)
+
+
+def saved_kind(source: str) -> str | None:
+    """What a file is a record of, such as `einalg derivation`; None for a text, the standard input and any other file."""
+    if source == "-" or "[" in source or "=" in source or not Path(source).is_file():
+        return None
+    return _kind(_content(Path(source)))
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{path} holds no text") from None
+
+
+def _kind(text: str) -> str | None:
+    """The kind of a record; None for a text that is none. No expression begins with a brace."""
+    try:
+        record = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    kind = record.get("format") if isinstance(record, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _expression(text: str, where: str) -> str:
+    """A text that may be an expression; a usage error for JSON."""
+    kind = _kind(text)
+    if kind in SAVED:
+        raise click.UsageError(f"{where} holds an {kind}, no expression\n  einalg show {where} shows it")
+    if kind is not None or text.lstrip().startswith("{"):
+        raise click.UsageError(f"{where} holds no expression\n  einalg show reads what einalg derive --save FILE wrote")
+    return text

@@ -1,0 +1,48 @@
+"""Pieces of HTML that the widget and the pictures share: the style sheet, tables, badges (design §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import count
+
+_NUMBERS = count(1)
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a style sheet or script of this package."""
+    return files("einalg.display").joinpath(name).read_text(encoding="utf-8")
+
+
+def page(content: str, what: str) -> str:
+    """HTML that brings its style along; `what` is the class of its outermost element."""
+    return f'<style>{asset("style.css")}</style><div class="einalg {what}">{content}</div>'
+
+
+def fresh_id() -> str:
+    """An id that no other output of this process has."""
+    return f"einalg-{next(_NUMBERS)}"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
+    """A table whose cells are HTML; the first cell of a row is its heading."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(_row(list(cells)) for cells in rows)
+    title = f"<caption>{caption}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(cells: list[str]) -> str:
+    return f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{cell}</td>" for cell in cells[1:])}</tr>'
+
+
+def code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def badge(text: str, kind: str = "") -> str:
+    """A word in a frame; `kind` colours it: `good`, `bad` or nothing."""
+    return f'<span class="einalg-badge {kind}">{escape(text)}</span>'

@@ -1,0 +1,1 @@
+"""ONNX layers of networks."""

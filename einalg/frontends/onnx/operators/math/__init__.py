@@ -1,0 +1,1 @@
+"""ONNX operators on elements, reductions and products."""

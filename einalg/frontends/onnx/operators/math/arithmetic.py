@@ -1,0 +1,72 @@
+"""Functions of several arrays, broadcast against each other: arithmetic, comparisons, logic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import sympy
+
+from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
+from einalg.language import ops
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ops.definition.scalars import is_number
+from einalg.language.ops.math.broadcasting import broadcast
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "Div": ops.div, "Equal": ops.equal, "Less": ops.less, "LessOrEqual": ops.less_equal,
+    "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal, "And": ops.logical_and, "Or": ops.logical_or,
+}  # fmt: skip
+FOLDED: dict[str, Callable[..., Any]] = {"Max": ops.maximum, "Min": ops.minimum, "Sum": ops.add, "Mean": ops.add}
+OLD = "broadcast axis consumed_inputs"
+OLD_BROADCASTING = 7  # the first operator set with NumPy's
+
+
+def operands(node: Operator) -> list[Any]:
+    """The operands; before operator set 7 the second one lies along the axes from `axis` on."""
+    given = node.operands()
+    axis = node.integer("axis")
+    if node.version >= OLD_BROADCASTING or axis is None or is_number(given[1]):
+        return given
+    left, right = given
+    return [left, ops.unsqueeze(right, tuple(range(right.rank, left.rank - axis % max(left.rank, 1))))]
+
+
+@onnx_operator(*BINARY, ignoring=OLD)
+def binary(node: Operator) -> Any:
+    left, right = operands(node)
+    if node.type == "Div" and not is_float((right if is_number(left) else left).dtype):
+        raise NotExpressible("the language has no division of integers")
+    return BINARY[node.type](left, right)
+
+
+@onnx_operator("Xor", ignoring=OLD)
+def exclusive_or(node: Operator) -> Any:
+    left, right = operands(node)
+    return broadcast(lambda p, q: sympy.Ne(p, q), "any", a=left, b=right)
+
+
+@onnx_operator("Pow", ignoring=OLD)
+def power(node: Operator) -> Any:
+    """The result has the type of the base; a whole exponent that is known stays whole."""
+    base, exponent = operands(node)
+    return ops.pow(base, exponent)
+
+
+@onnx_operator("Mod")
+def modulo(node: Operator) -> Any:
+    """`fmod`, whose result has the sign of the dividend; of integers nothing."""
+    left, right = node.operands()
+    if not node.integer("fmod", 0) or not is_float(node.dtypes[0] or "i64"):
+        raise NotExpressible("the language has no division of integers")
+    return broadcast(lambda p, q: sympy.sign(p) * (sympy.Abs(p) - sympy.floor(sympy.Abs(p) / sympy.Abs(q)) * sympy.Abs(q)), a=left, b=right)
+
+
+@onnx_operator(*FOLDED, ignoring=OLD)
+def folded(node: Operator) -> Any:
+    values = node.operands()
+    total = reduce(FOLDED[node.type], values)
+    if node.type == "Mean":
+        return ops.div(total, len(values)) if len(values) > 1 else total
+    return total

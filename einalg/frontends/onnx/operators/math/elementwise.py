@@ -1,0 +1,67 @@
+"""Functions of one element, without parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sympy
+
+from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
+from einalg.language import ops
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ops.math.elementwise import elementwise
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "Abs": ops.abs, "Ceil": ops.ceil, "Cos": ops.cos, "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "HardSwish": ops.hardswish, "Log": ops.log,
+    "Neg": ops.neg, "Reciprocal": ops.reciprocal, "Relu": ops.relu, "Sigmoid": ops.sigmoid, "Sign": ops.sign, "Sin": ops.sin,
+    "Softplus": ops.softplus,     "Sqrt": ops.sqrt, "Tanh": ops.tanh,
+}  # fmt: skip
+BODIES: dict[str, Callable[[Any], Any]] = {
+    "Acos": sympy.acos, "Acosh": sympy.acosh, "Asin": sympy.asin, "Asinh": sympy.asinh, "Atan": sympy.atan, "Atanh": sympy.atanh,
+    "Cosh": sympy.cosh, "Sinh": sympy.sinh, "Tan": sympy.tan,
+    "Softsign": lambda v: v / (1 + sympy.Abs(v)),
+    "Mish": lambda v: v * sympy.tanh(sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v)))),
+}  # fmt: skip
+ROUNDING = {"Ceil", "Floor", "Round"}
+
+
+@onnx_operator(*FUNCTIONS, *BODIES, "Round", ignoring="consumed_inputs")
+def function(node: Operator) -> Any:
+    x = node.tensor(0)
+    if node.type in ROUNDING and not is_float(x.dtype):
+        return x
+    if node.type == "Round":
+        return elementwise(x, nearest_even)
+    return FUNCTIONS[node.type](x) if node.type in FUNCTIONS else elementwise(x, BODIES[node.type])
+
+
+def nearest_even(v: Any) -> Any:
+    """The nearest whole number; the even one of two."""
+    below = sympy.floor(v)
+    half = sympy.Rational(1, 2)
+    up = below + sympy.Mod(below, 2)
+    return sympy.Piecewise((below, v - below < half), (below + 1, v - below > half), (up, True))
+
+
+@onnx_operator("Not")
+def logical_not(node: Operator) -> Any:
+    return ops.logical_not(node.tensor(0))
+
+
+@onnx_operator("Identity", "Dropout", ignoring="ratio seed is_test consumed_inputs")
+def same(node: Operator) -> Any:
+    """Dropout at inference; its mask would be true everywhere."""
+    if node.type == "Dropout" and node.scalar(2, "training_mode", False):
+        raise NotExpressible("a dropout in training mode is random")
+    x = node.tensor(0)
+    return (x, np.ones(x.shape, np.bool_)) if node.wants(1) else x
+
+
+@onnx_operator("Cast", "CastLike", ignoring="to saturate round_mode")
+def cast(node: Operator) -> Any:
+    x, wanted = node.tensor(0), node.dtypes[0]
+    if wanted is None:
+        raise NotExpressible("the language does not have the element type of the result")
+    return x if x.dtype == wanted else ops.cast(x, wanted)

@@ -1,0 +1,1 @@
+"""Graphs of torch modules, captured by its exporter or by recording calls."""

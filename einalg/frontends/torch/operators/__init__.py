@@ -1,0 +1,1 @@
+"""Operators of torch, said by operators of the language."""

@@ -1,0 +1,1 @@
+"""torch layers of networks."""

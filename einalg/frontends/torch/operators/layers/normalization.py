@@ -1,0 +1,154 @@
+"""Torch's softmax, normalizations and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import sympy
+
+from einalg.frontends.torch.nodes.arguments import as_dtype
+from einalg.frontends.torch.nodes.registry import aten, register, training
+from einalg.language import ops
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ops.math.broadcasting import broadcast
+
+register(
+    {
+        "softmax.int": lambda x, dim, dtype: ops.softmax(as_dtype(x, dtype), dim),
+        "_softmax.default": lambda x, dim, _: ops.softmax(x, dim),
+        "log_softmax.int": lambda x, dim, dtype: ops.log_softmax(as_dtype(x, dtype), dim),
+        "_log_softmax.default": lambda x, dim, _: ops.log_softmax(x, dim),
+    }
+)
+
+
+def _last(x: Any, shape: Any) -> tuple[int, ...]:
+    """The axes of a normalized shape: as many, the last ones."""
+    return tuple(range(x.rank - len(shape), x.rank))
+
+
+@aten("layer_norm.default")
+def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float, _: bool) -> Any:
+    return ops.layer_norm(x, weight, bias, _last(x, shape), eps)
+
+
+@aten("native_layer_norm.default")
+def _native_layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    return ops.layer_norm(x, weight, bias, _last(x, shape), eps), None, None
+
+
+def _rms(x: Any, shape: Any, weight: Any, eps: float | None) -> Any:
+    small = float(np.finfo(numpy_dtype(x.dtype)).eps) if eps is None else eps
+    return ops.rms_norm(x, weight, _last(x, shape), small)
+
+
+@aten("rms_norm.default")
+def _rms_norm(x: Any, shape: Any, weight: Any, eps: float | None) -> Any:
+    return _rms(x, shape, weight, eps)
+
+
+@aten("_fused_rms_norm.default")
+def _fused_rms_norm(x: Any, shape: Any, weight: Any, eps: float | None) -> Any:
+    return _rms(x, shape, weight, eps), None
+
+
+@aten("group_norm.default")
+def _group_norm(x: Any, groups: int, weight: Any, bias: Any, eps: float, _: bool) -> Any:
+    return ops.group_norm(x, groups, weight, bias, eps)
+
+
+@aten("native_group_norm.default")
+def _native_group_norm(x: Any, weight: Any, bias: Any, _n: int, _c: int, _hw: int, groups: int, eps: float) -> Any:
+    return ops.group_norm(x, groups, weight, bias, eps), None, None
+
+
+@aten("instance_norm.default")
+def _instance_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, of_input: bool, _momentum: float, eps: float, _: bool) -> Any:
+    if not of_input:
+        return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
+    if mean is not None:
+        raise training("instance norm")
+    return ops.instance_norm(x, weight, bias, eps)
+
+
+def _of_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Normalized by mean and variance of every channel in the batch itself, where a module keeps no statistics."""
+    normal = ops.layer_norm(x, axes=tuple(a for a in range(x.rank) if a != 1), eps=eps)
+    scaled = normal if weight is None else ops.mul(normal, _by_channel(weight, x))
+    return scaled if bias is None else ops.add(scaled, _by_channel(bias, x))
+
+
+def _by_channel(vector: Any, x: Any) -> Any:
+    return ops.reshape(vector, (-1, *(1,) * (x.rank - 2)))
+
+
+@aten("batch_norm.default")
+def _batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, in_training: bool, _momentum: float, eps: float, _: bool
+) -> Any:  # fmt: skip
+    if not in_training:
+        return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
+    if mean is not None:
+        raise training("batch norm")
+    return _of_batch(x, weight, bias, eps)
+
+
+@aten("_native_batch_norm_legit_no_training.default")
+def _native_batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float) -> Any:
+    return ops.batch_norm(x, mean, variance, weight, bias, eps=eps), None, None
+
+
+@aten("_native_batch_norm_legit.no_stats")
+def _native_batch_norm_of_batch(x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float) -> Any:
+    return _of_batch(x, weight, bias, eps), None, None
+
+
+@aten("_native_batch_norm_legit.default", "_native_batch_norm_legit_functional.default", "native_batch_norm.default")
+def _native_batch_norm_in_training(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, in_training: bool, _: float, eps: float) -> Any:
+    if in_training:
+        raise training("batch norm")
+    return ops.batch_norm(x, mean, variance, weight, bias, eps=eps), None, None, None, None
+
+
+@aten("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
+def _dropout(x: Any, p: float, in_training: bool) -> Any:
+    if in_training and p:
+        raise training("dropout")
+    return x
+
+
+@aten("native_dropout.default")
+def _native_dropout(x: Any, p: float, in_training: bool | None) -> Any:
+    return _dropout(x, p, in_training is not False), None
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any) -> Any:
+    if dropout:
+        raise training("dropout in attention")
+    if mask is not None and mask.dtype == "bool":
+        mask = broadcast(lambda seen: sympy.Piecewise((0, sympy.Ne(seen, 0)), (-sympy.oo, True)), "any", mask=mask)
+    if mask is not None and mask.rank < 2:
+        mask = ops.unsqueeze(mask, tuple(range(2 - mask.rank)))
+    return ops.attention(q, k, v, scale, causal, mask)
+
+
+@aten("scaled_dot_product_attention.default")
+def _scaled_dot_product_attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any, grouped: bool) -> Any:
+    if grouped:
+        k, v = (ops.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+    return _attention(q, k, v, mask, dropout, causal, scale)
+
+
+@aten("_scaled_dot_product_flash_attention_for_cpu.default")
+def _flash_attention(q: Any, k: Any, v: Any, dropout: float, causal: bool, mask: Any, scale: Any) -> Any:
+    return _attention(q, k, v, mask, dropout, causal, scale), None
+
+
+@aten("_safe_softmax.default")
+def _safe_softmax(x: Any, dim: int, dtype: Any) -> Any:
+    """A softmax that is 0 in rows that are hidden altogether."""
+    x = as_dtype(x, dtype)
+    hidden = ops.max(x, dim, keepdims=True)
+    return ops.where(ops.equal(hidden, -math.inf), 0, ops.softmax(x, dim))

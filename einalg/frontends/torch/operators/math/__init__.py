@@ -1,0 +1,1 @@
+"""torch operators on elements, reductions and products."""

@@ -1,0 +1,245 @@
+"""Torch's functions of several elements, broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from einalg.frontends.torch.nodes.arguments import at_each, broadcast_element, counted, is_truth, number
+from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
+from einalg.frontends.torch.operators.math.elementwise import finite, truncated
+from einalg.language import ops
+from einalg.language.ir.dtypes import is_float, promote
+from einalg.language.ir.tensor import Indexable
+from einalg.language.ops.math.broadcasting import broadcast
+
+
+def _pair(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands, of which one may be a number."""
+    like = a if isinstance(a, Indexable) else b
+    return number(a, like), number(b, like)
+
+
+def _binary(operator: Callable[[Any, Any], Any]) -> Handler:
+    return lambda a, b: operator(*_pair(a, b))
+
+
+def _function(function: Callable[..., Any], dtype: str = "number") -> Handler:
+    """A broadcast function of two elements that is no operator of its own."""
+    return _binary(lambda a, b: broadcast(function, dtype, a=a, b=b))
+
+
+def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands of arithmetic: truth values are 0 and 1 of the other one's type, and of i64 beside each other."""
+    a, b = _pair(a, b)
+    return _number_beside(a, b), _number_beside(b, a)
+
+
+def _number_beside(value: Any, other: Any) -> Any:
+    like = getattr(other, "dtype", "f32" if isinstance(other, float) else "i64")
+    return ops.cast(value, like) if is_truth(value) and like != "bool" else counted(value)
+
+
+def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
+    return lambda a, b: operator(*_numbers(a, b))
+
+
+def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
+    """A comparison, for which false is 0 and true is 1."""
+    return _binary(lambda a, b: operator(counted(a), counted(b)))
+
+
+def _of_both(base: str) -> str:
+    return f"{base}.Tensor {base}.Scalar"
+
+
+register(
+    {
+        "mul.Tensor mul.Scalar": _arithmetic(ops.mul),
+        "div.Tensor div.Scalar true_divide.Tensor": _arithmetic(ops.div),
+        "pow.Tensor_Tensor pow.Scalar": _arithmetic(ops.pow),
+        "maximum.default": _binary(ops.maximum),
+        "minimum.default": _binary(ops.minimum),
+        _of_both("eq"): _binary(ops.equal),
+        _of_both("ne"): _binary(ops.not_equal),
+        _of_both("lt"): _ordered(ops.less),
+        _of_both("le"): _ordered(ops.less_equal),
+        _of_both("gt"): _ordered(ops.greater),
+        _of_both("ge"): _ordered(ops.greater_equal),
+        "logical_and.default": _binary(ops.logical_and),
+        "logical_or.default": _binary(ops.logical_or),
+        "logical_xor.default": _binary(lambda a, b: ops.not_equal(ops.not_equal(a, 0), ops.not_equal(b, 0))),
+        "atan2.default": _function(sympy.atan2),
+        "hypot.default": _function(lambda a, b: sympy.sqrt(a**2 + b**2)),
+    }
+)
+
+
+def _scaled(b: Any, alpha: Any, like: Any) -> Any:
+    if alpha == 1:
+        return b
+    return ops.mul(b, number(alpha, like)) if isinstance(b, Indexable) else b * alpha
+
+
+@aten("logaddexp.default")
+def _logaddexp(a: Any, b: Any) -> Any:
+    dtype = promote(a.dtype, b.dtype)
+
+    def joined(a: Any, b: Any) -> Any:
+        return sympy.Max(a, b) + sympy.log(1 + sympy.exp(-sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2) * 2))
+
+    return broadcast(joined, "number", a=a, b=b)
+
+
+@aten("add.Tensor", "add.Scalar")
+def _add(a: Any, b: Any, alpha: Any) -> Any:
+    a, b = _numbers(a, b)
+    return ops.add(a, _scaled(b, alpha, a))
+
+
+@aten("sub.Tensor", "sub.Scalar")
+def _sub(a: Any, b: Any, alpha: Any) -> Any:
+    a, b = _numbers(a, b)
+    return ops.sub(a, _scaled(b, alpha, a))
+
+
+@aten("rsub.Tensor", "rsub.Scalar")
+def _rsub(a: Any, b: Any, alpha: Any) -> Any:
+    a, b = _numbers(a, b)
+    return ops.sub(b, _scaled(a, alpha, a))
+
+
+@aten("pow.Tensor_Scalar")
+def _power(x: Any, exponent: Any) -> Any:
+    exponent = number(exponent, x)
+    return ops.pow(x, sympy.Rational(exponent) if isinstance(exponent, float) and float(2 * exponent).is_integer() else exponent)
+
+
+def _floats_only(a: Any, b: Any) -> None:
+    if not any(isinstance(v, float) or is_float(getattr(v, "dtype", "i64")) for v in (a, b)):
+        raise NotExpressed("a quotient of integers is a float")
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode")
+def _div_rounded(a: Any, b: Any, rounding: str | None) -> Any:
+    a, b = _pair(a, b)
+    if rounding is None:
+        return ops.div(a, b)
+    _floats_only(a, b)
+    whole = sympy.floor if rounding == "floor" else truncated
+    return at_each(ops.div(a, b), lambda v, _: whole(v))
+
+
+@aten("floor_divide.default", "floor_divide.Scalar")
+def _floor_divide(a: Any, b: Any) -> Any:
+    return _div_rounded(a, b, "floor")
+
+
+@aten("remainder.Tensor", "remainder.Scalar")
+def _remainder(a: Any, b: Any) -> Any:
+    _floats_only(a, b)
+    return _function(lambda p, q: p - q * sympy.floor(p / q))(a, b)
+
+
+@aten("fmod.Tensor", "fmod.Scalar")
+def _fmod(a: Any, b: Any) -> Any:
+    _floats_only(a, b)
+    return _function(lambda p, q: p - q * truncated(p / q))(a, b)
+
+
+def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
+    """Bitwise operators, which are logic for truth values."""
+
+    def handler(a: Any, b: Any) -> Any:
+        if not all(is_truth(v) or isinstance(v, bool) for v in (a, b)):
+            raise NotExpressed("bits of integers are no arithmetic")
+        return operator(*_pair(a, b))
+
+    return handler
+
+
+register(
+    {
+        _of_both("bitwise_and"): _bits(ops.logical_and),
+        _of_both("bitwise_or"): _bits(ops.logical_or),
+        _of_both("bitwise_xor"): _bits(ops.not_equal),
+    }
+)
+
+
+@aten("where.self", "where.ScalarOther", "where.ScalarSelf")
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    return ops.where(condition, *_pair(a, b))
+
+
+@aten("masked_fill.Scalar", "masked_fill.Tensor")
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    return ops.where(mask, number(value, x), x)
+
+
+@aten("clamp.default")
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    return ops.clip(x, None if low is None else number(low, x), None if high is None else number(high, x))
+
+
+@aten("clamp.Tensor")
+def _clamp_by_tensors(x: Any, low: Any, high: Any) -> Any:
+    above = x if low is None else ops.maximum(x, low)
+    return above if high is None else ops.minimum(above, high)
+
+
+@aten("clamp_min.default", "clamp_min.Tensor")
+def _clamp_min(x: Any, low: Any) -> Any:
+    return ops.maximum(x, number(low, x))
+
+
+@aten("clamp_max.default", "clamp_max.Tensor")
+def _clamp_max(x: Any, high: Any) -> Any:
+    return ops.minimum(x, number(high, x))
+
+
+@aten("addcmul.default")
+def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
+    return ops.add(x, _scaled(ops.mul(a, b), value, x))
+
+
+@aten("addcdiv.default")
+def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
+    return ops.add(x, _scaled(ops.div(a, b), value, x))
+
+
+@aten("lerp.Scalar", "lerp.Tensor")
+def _lerp(start: Any, end: Any, weight: Any) -> Any:
+    return ops.add(start, ops.mul(ops.sub(end, start), number(weight, start)))
+
+
+@aten("prelu.default", "_prelu_kernel.default")
+def _prelu(x: Any, slope: Any) -> Any:
+    """`slope` has an element for each channel, axis 1, or one for all; the kernel has it broadcast already."""
+    if slope.rank == 1 and x.rank > 1:
+        slope = ops.reshape(slope, (-1, *(1,) * (x.rank - 2)))
+    result = broadcast(lambda v, s: sympy.Max(v, 0) + s * sympy.Min(v, 0), x=x, slope=slope)
+    if tuple(result.shape) != tuple(x.shape):
+        raise NotExpressed("slopes of another shape")
+    return result
+
+
+@aten("addmm.default", "addmv.default", "baddbmm.default")
+def _plus_product(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """`beta·x + alpha·(a @ b)`."""
+    return _scaled_sum(x, ops.matmul(a, b), beta, alpha)
+
+
+@aten("addbmm.default")
+def _plus_products(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """`beta·x + alpha·Σ (a @ b)`."""
+    return _scaled_sum(x, ops.sum(ops.matmul(a, b), 0), beta, alpha)
+
+
+def _scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    beta, alpha = number(beta, x), number(alpha, x)
+    if beta == 0:
+        return at_each(product, lambda total, _: alpha * total)
+    return at_each(product, lambda total, at: alpha * total + beta * broadcast_element(x, at, product.shape))

@@ -1,0 +1,144 @@
+"""Torch's functions of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from sympy import Abs, Max, Min, Piecewise, exp, floor, log, tanh
+
+from einalg.frontends.torch.nodes.arguments import number
+from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
+from einalg.language import ops
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ops.math.elementwise import elementwise, logistic
+
+
+def finite(value: Any, dtype: str) -> Any:
+    """A value, where it is infinite the largest of its type: a difference of two of these is a number."""
+    most = sympy.Integer(2**1024 - 2**971 if dtype == "f64" else 2**128 - 2**104)
+    return Min(Max(value, -most), most)
+
+
+def _function(function: Callable[[Any], Any]) -> Handler:
+    return lambda x: elementwise(x, function)
+
+
+register(
+    {
+        **{
+            f"{name}.default": getattr(ops, name)
+            for name in ["abs", "neg", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh", "erf"]
+        },
+        **{f"{name}.default": getattr(ops, name) for name in ["relu", "sigmoid", "silu", "hardsigmoid", "hardswish", "logical_not"]},
+        **{
+            f"{name}.default": _function(getattr(sympy, name))
+            for name in ["tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc"]
+        },
+        "sgn.default": ops.sign,
+        "log2.default": _function(lambda v: log(v) / log(2)),
+        "log10.default": _function(lambda v: log(v) / log(10)),
+        "log1p.default": _function(lambda v: log(1 + v)),
+        "expm1.default": _function(lambda v: exp(v) - 1),
+        "exp2.default": _function(lambda v: exp(v * log(2))),
+        "relu6.default": lambda x: ops.clip(x, 0, 6),
+        "deg2rad.default": _function(lambda v: v * sympy.pi / 180),
+        "rad2deg.default": _function(lambda v: v * 180 / sympy.pi),
+        "mish.default": _function(lambda v: v * tanh(_softplus(v))),
+        "log_sigmoid.default": _function(lambda v: -_softplus(-v)),
+        "log_sigmoid_forward.default": lambda x: (elementwise(x, lambda v: -_softplus(-v)), None),
+        "gelu.default": lambda x, approximate: ops.gelu(x, approximate),
+        "leaky_relu.default": lambda x, slope: ops.leaky_relu(x, number(slope, x)),
+    }
+)
+
+
+def _softplus(v: Any) -> Any:
+    """`log(1 + exp(v))`, written so that no exponential overflows."""
+    return Max(v, 0) + log(1 + exp(-Abs(v)))
+
+
+@aten("floor.default")
+def _floor(x: Any) -> Any:
+    return ops.floor(x) if is_float(x.dtype) else x
+
+
+@aten("ceil.default")
+def _ceil(x: Any) -> Any:
+    return ops.ceil(x) if is_float(x.dtype) else x
+
+
+@aten("trunc.default")
+def _trunc(x: Any) -> Any:
+    return elementwise(x, truncated) if is_float(x.dtype) else x
+
+
+def truncated(v: Any) -> Any:
+    """Towards 0, to a whole number."""
+    return sympy.sign(v) * floor(Abs(v))
+
+
+@aten("bitwise_not.default")
+def _bitwise_not(x: Any) -> Any:
+    if x.dtype != "bool":
+        raise NotExpressed("bits of integers are no arithmetic")
+    return ops.logical_not(x)
+
+
+@aten("elu.default")
+def _elu(x: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    alpha, scale, input_scale = (number(v, x) for v in (alpha, scale, input_scale))
+    return elementwise(x, lambda v: scale * (Max(v, 0) + alpha * (exp(input_scale * Min(v, 0)) - 1)))
+
+
+@aten("selu.default")
+def _selu(x: Any) -> Any:
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # as torch has them
+    return _elu(x, alpha, scale, 1)
+
+
+@aten("celu.default")
+def _celu(x: Any, alpha: Any) -> Any:
+    alpha = number(alpha, x)
+    return elementwise(x, lambda v: Max(v, 0) + alpha * (exp(Min(v, 0) / alpha) - 1))
+
+
+@aten("softplus.default")
+def _softplus_scaled(x: Any, beta: Any, threshold: Any) -> Any:
+    """Above `threshold` torch takes `x` itself, which differs by less than the rounding of f32 where that is 20 or more."""
+    if threshold < 20:
+        raise NotExpressed(f"a softplus that is linear from {threshold}")
+    return ops.softplus(x, number(beta, x))
+
+
+@aten("hardtanh.default")
+def _hardtanh(x: Any, low: Any, high: Any) -> Any:
+    return ops.clip(x, number(low, x), number(high, x))
+
+
+@aten("threshold.default")
+def _threshold(x: Any, threshold: Any, value: Any) -> Any:
+    limit, other = number(threshold, x), number(value, x)
+    return elementwise(x, lambda v: Piecewise((v, v > limit), (other, True)))
+
+
+@aten("hardshrink.default")
+def _hardshrink(x: Any, limit: Any) -> Any:
+    limit = number(limit, x)
+    return elementwise(x, lambda v: Piecewise((v, Abs(v) > limit), (0, True)))
+
+
+@aten("softshrink.default")
+def _softshrink(x: Any, limit: Any) -> Any:
+    limit = number(limit, x)
+    return elementwise(x, lambda v: Max(v - limit, 0) + Min(v + limit, 0))
+
+
+@aten("glu.default")
+def _glu(x: Any, dim: int) -> Any:
+    """The first half of an axis, times the sigmoid of the second."""
+    position = dim % x.rank
+    half = x.shape[position] // 2
+    value, gate = ops.split(x, (half, half), position)
+    return ops.mul(value, elementwise(gate, logistic))

@@ -1,0 +1,1 @@
+"""torch operators that move elements."""

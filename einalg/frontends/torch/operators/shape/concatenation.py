@@ -1,0 +1,100 @@
+"""Torch's operators that put tensors together or take them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+
+from einalg.frontends.torch.nodes.arguments import everywhere, number
+from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
+from einalg.language import ops
+from einalg.language.index.convert import affine
+from einalg.language.ops.definition.axes import replaced
+from einalg.language.ops.definition.operands import operand
+
+
+@aten("cat.default", "concat.default")
+def _cat(tensors: Sequence[Any], dim: int) -> Any:
+    return ops.concat(list(tensors), dim) if len(tensors) > 1 else tensors[0]
+
+
+register(
+    {
+        "stack.default": lambda tensors, dim: ops.stack(list(tensors), dim),
+        "split_with_sizes.default split_with_sizes_copy.default split.sizes": lambda x, sizes, dim: ops.split(x, tuple(sizes), dim),
+        "split.Tensor split_copy.Tensor": lambda x, size, dim: ops.split(x, _pieces(x.shape[dim], size), dim),
+        "chunk.default": lambda x, count, dim: ops.split(x, _pieces(x.shape[dim], -(-x.shape[dim] // count)), dim),
+    }
+)
+
+
+def _pieces(length: int, size: int) -> tuple[int, ...]:
+    """Pieces of one size, the last of which may be smaller."""
+    if not size:
+        return (0,)
+    return tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
+
+
+@aten("unbind.int", "unbind_copy.int")
+def _unbind(x: Any, dim: int) -> Any:
+    position = dim % x.rank
+    return tuple(ops.squeeze(part, position) for part in ops.split(x, (1,) * x.shape[position], position))
+
+
+def _amounts(x: Any, pad: Sequence[int]) -> list[tuple[int, int]]:
+    """Torch names the last axis first: `(before, after)` for every axis of `x`."""
+    pairs = list(zip(pad[::2], pad[1::2]))[::-1]
+    return [(0, 0)] * (x.rank - len(pairs)) + pairs
+
+
+@aten("pad.default")
+def _pad(x: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
+    return ops.pad(x, _amounts(x, pad), mode, number(0.0 if value is None else value, x))
+
+
+@aten("constant_pad_nd.default")
+def _constant_pad(x: Any, pad: Sequence[int], value: Any) -> Any:
+    return _pad(x, pad, "constant", value)
+
+
+register(
+    {
+        " ".join(f"reflection_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(x, pad, "reflect", None),
+        " ".join(f"replication_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(x, pad, "replicate", None),
+    }
+)
+
+
+@aten("slice_scatter.default")
+def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    """`x` with a slice replaced by `part`."""
+    position = dim % x.rank
+    places = range(*slice(start, end, step).indices(x.shape[position]))
+    inner = operand(part, "src", rank=x.rank, dtype="any")
+    if x.dtype == "bool" or part.dtype != x.dtype:
+        raise NotExpressed("a slice is replaced by one of another dtype, or of truth values")
+    if not len(places):
+        return x
+    around = replaced(((0, 0),) * x.rank, {position: (x.shape[position], x.shape[position])})
+    padded = inner.padded(around)
+
+    def element(found: Any, at: Any) -> Any:
+        i = affine(at[position])
+        gap = i - places.start
+        inside = [i >= places.start, i <= places[-1], *([sympy.Eq(gap % step, 0)] if step > 1 else [])]
+        return sympy.Piecewise((padded[replaced(at, {position: gap // step})], sympy.And(*inside)), (found[at], True))
+
+    return everywhere(x, element)
+
+
+@aten("select_scatter.default")
+def _select_scatter(x: Any, part: Any, dim: int, index: int) -> Any:
+    at = index % x.shape[dim]
+    return _slice_scatter(x, ops.unsqueeze(part, dim % x.rank), dim, at, at + 1, 1)
+
+
+@aten("copy.default")
+def _copy(x: Any, source: Any, _: Any) -> Any:
+    return ops.broadcast_to(source, x.shape) if source.shape != x.shape else source

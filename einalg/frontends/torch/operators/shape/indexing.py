@@ -1,0 +1,168 @@
+"""Torch's views, copies and rearrangements of one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+
+from einalg.frontends.torch.nodes.arguments import as_dtype, everywhere, one_or_each
+from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
+from einalg.language import ops
+from einalg.language.index.convert import affine
+from einalg.language.notation.builders import L
+from einalg.language.ops.definition.axes import kept, replaced
+from einalg.language.ops.definition.operands import operand, spans
+
+
+def _same(x: Any, *_: Any) -> Any:
+    """Copies and views of the whole tensor: nothing is computed."""
+    return x
+
+
+def _reshape(x: Any, shape: Any) -> Any:
+    return ops.reshape(x, tuple(shape))
+
+
+def _shape_like(x: Any, other: Any) -> Any:
+    return ops.reshape(x, other.shape)
+
+
+register(
+    {
+        "clone.default contiguous.default detach.default alias.default lift_fresh_copy.default lift_fresh.default": _same,
+        "positive.default resolve_conj.default resolve_neg.default to.device detach_copy.default alias_copy.default": _same,
+        "view.default reshape.default _unsafe_view.default view_copy.default": _reshape,
+        "_reshape_alias.default": lambda x, shape, _: _reshape(x, shape),
+        "view_as.default reshape_as.default": _shape_like,
+        "flatten.using_ints": lambda x, start, end: ops.flatten(x, start, end) if x.rank else ops.reshape(x, (1,)),
+        "unflatten.int": lambda x, dim, sizes: ops.reshape(x, (*x.shape[: dim % x.rank], *sizes, *x.shape[dim % x.rank + 1 :])),
+        "permute.default permute_copy.default": lambda x, dims: ops.transpose(x, tuple(dims)),
+        "t.default t_copy.default numpy_T.default": lambda x: ops.transpose(x),
+        "mT.default": lambda x: _exchanged(x, -2, -1),
+        "squeeze.dims": lambda x, dims: _squeeze(x, dims),
+        "squeeze.dim": lambda x, dim: _squeeze(x, (dim,)),
+        "squeeze.default": lambda x: ops.squeeze(x),
+        "unsqueeze.default unsqueeze_copy.default": lambda x, dim: ops.unsqueeze(x, dim),
+        "expand.default expand_copy.default": lambda x, sizes, _: ops.broadcast_to(x, tuple(sizes)),
+        "expand_as.default": lambda x, other: ops.broadcast_to(x, other.shape),
+        "flip.default": lambda x, dims: ops.flip(x, tuple(dims)),
+        "repeat.default tile.default": lambda x, repeats: ops.tile(x, tuple(repeats)),
+        "tril.default": lambda x, k: _triangle(x, k, 1),
+        "triu.default": lambda x, k: _triangle(x, k, -1),
+        "diagonal.default diagonal_copy.default": lambda x, offset, first, second: ops.diagonal(x, offset, first, second),
+        "pixel_shuffle.default": lambda x, factor: ops.pixel_shuffle(x, factor),
+        "pixel_unshuffle.default": lambda x, factor: ops.pixel_unshuffle(x, factor),
+        "_to_copy.default": lambda x, dtype, *_: as_dtype(x, dtype),
+        "to.dtype": lambda x, dtype, *_: as_dtype(x, dtype),
+        "to.dtype_layout": lambda x, dtype, *_: as_dtype(x, dtype),
+        "type_as.default": lambda x, other: as_dtype(x, other.dtype),
+    }
+)
+
+
+@aten("transpose.int", "swapaxes.default", "transpose_copy.int")
+def _exchanged(x: Any, first: int, second: int) -> Any:
+    if not x.rank:
+        return x
+    order = list(range(x.rank))
+    order[first], order[second] = order[second], order[first]
+    return ops.transpose(x, tuple(order))
+
+
+@aten("movedim.int", "movedim.intlist")
+def _moved(x: Any, source: Any, destination: Any) -> Any:
+    sources, places = ([a % x.rank for a in (v if isinstance(v, (list, tuple)) else [v])] for v in (source, destination))
+    rest = iter(a for a in range(x.rank) if a not in sources)
+    at = dict(zip(places, sources))
+    return ops.transpose(x, tuple(at[a] if a in at else next(rest) for a in range(x.rank)))
+
+
+def _squeeze(x: Any, dims: Sequence[int]) -> Any:
+    """Torch leaves an axis that is not of size 1 as it is."""
+    units = tuple(sorted({d % x.rank for d in dims if x.rank and x.shape[d] == 1}))
+    return ops.squeeze(x, units) if units else x
+
+
+def _triangle(x: Any, k: int, side: int) -> Any:
+    """The elements on one side of a diagonal, 0 elsewhere."""
+
+    def element(found: Any, at: Any) -> Any:
+        inside = at[-2] + k >= at[-1] if side > 0 else at[-1] >= at[-2] + k
+        if x.dtype == "bool":
+            present: Any = sympy.Ne(found[at], 0)
+            return sympy.And(present, inside)
+        return sympy.Piecewise((found[at], inside), (0, True))
+
+    return everywhere(x, element)
+
+
+@aten("slice.Tensor", "slice_copy.Tensor")
+def _slice(x: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    if (start or 0) == 0 and (end is None or end >= x.shape[dim]) and step == 1:
+        return x
+    return ops.slice(x, start, end, step, dim)
+
+
+@aten("narrow.default")
+def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
+    first = start % x.shape[dim] if x.shape[dim] else 0
+    return ops.slice(x, first, first + length, 1, dim)
+
+
+@aten("select.int", "select_copy.int")
+def _select(x: Any, dim: int, index: int) -> Any:
+    position = dim % x.rank
+    at = index % x.shape[position]
+    return ops.squeeze(ops.slice(x, at, at + 1, 1, position), position)
+
+
+@aten("roll.default")
+def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if dims:
+        return ops.roll(x, tuple(shifts), tuple(dims))
+    return ops.reshape(ops.roll(ops.reshape(x, (-1,)), one_or_each(shifts), 0), x.shape)
+
+
+@aten("repeat_interleave.self_int")
+def _repeat_interleave(x: Any, repeats: int, dim: int | None, _: Any) -> Any:
+    return ops.repeat(ops.reshape(x, (-1,)), repeats, 0) if dim is None else ops.repeat(x, repeats, dim)
+
+
+@aten("unfold.default", "unfold_copy.default")
+def _windows(x: Any, dim: int, size: int, step: int) -> Any:
+    """Windows along an axis; what is inside a window becomes the last axis."""
+    found = operand(x, "x", least=1, dtype="any")
+    position = dim % found.rank
+    *at, inside = kept(found.rank + 1)
+    shape = replaced(found.shape, {position: (found.shape[position] - size) // step + 1})
+    return L[spans((*at, inside), (*shape, size))](found[replaced(at, {position: affine(at[position]) * step + inside})])
+
+
+@aten("im2col.default")
+def _columns(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    batched = x if x.rank == 4 else ops.unsqueeze(x, 0)
+    columns = ops.unfold(batched, *map(one_or_each, (kernel, stride, padding, dilation)))
+    return columns if x.rank == 4 else ops.squeeze(columns, 0)
+
+
+@aten("index_select.default", by_position=True)
+def _index_select(x: Any, dim: int, positions: Any) -> Any:
+    return _taken(x, positions, dim)
+
+
+@aten("index.Tensor", by_position=True)
+def _index(x: Any, indices: Sequence[Any]) -> Any:
+    """Elements at positions along one axis; a slice along the others."""
+    given = [(axis, positions) for axis, positions in enumerate(indices) if positions is not None]
+    if len(given) != 1:
+        raise NotExpressed(f"positions along {len(given)} axes")
+    return _taken(x, given[0][1], given[0][0])
+
+
+def _taken(x: Any, positions: Any, axis: int) -> Any:
+    if not isinstance(positions, np.ndarray):
+        raise NotExpressed("positions that are known at run time only")
+    return ops.take(x, positions, axis)

@@ -1,0 +1,1 @@
+"""Questions about expressions: identity, validity, types, what is constant."""

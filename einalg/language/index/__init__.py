@@ -1,0 +1,1 @@
+"""Index arithmetic: forms, ranges and conditions of integers."""

@@ -1,0 +1,385 @@
+"""Quasi-affine index arithmetic: integer rows in normal form, as SymPy nodes (design §2, §3).
+
+A subscript is `Σ coefficient·atom + constant`, where an atom is an `Index`, a `FloorDiv` or a `Modulo` of such a form by a
+positive constant. Floor semantics throughout, as in Python and isl. Every operation returns the normal form, which needs no
+ranges; what ranges allow besides is in `einalg.language.analysis.simplify`. The operators are in `einalg.language.index.operators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+from sympy import Basic, Expr, Integer, Symbol, Tuple
+from sympy.printing.precedence import PRECEDENCE
+
+from einalg.errors import NotationError
+from einalg.language.index.bounds import form_interval, form_value
+from einalg.language.index.identifiers import index_name
+from einalg.language.index.operators import IndexArithmetic, whole_number
+from einalg.language.index.text import form_latex, form_precedence, form_text, quotient_latex, quotient_text
+
+IndexLike = int | IndexArithmetic | Basic
+
+
+@lru_cache(maxsize=4096)
+def _index(cls: type[Index], name: str) -> Index:
+    return Symbol.__xnew__(cls, index_name(name), integer=True)
+
+
+class Index(IndexArithmetic, Symbol):
+    """A named integer. Its range belongs to the scope or reduction that binds it; its name is never semantic.
+
+    >>> h, r = Index("h"), Index("r")
+    >>> 2*h + r - 1
+    2*h + r - 1
+    """
+
+    __slots__ = ()
+    is_integer = True
+
+    def __new__(cls, name: str) -> Index:
+        return _index(cls, str(name))
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.name,), {}
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        return other.name == self.name if type(other) is Index else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    @property
+    def sort_tuple(self) -> tuple[Any, ...]:
+        return (0, self.name)
+
+    def as_affine(self) -> Affine:
+        return Affine._make(((self, 1),), 0)
+
+
+class Quotient(IndexArithmetic, Expr):
+    """Common part of `FloorDiv` and `Modulo`: an affine form and a positive divisor."""
+
+    __slots__ = ("argument", "divisor", "sort_tuple")
+    argument: Affine
+    divisor: int
+    sign: str
+    _rank: int
+    precedence = PRECEDENCE["Mul"] - 1  # brackets in every product, for `-i//2` is `(-i)//2`
+    divide: Callable[[Affine, int], Affine]
+
+    def __new__(cls, argument: IndexLike, divisor: int) -> Any:
+        form = cls.divide(as_form(argument), int(divisor))
+        return form.as_atom() or form
+
+    @classmethod
+    def _make(cls, argument: Affine, divisor: int) -> Any:
+        node = Expr.__new__(cls)
+        node.argument, node.divisor = argument, divisor
+        node.sort_tuple = (cls._rank, argument.sort_tuple, divisor)
+        return node
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return (self.argument, Integer(self.divisor))
+
+    __hash__ = Expr.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        return self.sort_tuple == other.sort_tuple if isinstance(other, Quotient) else NotImplemented  # an `Affine` compares itself
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def as_affine(self) -> Affine:
+        return Affine._make(((self, 1),), 0)
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (self.sort_tuple,)
+
+    def _sympystr(self, printer: Any) -> str:
+        return quotient_text(self)
+
+    def _latex(self, printer: Any) -> str:
+        return quotient_latex(self, printer)
+
+
+class FloorDiv(Quotient):
+    """`argument // divisor`, an atom of a quasi-affine form."""
+
+    __slots__ = ()
+    _rank = 1
+    sign = "//"
+
+    @staticmethod
+    def divide(argument: Affine, divisor: int) -> Affine:
+        return floordiv(argument, divisor)
+
+
+class Modulo(Quotient):
+    """`argument % divisor`, an atom of a quasi-affine form."""
+
+    __slots__ = ()
+    _rank = 2
+    sign = "%"
+
+    @staticmethod
+    def divide(argument: Affine, divisor: int) -> Affine:
+        return modulo(argument, divisor)
+
+
+def as_form(value: IndexLike) -> Affine:
+    """Return `value` as an `Affine`: a whole number, an index, or an index form.
+
+    What else can be read as one is read by `einalg.language.index.convert.affine`.
+
+    >>> as_form(3), as_form(Index("h"))
+    (3, h)
+    """
+    if isinstance(value, IndexArithmetic):
+        return value.as_affine()
+    if isinstance(value, bool):
+        raise NotationError(f"{value} cannot stand in a subscript\n  write {int(value)}")
+    number = whole_number(value)
+    if number is not None:
+        return Affine._make((), number)
+    if isinstance(value, slice):
+        raise NotationError(
+            "a slice cannot stand in a subscript\n"
+            "  bind an index that has this range: L[i:1:3](A[i])"
+        )
+    raise NotationError(
+        f"{value!r} cannot stand in a subscript\n"
+        "  a subscript is made of indices and integers with + - * // %"
+    )
+
+
+Atom = Index | Quotient
+Terms = tuple[tuple[Atom, int], ...]
+
+
+class Affine(IndexArithmetic, Expr):
+    """`Σ coefficient·atom + constant` with integer coefficients, in normal form.
+
+    >>> i = Index("i")
+    >>> (4*i + 6)//4
+    i + 1
+    >>> 4*(i//4) + i%4
+    i
+    """
+
+    __slots__ = ("_indices", "_sort_tuple", "const", "terms")
+    terms: Terms
+    const: int
+
+    def __new__(cls, const: Any = 0, *pairs: Any) -> Affine:
+        total = as_form(const)
+        for atom, coefficient in pairs:
+            total = total._plus(as_form(atom), int(coefficient))
+        return total
+
+    @classmethod
+    def _make(cls, terms: Terms, const: int) -> Affine:
+        node = Expr.__new__(cls)
+        node.terms, node.const = terms, const
+        node._sort_tuple = node._indices = None
+        return node
+
+    @property
+    def sort_tuple(self) -> tuple[Any, ...]:
+        """Orders forms, and equal exactly for equal forms."""
+        if self._sort_tuple is None:
+            self._sort_tuple = (tuple([(a.sort_tuple, c) for a, c in self.terms]), self.const)
+        return self._sort_tuple
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return (Integer(self.const), *(Tuple(a, Integer(c)) for a, c in self.terms))
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.sort_tuple
+
+    def __hash__(self) -> int:
+        if self._mhash is None:
+            simple = self.const if not self.terms else self.as_atom()  # equal to an int or an atom, so hashed like one
+            self._mhash = hash((self.terms, self.const) if simple is None else simple)
+        return self._mhash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is Affine:
+            return self.const == other.const and self.terms == other.terms
+        if isinstance(other, (int, Integer)):
+            return not self.terms and self.const == other
+        return isinstance(other, IndexArithmetic) and self.as_atom() == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return set(self.indices)
+
+    @property
+    def indices(self) -> frozenset[Index]:
+        """The indices that occur, also inside `//` and `%`."""
+        if self._indices is None:
+            found: set[Index] = set()
+            for atom, _ in self.terms:
+                found |= {atom} if isinstance(atom, Index) else atom.argument.indices
+            self._indices = frozenset(found)
+        return self._indices
+
+    def as_atom(self) -> Atom | None:
+        """The single atom with coefficient 1 that this form is, or None."""
+        return self.terms[0][0] if not self.const and len(self.terms) == 1 and self.terms[0][1] == 1 else None
+
+    def as_index(self) -> Index | None:
+        """The bare index that this form is, or None."""
+        atom = self.as_atom()
+        return atom if isinstance(atom, Index) else None
+
+    def is_affine(self) -> bool:
+        """Whether no `//` and no `%` occurs."""
+        return all(isinstance(atom, Index) for atom, _ in self.terms)
+
+    def coefficient(self, atom: Atom) -> int:
+        return next((c for a, c in self.terms if a == atom), 0)
+
+    def as_affine(self) -> Affine:
+        return self
+
+    @staticmethod
+    def constant(value: int) -> Affine:
+        return Affine._make((), value)
+
+    def quotient(self, divisor: int) -> Affine:
+        return floordiv(self, divisor)
+
+    def remainder(self, divisor: int) -> Affine:
+        return modulo(self, divisor)
+
+    def scaled(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
+        return Affine._make(tuple((a, c * factor) for a, c in self.terms) if factor else (), self.const * factor)
+
+    def _plus(self, other: Affine, factor: int) -> Affine:
+        if not other.terms:
+            return self if not other.const else Affine._make(self.terms, self.const + factor * other.const)
+        row = dict(self.terms)
+        for atom, coefficient in other.terms:
+            row[atom] = row.get(atom, 0) + factor * coefficient
+        return _from_row(row, self.const + factor * other.const)
+
+    def substitute(self, mapping: Mapping[Index, Affine]) -> Affine:
+        """Replace indices by affine forms; the same object where none occurs."""
+        if self.indices.isdisjoint(mapping):
+            return self
+        row: dict[Atom, int] = {}
+        const = self.const
+        for atom, coefficient in self.terms:
+            value = mapping.get(atom) if isinstance(atom, Index) else atom.divide(atom.argument.substitute(mapping), atom.divisor)
+            if value is None:
+                row[atom] = row.get(atom, 0) + coefficient
+                continue
+            const += coefficient * value.const
+            for a, c in value.terms:
+                row[a] = row.get(a, 0) + coefficient * c
+        return _from_row(row, const)
+
+    def evaluate(self, env: Mapping[Index, Any]) -> Any:
+        """The value where every index has the value `env[index]`: an int, or a NumPy integer array."""
+        return form_value(self, env)
+
+    def interval(self, ranges: Mapping[Index, tuple[int, int]]) -> tuple[int, int]:
+        """Closed bounds `[low, high]` over half-open index ranges; exact for affine forms over a box, else an enclosure."""
+        return form_interval(self, ranges)
+
+    @property
+    def precedence(self) -> int:
+        return form_precedence(self)
+
+    def _sympystr(self, printer: Any) -> str:
+        return form_text(self)
+
+    def _latex(self, printer: Any) -> str:
+        return form_latex(self, printer)
+
+
+def _term_order(term: tuple[Atom, int]) -> tuple[Any, ...]:
+    return term[0].sort_tuple
+
+
+def _from_row(row: dict[Atom, int], const: int) -> Affine:
+    terms = [(a, c) for a, c in row.items() if c]
+    if len(terms) > 1:
+        if any(type(a) is Modulo for a, _ in terms):
+            terms, const = _join_quotients(dict(terms), const)
+        terms.sort(key=_term_order)
+    return Affine._make(tuple(terms), const)
+
+
+def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, int]], int]:
+    """`c·k·(e//k) + c·(e%k)` is `c·e`."""
+    for atom in [a for a in row if isinstance(a, Modulo)]:
+        coefficient = row.get(atom, 0)
+        if not coefficient or coefficient * atom.divisor not in row.values():
+            continue
+        quotient = floordiv(atom.argument, atom.divisor).as_atom()
+        if quotient is not None and row.get(quotient) == coefficient * atom.divisor:
+            del row[atom], row[quotient]
+            const += coefficient * atom.argument.const
+            for a, c in atom.argument.terms:
+                row[a] = row.get(a, 0) + coefficient * c
+    return [(a, c) for a, c in row.items() if c], const
+
+
+def _split_multiples(form: Affine, divisor: int) -> tuple[Affine, Affine]:
+    """`form == divisor·quotient + rest`, with whole multiples in the quotient."""
+    out = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
+    rest = tuple((a, c) for a, c in form.terms if c % divisor)
+    return Affine._make(out, form.const // divisor), Affine._make(rest, form.const % divisor)
+
+
+def floordiv(form: Affine, divisor: int) -> Affine:
+    """`form // divisor` in normal form; `divisor` > 0."""
+    quotient, rest = _split_multiples(form, divisor)
+    if not rest.terms:
+        return quotient
+    common = gcd(divisor, *(c for _, c in rest.terms))
+    if common > 1:
+        reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
+        return quotient._plus(floordiv(reduced, divisor // common), 1)
+    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(inner := rest.terms[0][0], FloorDiv):
+        nested = inner.argument._plus(Affine._make((), rest.const * inner.divisor), 1)
+        return quotient._plus(floordiv(nested, divisor * inner.divisor), 1)
+    return quotient._plus(as_form(FloorDiv._make(rest, divisor)), 1)
+
+
+def modulo(form: Affine, divisor: int) -> Affine:
+    """`form % divisor` in normal form; `divisor` > 0."""
+    rest = _split_multiples(form, divisor)[1]
+    if not rest.terms:
+        return as_form(rest.const)
+    redundant = [(a, c) for a, c in rest.terms if isinstance(a, Modulo) and (c * a.divisor) % divisor == 0]
+    if redundant:
+        for a, c in redundant:
+            rest = rest._plus(as_form(a), -c)._plus(a.argument, c)
+        return modulo(rest, divisor)
+    common = gcd(divisor, *(c for _, c in rest.terms))
+    if common > 1:
+        reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
+        return modulo(reduced, divisor // common).scaled(common)._plus(as_form(rest.const % common), 1)
+    return as_form(Modulo._make(rest, divisor))

@@ -1,0 +1,168 @@
+"""Domains and access relations as isl objects, derived when asked (design §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Iterator as PyIterator
+from contextlib import contextmanager
+from functools import lru_cache
+from math import prod
+from threading import RLock
+
+import islpy as isl
+
+from einalg.errors import RuleError
+from einalg.language.index.affine import Affine, FloorDiv, Index, floordiv, modulo
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine as to_affine
+from einalg.language.index.iterator import Iterator
+
+OPERATIONS = 2_000_000  # about a second of isl's time
+_ASKING = RLock()  # the count of operations belongs to isl's context, which all threads share
+
+
+@contextmanager
+def bounded(operations: int = OPERATIONS) -> PyIterator[None]:
+    """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One thread at a time asks."""
+    context = isl.DEFAULT_CONTEXT
+    with _ASKING:
+        before = context.get_max_operations()
+        context.reset_operations()
+        context.set_max_operations(operations)
+        try:
+            yield
+        finally:
+            context.set_max_operations(before)
+            context.reset_operations()
+
+
+def number_of_points(iterators: Sequence[Iterator], where: Sequence[Constraint]) -> int | None:
+    """How many integer points of these ranges meet some conditions; None where that would take long to count.
+
+    >>> i, j = Index("i"), Index("j")
+    >>> number_of_points([Iterator(i, 0, 4), Iterator(j, 0, 4)], [Constraint(i - j, ">=")])
+    10
+    """
+    of_conditions = {index for condition in where for index in condition.indices}
+    free = prod(it.extent for it in iterators if it.index not in of_conditions)
+    bound = [it for it in iterators if it.index in of_conditions]
+    if not bound:
+        return free if all(condition.truth for condition in where) else 0
+    try:
+        with bounded():
+            return free * Space([it.index for it in bound]).set(bound, where).count_val().get_num_si()
+    except isl.Error:
+        return None
+
+
+class Space:
+    """The integer points of some named indices: the space in which sets and maps are built without parsing."""
+
+    def __init__(self, indices: Sequence[Index]):
+        self.indices = tuple(indices)
+        self.space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[i.name for i in self.indices])
+        self._local = isl.LocalSpace.from_space(self.space)
+        self._variables = {i: isl.Aff.var_on_domain(self._local, isl.dim_type.set, k) for k, i in enumerate(self.indices)}
+
+    def aff(self, form: Affine) -> isl.Aff:
+        """A quasi-affine form as an isl affine expression over this space."""
+        total = isl.Aff.val_on_domain_space(self.space, isl.Val(form.const))
+        for atom, coefficient in form.terms:
+            if isinstance(atom, Index):
+                value = self._variables[atom]
+            else:
+                inner = self.aff(atom.argument)
+                divisor = isl.Val(atom.divisor)
+                value = inner.scale_down_val(divisor).floor() if isinstance(atom, FloorDiv) else inner.mod_val(divisor)
+            total = total.add(value if coefficient == 1 else value.scale_val(isl.Val(coefficient)))
+        return total
+
+    def universe(self) -> isl.Set:
+        return isl.Set.universe(self.space)
+
+    def where(self, constraint: Constraint) -> isl.Set:
+        aff = self.aff(constraint.form)
+        zero = isl.Aff.zero_on_domain(self._local)
+        return aff.ge_set(zero) if constraint.relation == ">=" else aff.eq_set(zero)
+
+    def between(self, form: Affine, low: int, high: int) -> isl.Set:
+        """The points at which `low <= form < high`."""
+        return self.where(Constraint(form - low, ">=")).intersect(self.where(Constraint(-form + (high - 1), ">=")))
+
+    def set(self, iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
+        """The box of `iterators`, cut by `where`."""
+        return _points(self.indices, tuple(iterators), tuple(where))
+
+    def _box(self, iterators: Sequence[Iterator]) -> isl.Set:
+        points = self.universe()
+        for it in iterators:
+            k = self.indices.index(it.index)
+            points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(isl.dim_type.set, k, isl.Val(it.high - 1))
+        return points
+
+    def map(self, forms: Sequence[Affine]) -> isl.Map:
+        """The map from a point to the values of `forms`."""
+        result = isl.Map.from_domain_and_range(self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0)))
+        for form in forms:
+            result = result.flat_range_product(isl.Map.from_aff(self.aff(form)))
+        return result
+
+
+@lru_cache(maxsize=8192)
+def _points(indices: tuple[Index, ...], iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> isl.Set:
+    space = Space(indices)
+    points = space._box(iterators)
+    for constraint in where:
+        points = points.intersect(space.where(constraint))
+    return points
+
+
+def domain_set(iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
+    """The integer points of a domain."""
+    return Space([it.index for it in iterators]).set(iterators, where)
+
+
+def access_relation(indices: Iterable[Index], subscripts: Sequence[Affine]) -> isl.Map:
+    """Return the map from the indices of an access, sorted by name, to the element that it reads."""
+    return Space(sorted(indices, key=lambda index: index.name)).map(subscripts)
+
+
+def box_set(box: Sequence[tuple[int, int]]) -> isl.Set:
+    """The integer points of a box, without names."""
+    iterators = [Iterator(Index(f"d{k}"), low, high) for k, (low, high) in enumerate(box)]
+    points = domain_set(iterators)
+    for k in range(len(box)):
+        points = points.set_dim_name(isl.dim_type.set, k, f"d{k}")
+    return points
+
+
+def affine_of(aff: isl.Aff, indices: Sequence[Index]) -> Affine:
+    """Read an isl affine expression over `indices` back; RuleError where it is not integral."""
+    numerator = to_affine(_integer(aff.get_constant_val().mul(_denominator(aff))))
+    for k, index in enumerate(indices):
+        coefficient = aff.get_coefficient_val(isl.dim_type.in_, k).mul(_denominator(aff))
+        numerator = numerator + to_affine(index).scaled(_integer(coefficient))
+    for k in range(aff.dim(isl.dim_type.div)):
+        coefficient = aff.get_coefficient_val(isl.dim_type.div, k).mul(_denominator(aff))
+        if not coefficient.is_zero():
+            numerator = numerator + _read_div(aff.get_div(k), indices).scaled(_integer(coefficient))
+    denominator = _integer(_denominator(aff))
+    if denominator == 1:
+        return numerator
+    if modulo(numerator, denominator).terms:
+        raise RuleError(f"the map is not integral: ({numerator})/{denominator}")
+    return floordiv(numerator, denominator)
+
+
+def _read_div(div: isl.Aff, indices: Sequence[Index]) -> Affine:
+    """A div is the floor of a rational affine expression."""
+    denominator = _integer(_denominator(div))
+    return floordiv(affine_of(div.scale_val(isl.Val(denominator)), indices), denominator)
+
+
+def _denominator(aff: isl.Aff) -> isl.Val:
+    return aff.get_denominator_val()
+
+
+def _integer(value: isl.Val) -> int:
+    return int(value.to_python())

@@ -1,0 +1,47 @@
+"""Loop indices with their half-open ranges (design §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from einalg.errors import NotationError
+from einalg.language.index.affine import Index
+
+
+def iterators_text(iterators: tuple[Iterator, ...]) -> str:
+    return ", ".join(map(str, iterators)) or "()"
+
+
+class Iterator(NamedTuple):
+    """An index with its half-open range `[low, high)`; both None while the range is still to be inferred."""
+
+    index: Index
+    low: Any
+    high: Any
+
+    @property
+    def extent(self) -> int:
+        return self.high - self.low
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return str(self.index)
+        return f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
+
+
+class Twice(NamedTuple):
+    """An index that is bound a second time, which is what an error is about."""
+
+    index: Index
+
+    def error(self) -> NotationError:
+        return NotationError(f"index {self.index} is bound twice\n  rename one of the two").regarding(self)
+
+
+def iterator(index: Index, low: Any = None, high: Any = None) -> Iterator:
+    return Iterator(index, None if low is None else int(low), None if high is None else int(high))
+
+
+def _iterators(entries: Iterable[Any]) -> tuple[Iterator, ...]:
+    return tuple(e if isinstance(e, Iterator) else iterator(*e) for e in entries)

@@ -1,0 +1,1 @@
+"""Evaluation of expressions without compiling them."""

@@ -1,0 +1,123 @@
+"""The vectorised executor: the values of `einalg.language.interpreters.reference`, for real sizes, through NumPy.
+
+Every scope is evaluated once, as an array over its box, inner scopes first. An access with affine subscripts is a strided
+view without a copy; `//`, `%` and reads that a condition excludes are looked up. Bodies are evaluated by broadcasting, sums of
+products by matrix products, and what would not fit in `memory` is cut into blocks.
+
+Differences from the reference: integers are int64 and wrap round on overflow; a quotient of integers, and an integer expression
+that meets an infinity, is computed in float64; division by zero gives an infinity or NaN where Python raises; sums are reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from einalg.errors import ShapeError
+from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array, is_exact
+from einalg.language.interpreters.numpy.arrays import Store, Stored
+from einalg.language.interpreters.numpy.body import Evaluator
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import all_scopes
+from einalg.language.ir.tensor import Constant, Padded, Tensor
+from einalg.language.ir.traversal import accesses
+
+__all__ = ["FLOAT", "MEMORY", "Arithmetic", "execute", "run"]
+
+MEMORY = 256 * 2**20  # bytes
+
+
+def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY) -> dict[str, Array]:
+    """The outputs of a scope or program, by name, on arrays given by name (a scope's output is named `O`).
+
+    Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
+    where some input is a float, inputs are taken in the declared types of the tensors (f16 and bf16 are computed in float32), and an
+    output has the dtype of its scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
+    `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as cutting the loops can; it does
+    not count the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
+
+    >>> import einalg as ea
+    >>> execute(ea.parse("O[i] += A[i,j]", A=(2, 3)), {"A": np.arange(6).reshape(2, 3)})
+    {'O': array([ 3, 12])}
+    """
+    program = as_program(expr)
+    inputs = program.inputs
+    given = {name: _given(tensor, arrays) for name, tensor in inputs.items()}
+    store, exact = Store(arithmetic), is_exact(given)
+    loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in inputs.items()})
+    loaded |= {name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()}
+    store.tensors.update((name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items())
+    with np.errstate(all="ignore"):
+        _run(program, store, Evaluator(store, arithmetic, memory))
+        results = {name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact) for name in program.outputs}
+    return _separate(results, list(given.values()))
+
+
+def run(expr: Any, /, **arrays: Any) -> Any:
+    """Like `einalg.evaluate`, vectorised: an array, or a dict of them for a program of several outputs.
+
+    Raises `ShapeError` for a missing, surplus or misshapen array.
+
+    >>> import einalg as ea
+    >>> run(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
+    array([ 6, 15])
+    """
+    program = as_program(expr)
+    surplus = sorted(set(arrays) - set(program.inputs))
+    if surplus:
+        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.inputs) or 'none'}")
+    results = execute(program, arrays)
+    return results if len(results) > 1 else results[program.outputs[0]]
+
+
+def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
+    if tensor.name not in arrays:
+        raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
+    array = np.asarray(arrays[tensor.name])
+    if array.shape != tensor.shape:
+        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+    return array
+
+
+def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
+    """A constant as the arithmetic computes with it: in its declared type where some input is a float."""
+    values = np.array([arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64).reshape(tensor.shape)
+    return arithmetic.finish(values, tensor.dtype, exact)
+
+
+def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
+    last = _last_reads(program)
+    for name, statement in program.statements:
+        for scope in all_scopes(statement):
+            if scope not in store.scopes:
+                store.scopes[scope] = evaluator.scope(scope)
+        store.tensors[name] = store.scopes[statement]
+        store.forget(last.get(name, ()))
+
+
+def _last_reads(program: Program) -> dict[str, list[Any]]:
+    """By statement, what no later one reads: tensors by name, but for outputs, padded views, and scopes."""
+    readers: dict[Any, str] = {}
+    for name, statement in program.statements:
+        for scope in all_scopes(statement):
+            readers[scope] = name
+            for base in {access.base for access in accesses(scope.body)}:
+                while isinstance(base, Padded):
+                    readers[base], base = name, base.base
+                readers[base.name if isinstance(base, Tensor) else base] = name
+    last: dict[str, list[Any]] = {}
+    for what, name in readers.items():
+        if what not in program.outputs:
+            last.setdefault(name, []).append(what)
+    return last
+
+
+def _separate(results: Mapping[str, Array], given: list[Array]) -> dict[str, Array]:
+    """Outputs that can be written to, and share no memory with an input or with each other."""
+    apart: dict[str, Array] = {}
+    for name, result in results.items():
+        shared = any(np.may_share_memory(result, other) for other in (*given, *apart.values()))
+        apart[name] = result.copy() if shared or not result.flags.writeable else result
+    return apart

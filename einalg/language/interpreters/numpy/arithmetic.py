@@ -1,0 +1,212 @@
+"""What the executor asks of numbers: the protocol, and ordinary NumPy arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+import sympy
+
+from einalg.errors import NotationError, ShapeError
+from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_float, as_number
+from einalg.language.ir.dtypes import is_float, numpy_dtype
+
+EXACT_IN_FLOAT64 = 2**53
+LIMIT_OF_INT64 = 2**63
+Array = np.ndarray[Any, Any]
+
+
+class Arithmetic(Protocol):
+    """The scalars of an execution. Values are NumPy arrays that broadcast against each other, or Python scalars."""
+
+    def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
+        """The inputs as arrays of this arithmetic; `dtypes` are the declared element types."""
+        ...
+
+    def kept(self, values: Array) -> Array:
+        """The values of a scope as they are stored and read."""
+        ...
+
+    def finish(self, values: Array, dtype: str, exact: bool) -> Array:
+        """An output as it is handed out; `dtype` is its declared type, `exact` says that no input was a float."""
+        ...
+
+    def number(self, value: Any) -> Any:
+        """A SymPy constant (a number, an infinity, a truth value)."""
+        ...
+
+    def index(self, values: Any) -> Any:
+        """Integers, the values of index arithmetic."""
+        ...
+
+    def add(self, values: Sequence[Any]) -> Any: ...
+
+    def multiply(self, values: Sequence[Any]) -> Any: ...
+
+    def divide(self, numerator: Any, denominator: Any) -> Any: ...
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        """`exponent` is a Python int, a SymPy Rational, or an array of integers."""
+        ...
+
+    def function(self, function: type, values: Sequence[Any]) -> Any:
+        """A SymPy function, or `sympy.Pow` with an exponent that is an element."""
+        ...
+
+    def compare(self, relation: type, left: Any, right: Any) -> Any: ...
+
+    def select(self, condition: Any, value: Any, otherwise: Any) -> Any: ...
+
+    def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
+        """Sum, Prod, Max or Min over `axes`, which disappear; only points of `mask`, which has the shape of `values`."""
+        ...
+
+    def combine(self, op: str, left: Any, right: Any) -> Any:
+        """Two results of one reduction over disjoint parts."""
+        ...
+
+    def reduced(self, op: str, value: Any) -> Any:
+        """The result of a reduction once all its parts are combined."""
+        ...
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        """A batch of matrix products of finite values."""
+        ...
+
+    def finite(self, values: Any) -> bool:
+        """Whether 0 times every value is 0."""
+        ...
+
+
+class FloatArithmetic:
+    """NumPy's own: float32 or float64 for floats, int64 for integers (overflow wraps round), IEEE infinities and NaN."""
+
+    def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
+        exact = is_exact(arrays)
+        return {name: _loaded(name, array, dtypes[name], exact) for name, array in arrays.items()}
+
+    def kept(self, values: Array) -> Array:
+        return values
+
+    def finish(self, values: Array, dtype: str, exact: bool) -> Array:
+        return values if exact or not is_float(dtype) else values.astype(numpy_dtype(dtype), copy=False)
+
+    def number(self, value: Any) -> Any:
+        if value is sympy.true or value is sympy.false:
+            return bool(value)
+        if value.is_Integer and abs(value) < LIMIT_OF_INT64:
+            return int(value)
+        return float(value)
+
+    def index(self, values: Any) -> Any:
+        return values
+
+    def add(self, values: Sequence[Any]) -> Any:
+        return reduce(np.add, map(as_number, values)) if len(values) > 1 else values[0]
+
+    def multiply(self, values: Sequence[Any]) -> Any:
+        return reduce(np.multiply, sorted(map(as_number, values), key=np.size)) if len(values) > 1 else values[0]
+
+    def divide(self, numerator: Any, denominator: Any) -> Any:
+        return np.true_divide(as_number(numerator), as_number(denominator))
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        base = as_number(base)
+        if isinstance(exponent, sympy.Rational):
+            return _root_power(as_float(base), exponent)
+        if np.min(exponent) < 0:
+            base = as_float(base)
+        return np.square(base) if isinstance(exponent, int) and exponent == 2 else np.power(base, exponent)
+
+    def function(self, function: type, values: Sequence[Any]) -> Any:
+        if function is sympy.Pow:
+            base, exponent = map(as_number, values)
+            return self.power(base, exponent) if np.asarray(exponent).dtype.kind in "iu" else np.power(as_float(base), exponent)
+        if function not in FUNCTIONS:
+            raise NotationError(f"the executor has no value for {function.__name__}")
+        return FUNCTIONS[function](*map(as_number, values))
+
+    def compare(self, relation: type, left: Any, right: Any) -> Any:
+        return COMPARISONS[relation](left, right)
+
+    def select(self, condition: Any, value: Any, otherwise: Any) -> Any:
+        return np.where(condition, value, otherwise)
+
+    def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
+        values = as_number(values)
+        if op in ("Max", "Min"):
+            return _extremum(op, values, axes, mask)
+        total = np.sum if op == "Sum" else np.prod
+        return total(values, axis=axes) if mask is None else total(values, axis=axes, where=mask)
+
+    def combine(self, op: str, left: Any, right: Any) -> Any:
+        return {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[op](left, right)
+
+    def reduced(self, op: str, value: Any) -> Any:
+        if op in ("Sum", "Prod") or np.asarray(value).dtype.kind != "i":
+            return value
+        empty = np.equal(value, _nothing(op, np.asarray(value).dtype))
+        return np.where(empty, -np.inf if op == "Max" else np.inf, value) if empty.any() else value
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        if left.dtype.kind == right.dtype.kind == "i":
+            return _integer_matmul(left, right)
+        return np.matmul(left, right)
+
+    def finite(self, values: Any) -> bool:
+        return np.asarray(values).dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+FLOAT = FloatArithmetic()
+
+
+def is_exact(arrays: Mapping[str, Array]) -> bool:
+    """Whether no input is a float: integers are then computed as integers, and fractions in float64."""
+    return all(array.dtype.kind in "biu" for array in arrays.values())
+
+
+def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
+    if array.dtype.kind not in "biuf":
+        remedy = "pass an array of numbers, or use einalg.evaluate for fractions"
+        raise ShapeError(f"{name} holds {array.dtype}, which the executor cannot compute with\n  {remedy}")
+    if array.dtype == np.bool_ and dtype == "bool":
+        return array
+    if array.dtype.kind in "biu" and (exact or not is_float(dtype)):
+        return array.astype(np.int64, copy=False)
+    wide = dtype == "f64" or not is_float(dtype)
+    return array.astype(np.float64 if wide else np.float32, copy=False)
+
+
+def _root_power(base: Array, exponent: Any) -> Any:
+    if exponent.q == 2 and abs(exponent.p) == 1:
+        root = np.sqrt(base)
+        return root if exponent.p > 0 else 1 / root
+    return np.power(base, float(exponent))
+
+
+def _extremum(op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
+    take = np.max if op == "Max" else np.min
+    if mask is None:
+        return take(values, axis=axes)
+    return take(values, axis=axes, where=mask, initial=_nothing(op, values.dtype))
+
+
+def _nothing(op: str, dtype: Any) -> Any:
+    """The extremum of no values: an infinity, or the integer that stands for it until the whole reduction is known."""
+    if dtype.kind == "f":
+        return -np.inf if op == "Max" else np.inf
+    return np.iinfo(dtype).min if op == "Max" else np.iinfo(dtype).max
+
+
+def _integer_matmul(left: Array, right: Array) -> Array:
+    """Exact through float64 and BLAS where no sum can leave 2**53, else NumPy's integer product."""
+    bound = _largest(left) * _largest(right) * max(1, left.shape[-1])
+    if bound >= EXACT_IN_FLOAT64:
+        return np.matmul(left, right)
+    return np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64)
+
+
+def _largest(values: Array) -> int:
+    return max(int(values.max()), -int(values.min())) if values.size else 0

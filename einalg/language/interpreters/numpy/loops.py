@@ -1,0 +1,83 @@
+"""The loops over which a body is evaluated as one array: nested levels of index ranges, one array axis an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from einalg.language.index.affine import Index
+
+Range = tuple[int, int]
+
+
+class Loops:
+    """Half-open ranges of the indices in force. A reduction adds a level, whose axes come after those of its parent.
+
+    The value of a body is a scalar, or an array with one axis for each index, of extent 1 where it does not depend on it,
+    so that values of one level broadcast against each other.
+    """
+
+    def __init__(self, ranges: Mapping[Index, Range], parent: Loops | None = None):
+        self.parent = parent
+        self.ranges: dict[Index, Range] = {**(parent.ranges if parent else {}), **ranges}
+        self.known: dict[Any, Any] = {}
+
+    def deeper(self, ranges: Mapping[Index, Range]) -> Loops:
+        return Loops(ranges, self)
+
+    @property
+    def rank(self) -> int:
+        return len(self.ranges)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(high - low for low, high in self.ranges.values())
+
+    @property
+    def extents(self) -> dict[Index, int]:
+        return {index: high - low for index, (low, high) in self.ranges.items()}
+
+    @cached_property
+    def coordinates(self) -> dict[Index, np.ndarray[Any, Any]]:
+        """For each index its values, along its own axis."""
+        return along_axes(self.ranges)
+
+    def home(self, indices: Any) -> Loops:
+        """The shallowest level at which all of `indices` are in force: what depends on no more is evaluated there, once."""
+        level = self
+        while level.parent is not None and all(i in level.parent.ranges for i in indices):
+            level = level.parent
+        return level
+
+    def lifted(self, value: Any) -> Any:
+        """A value of a level above, with an axis of extent 1 for every index that this level has besides."""
+        missing = self.rank - np.ndim(value)
+        return value.reshape(value.shape + (1,) * missing) if isinstance(value, np.ndarray) and missing else value
+
+
+def along_axes(ranges: Mapping[Index, Range]) -> dict[Index, np.ndarray[Any, Any]]:
+    """For each index the integers of its range, along the axis that is its position."""
+    shapes = [(1,) * axis + (-1,) + (1,) * (len(ranges) - axis - 1) for axis in range(len(ranges))]
+    return {index: np.arange(low, high, dtype=np.int64).reshape(shape) for (index, (low, high)), shape in zip(ranges.items(), shapes)}
+
+
+def blocks(ranges: Mapping[Index, Range], extents: Mapping[Index, int]) -> Iterator[dict[Index, Range]]:
+    """Cut a box into blocks of at most `extents`, in row-major order.
+
+    >>> i = Index("i")
+    >>> list(blocks({i: (0, 5)}, {i: 2}))
+    [{i: (0, 2)}, {i: (2, 4)}, {i: (4, 5)}]
+    """
+    cuts = [[(start, min(start + extents[i], high)) for start in range(low, high, extents[i])] for i, (low, high) in ranges.items()]
+    for block in product(*cuts):
+        yield dict(zip(ranges, block))
+
+
+def volume(indices: Any, extents: Mapping[Index, int]) -> int:
+    """Number of points of the axes of `indices`."""
+    return prod(extents[i] for i in indices)

@@ -1,0 +1,1 @@
+"""Evaluation over prime fields and over unknown functions."""

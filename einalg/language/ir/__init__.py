@@ -1,0 +1,1 @@
+"""The nodes of an expression: tensors, bodies, scopes, programs."""

@@ -1,0 +1,1 @@
+"""Expressions as text, LaTeX and trees."""

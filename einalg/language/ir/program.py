@@ -1,0 +1,248 @@
+"""Programs: ordered named statements (design §2). Nested scopes and named statements are two spellings of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from sympy import Basic
+
+from einalg.errors import NotationError, UseError
+from einalg.language.ir.body import where_text
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.printing.latex import latex
+from einalg.language.ir.printing.text import text
+from einalg.language.ir.scope import Scope, add_tensor, all_scopes
+from einalg.language.ir.tensor import Access, Constant, Tensor
+from einalg.language.ir.traversal import map_accesses, rebased
+from einalg.language.node import Node
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class Program(Node, Basic):
+    """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the results.
+
+    By default the results are the statements that no other reads. Raises `NotationError` for no statement, a name that is given twice,
+    and a read of what is not there yet.
+
+    >>> import einalg as ea
+    >>> p = ea.parse("T[i] = A[i] + 1\\nO[i] = T[i]*T[i]", A=(4,))
+    >>> p.outputs, p["T"].shape
+    (('O',), (4,))
+    """
+
+    __slots__ = ("statements", "outputs", "_tensors", "_scopes", "_text")
+    _fields = ("statements", "outputs")
+
+    def __new__(cls, statements: Iterable[Any], outputs: Iterable[Any] = ()) -> Program:
+        pairs = tuple((str(name), scope) for name, scope in statements)
+        names = [name for name, _ in pairs]
+        if not pairs:
+            raise NotationError("a program needs at least one statement\n  e.g. Program([('O', scope)])")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
+        node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
+        node._tensors, node._scopes, node._text = None, dict(pairs), None
+        missing = [o for o in node.outputs if o not in names]
+        if missing:
+            raise NotationError(f"output {missing[0]} is not a statement; the statements are {', '.join(names)}")
+        _check_order(node)
+        return node
+
+    @classmethod
+    def written(cls, statements: Iterable[Any], outputs: Iterable[Any], text: str) -> Program:
+        """A program whose text is known, so that nothing is read to print it."""
+        node = cls(statements, outputs)
+        node._text = text
+        return node
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the statements, in order."""
+        return tuple(name for name, _ in self.statements)
+
+    def __getitem__(self, name: str) -> Scope:
+        if name in self._scopes:
+            return self._scopes[name]
+        raise NotationError(f"the program has no statement {name!r}; it has {', '.join(self.names)}")
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The inputs, weights and constants that are read, by name, in order of first use."""
+        if self._tensors is None:
+            found: dict[str, Tensor] = {}
+            for _, scope in self.statements:
+                found.update((k, t) for k, t in scope.tensors.items() if t.role != "intermediate" and k not in found)
+            self._tensors = found
+        return self._tensors
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The tensors that need an array: all but the constants."""
+        return {name: tensor for name, tensor in self.tensors.items() if not isinstance(tensor, Constant)}
+
+    @property
+    def constants(self) -> dict[str, Constant]:
+        """The tensors whose values are part of the program."""
+        return {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, Constant)}
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """None: a program is closed."""
+        return set()
+
+    @property
+    def result(self) -> Scope:
+        """The scope of the only output."""
+        if len(self.outputs) != 1:
+            raise NotationError(f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n  name one: program['{self.outputs[0]}']")
+        return self[self.outputs[0]]
+
+    def replaced(self, name: str, scope: Scope) -> Program:
+        """The program with one statement's scope replaced."""
+        return Program(((k, scope if k == name else s) for k, s in self.statements), self.outputs)
+
+    def _sympystr(self, printer: Any) -> str:
+        lines = []
+        for name, scope in self.statements:
+            if scope.where:
+                lines.append(f"{name} = {printer._print(scope)}")
+            else:
+                ranges = ", ".join(map(str, scope.iterators)) or "()"
+                lines.append(f"{name}[{ranges}] = {printer._print(scope.body)}{where_text((), printer)}")
+        if self.outputs != _unread(self.statements):
+            lines.append(", ".join(self.outputs))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        if self._text is not None:
+            return self._text
+        return text(self)
+
+    __repr__ = __str__
+
+    def __iter__(self) -> Any:
+        return iter(self.statements)
+
+    def _repr_latex_(self) -> str:
+        rows = (rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}" for name, scope in self.statements)
+        return rf"$\displaystyle \begin{{aligned}}{(chr(92) * 2).join(rows)}\end{{aligned}}$"
+
+    def tree(self) -> str:
+        """Every statement as an indented tree."""
+        return "\n".join(f"{name} =\n{scope.tree()}" for name, scope in self.statements)
+
+
+def statement_tensor(name: str, scope: Scope) -> Tensor:
+    """The tensor that later statements read."""
+    return Tensor(name, scope.box, scope.dtype, "intermediate")
+
+
+def as_program(expression: Any, name: str = "O") -> Program:
+    """A scope as a program of one statement; a program as it is."""
+    if isinstance(expression, Program):
+        return expression
+    if isinstance(expression, Scope):
+        taken = expression.tensors
+        while name in taken:
+            name += "_"
+        return Program([(name, expression)])
+    remedy = "read it with ea.parse(text, A=(4, 5), …)" if isinstance(expression, str) else "e.g. ea.L[i](A[i])"
+    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}")
+
+
+def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
+    """A public function whose first argument is an expression: text in its place is refused before other arguments are looked at.
+
+    Who passes text passes shapes as well, by the names of tensors.
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **named: P.kwargs) -> Result:
+        if args and isinstance(args[0], str):
+            as_program(args[0])
+        return function(*args, **named)
+
+    return checked
+
+
+def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
+    """Raise `UseError` for arrays that are given without the names of their tensors."""
+    if given:
+        raise UseError(f"arrays are given by name: {', '.join(f'{name}=…' for name in inputs) or 'there is no input'}")
+
+
+def inlined(program: Program, output: str | None = None) -> Scope:
+    """One statement as a single nested scope: every read of a named statement reads its scope instead."""
+    known: dict[str, Scope] = {}
+    for name, scope in program.statements:
+        known[name] = substitute_tensors(scope, known)
+    return known[output or program.outputs[0]] if output or len(program.outputs) == 1 else program.result
+
+
+def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
+    """Replace tensors by name, at any depth, by other readables of the same box."""
+
+    def change(access: Access) -> Access:
+        base = access.tensor
+        value = base if isinstance(base, Scope) else values.get(base.name, base)
+        return access if value is base else rebased(access, value)
+
+    return substitute_accesses(scope, change) if values else scope
+
+
+def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Scope:
+    """Replace accesses at any depth; one of a scope is asked for with that scope changed already."""
+    memo: dict[Scope, Scope] = {}  # not by identity: a scope may be spelled twice
+
+    def changed(access: Access) -> Access:
+        inner = memo.get(access.tensor)
+        return change(access if inner is None or inner is access.tensor else rebased(access, inner))
+
+    for node in all_scopes(scope):
+        body = map_accesses(node.body, changed)
+        memo[node] = node if body is node.body else Scope(node.iterators, node.where, body)
+    return memo[scope]
+
+
+def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
+    read = {t for _, scope in pairs for t, tensor in scope.tensors.items() if tensor.role == "intermediate"}
+    return tuple(name for name, _ in pairs if name not in read)
+
+
+def _check_order(program: Program) -> None:
+    known: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
+    names = set(program.names)
+    for name, scope in program.statements:
+        for used, tensor in scope.tensors.items():
+            if tensor.role != "intermediate":
+                add_tensor(inputs, tensor)
+            if tensor.role == "intermediate" and known.get(used) != tensor:
+                why = "before it is assigned" if used not in known else "with another shape or dtype than it has"
+                raise NotationError(f"statement {name} reads {used} {why}")
+            if tensor.role != "intermediate" and used in names:
+                raise NotationError(f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them")
+        known[name] = statement_tensor(name, scope)
+
+
+def in_double(program: Program) -> Program:
+    """The same program with its floating-point tensors, and so everything computed from them, in double precision."""
+    wide = {name: as_double(tensor) for name, tensor in program.tensors.items()}
+    statements = []
+    for name, scope in program.statements:
+        widened = substitute_tensors(scope, wide)
+        statements.append((name, widened))
+        wide[name] = statement_tensor(name, widened)
+    return Program(statements, program.outputs)
+
+
+def as_double(tensor: Tensor) -> Tensor:
+    """A floating-point tensor in double precision; any other as it is."""
+    if not is_float(tensor.dtype):
+        return tensor
+    return tensor.as_dtype("f64") if isinstance(tensor, Constant) else Tensor(tensor.name, tensor.axes, "f64", tensor.role)

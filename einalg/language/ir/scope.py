@@ -1,0 +1,236 @@
+"""Scopes, reductions and constraints: the mathematics of a tensor expression (design §2, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator as PyIterator
+from typing import Any
+
+import sympy
+from sympy import Basic
+
+from einalg.errors import NotationError
+from einalg.language.index.affine import Index
+from einalg.language.index.constraint import constraints
+from einalg.language.index.convert import affine
+from einalg.language.index.isl import domain_set
+from einalg.language.index.iterator import _iterators
+from einalg.language.ir.body import _constraint_order, _positional, substitute, where_text
+from einalg.language.ir.dtype_inference import result_dtype
+from einalg.language.ir.identity import identity
+from einalg.language.ir.printing.latex import latex
+from einalg.language.ir.printing.text import text
+from einalg.language.ir.printing.tree import tree
+from einalg.language.ir.tensor import Box, Indexable, Tensor, unpadded
+from einalg.language.ir.traversal import accesses
+from einalg.language.node import Node
+
+
+class _Content:
+    """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and body with positional names."""
+
+    def __init__(self, scope: Scope):
+        self.scope = scope
+
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> PyIterator[Any]:
+        yield sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in self.scope.iterators))
+        yield from self.scope.alpha[1:]
+
+
+class Scope(Node, Indexable, Basic):
+    """`L[x…](body)` (EinNet §4): the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
+
+    The names of its indices are not semantic: scopes that differ in names only are equal. Points of the box outside
+    `where` hold nothing and may be read through `.pad` only; as an output they are 0. Made by `ea.L` and `ea.parse`.
+
+    >>> import einalg as ea
+    >>> s = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 6))
+    >>> s.shape, s.dtype, sorted(s.tensors)
+    ((4, 6), 'f32', ['A', 'B'])
+    >>> s == ea.parse("P[x,y] += A[x,z]*B[z,y]", A=(4, 5), B=(5, 6))
+    True
+    """
+
+    __slots__ = ("iterators", "where", "_body", "_read", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
+    _fields = ("iterators", "where", "body")
+    is_scope = True
+
+    def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
+        return cls._made(iterators, where, sympy.sympify(body, strict=True))
+
+    @classmethod
+    def later(cls, iterators: Iterable[Any], where: Any, dtype: str, tensors: Mapping[str, Any], read: Callable[[], Any]) -> Scope:
+        """A scope of which this is known; `read` gives its body when something asks for that."""
+        node = cls._made(iterators, where, None)
+        node._dtype, node._tensors, node._read = dtype, dict(tensors), read
+        return node
+
+    @classmethod
+    def _made(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
+        node = cls._build(_iterators(iterators), constraints(where), body)
+        node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = None
+        return node
+
+    @property
+    def body(self) -> Any:
+        """The value at a point, of what is read there."""
+        if (read := self._read) is not None:  # by two threads perhaps, which read the same
+            self._body, self._read = read(), None
+        return self._body
+
+    @body.setter
+    def body(self, body: Any) -> None:
+        self._body = body
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        """The indices of the traversal, in order."""
+        return tuple(it.index for it in self.iterators)
+
+    @property
+    def box(self) -> Box:
+        """The half-open range of every axis."""
+        return tuple((it.low, it.high) for it in self.iterators)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.iterators)
+
+    @property
+    def ranges(self) -> dict[Index, tuple[int, int]]:
+        """The half-open range of every index."""
+        return {it.index: (it.low, it.high) for it in self.iterators}
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """None: a scope is closed."""
+        return set()
+
+    @property
+    def domain(self) -> Any:
+        """The `islpy.Set` of the points at which the scope has a value."""
+        if self._domain is None:
+            self._domain = domain_set(self.iterators, self.where)
+        return self._domain
+
+    @property
+    def dtype(self) -> str:
+        """Short name of the element type of the result."""
+        if self._dtype is None:
+            self._dtype = result_dtype(self.body)
+        return self._dtype
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """Every tensor that is read, also by inner scopes, by name."""
+        if self._tensors is None:
+            self._tensors = tensors(self)
+        return dict(self._tensors)
+
+    @property
+    def identity(self) -> Any:
+        """What tells the scope from others: everything but the names of its indices."""
+        if self._identity is None:
+            self._identity = identity(self.iterators, self.where, self.body)
+        return self._identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Scope) and self.identity == other.identity)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def _hashable_content(self) -> Any:
+        return _Content(self)
+
+    def _eval_subs(self, old: Any, new: Any) -> Any:
+        """SymPy's `subs` means free indices, of which a scope has none."""
+        return self if isinstance(old, Index) else None
+
+    @property
+    def alpha(self) -> tuple[Any, ...]:
+        """Ranges, conditions and body with indices named by position."""
+        if self._alpha is None:
+            self._alpha = with_positional_names(self)
+        return self._alpha
+
+    def _sympystr(self, printer: Any) -> str:
+        ranges = ", ".join(map(str, self.iterators)) or "()"
+        return f"L[{ranges}]({printer._print(self.body)}{where_text(self.where, printer)})"
+
+    def __str__(self) -> str:
+        return text(self)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {latex(self)}$"
+
+    def tree(self) -> str:
+        """The expression as an indented tree, one node a line."""
+        return tree(self)
+
+
+def inner_scopes(scope: Scope) -> list[Scope]:
+    """The distinct scopes that a body reads directly, in order of their first occurrence."""
+    found: dict[Scope, None] = {}
+    for access in accesses(scope.body):
+        base = unpadded(access.base)
+        if isinstance(base, Scope):
+            found.setdefault(base)
+    return list(found)
+
+
+def all_scopes(scope: Scope) -> Iterator[Scope]:
+    """The scope and every distinct scope below it, inner ones first."""
+    seen: set[int] = set()
+
+    def visit(node: Scope) -> Iterator[Scope]:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        for child in inner_scopes(node):
+            yield from visit(child)
+        yield node
+
+    yield from visit(scope)
+
+
+def tensors(scope: Scope) -> dict[str, Tensor]:
+    """Every tensor that a scope or the scopes below it read, by name, in order of first use.
+
+    Raises `NotationError` where two different tensors have one name.
+    """
+    found: dict[str, Tensor] = {}
+    for inner in inner_scopes(scope):
+        for tensor in inner.tensors.values():
+            add_tensor(found, tensor)
+    for access in accesses(scope.body):
+        base = unpadded(access.base)
+        if isinstance(base, Tensor):
+            add_tensor(found, base)
+    return found
+
+
+def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
+    """Note a tensor by name; `NotationError` where another one has that name."""
+    known = found.setdefault(tensor.name, tensor)
+    if known != tensor:
+        unlike = next(name for name in ("shape", "axes", "dtype", "role", "values") if getattr(known, name) != getattr(tensor, name))
+        values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
+        raise NotationError(f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own")
+
+
+def with_positional_names(scope: Scope) -> tuple[Any, ...]:
+    """Ranges, conditions and body with indices named by position, so that it is equal exactly up to names."""
+    names: dict[Index, Any] = {it.index: Index(f"_{k}") for k, it in enumerate(scope.iterators)}
+    body = _positional(substitute(scope.body, names), len(scope.iterators))
+    where = sympy.Tuple(*sorted((c.substitute({k: affine(v) for k, v in names.items()}) for c in scope.where), key=_constraint_order))
+    return sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators)), where, body

@@ -1,0 +1,101 @@
+"""How tensors, accesses and scopes are SymPy's objects: fields that are set once, seen as arguments (design §3)."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import Basic, Tuple
+from sympy.core.symbol import Str
+
+from einalg.errors import UseError
+
+
+def lift(value: Any) -> Basic:
+    """A field of a node as a SymPy argument."""
+    if isinstance(value, Basic):
+        return value
+    if isinstance(value, str):
+        return Str(value)
+    if isinstance(value, (tuple, list)):
+        return Tuple(*(lift(v) for v in value if v is not None))  # a range that is still open has no bounds
+    return sympy.sympify(value)
+
+
+class Node:
+    """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)` rebuilds the node."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    # What a node is, for printers that do not import it: as SymPy's `is_Add` and its kin.
+    is_scope = is_reduction = is_access = is_view = False
+
+    @classmethod
+    def _build(cls, *values: Any) -> Any:
+        node = Basic.__new__(cls)  # pyright: ignore
+        for name, value in zip(cls._fields, values):
+            setattr(node, name, value)
+        return node
+
+    @property
+    def args(self) -> tuple[Basic, ...]:
+        """The fields as SymPy sees them."""
+        if not self._args:  # pyright: ignore
+            self._args = tuple(lift(self._seen(name)) for name in self._fields)
+        return self._args
+
+    def _seen(self, name: str) -> Any:
+        """Return a field as SymPy is to see it: itself, but where a node says otherwise."""
+        return getattr(self, name)
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.args
+
+    def __hash__(self) -> int:
+        known = self._mhash  # pyright: ignore
+        if known is None:
+            known = self._mhash = hash((type(self).__name__, *(getattr(self, name) for name in self._fields)))
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fields: what SymPy finds too, without making its `args` first."""
+        if self is other:
+            return True
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in self._fields)
+
+
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv, "power": operator.pow,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "equal": operator.eq, "not_equal": operator.ne,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+
+
+SPELT = {"absolute": "Abs", "maximum": "Max", "minimum": "Min", "fmax": "Max", "fmin": "Min", "ceil": "ceiling", "arctan2": "atan2"}
+
+
+INVERSE = "arc"  # NumPy's arcsin is SymPy's asin
+
+
+class Element:
+    """A scalar of a body, that numbers of NumPy may be combined with."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for NumPy's functions."""
+        name = function.__name__
+        if name not in OPERATORS or method != "__call__" or any(np.ndim(x) for x in operands if isinstance(x, np.ndarray)):
+            raise UseError(f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}")
+        return OPERATORS[name](*(x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in operands))
+
+
+def _remedy(name: str) -> str:
+    if name in OPERATORS:
+        return "combine elements with elements and numbers; an array is an input, given where the expression is evaluated"
+    spelt = SPELT.get(name, f"a{name.removeprefix(INVERSE)}" if name.startswith(INVERSE) else name)
+    return f"use SymPy's functions: sympy.{spelt}(A[i])"

@@ -1,0 +1,1 @@
+"""The two doors of the notation: Python builders and text."""

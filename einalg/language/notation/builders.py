@@ -1,0 +1,190 @@
+"""The Python door of the notation: `indices`, `tensor`, `L`, `Sum`, `Max`, `Min`, `Prod` (design §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy.logic.boolalg import Boolean
+
+from einalg.errors import EinalgError, NotationError
+from einalg.language.analysis.error_location import located
+from einalg.language.index.affine import Affine, Index, IndexArithmetic
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.index.operators import whole_number
+from einalg.language.ir.body import Reduce, as_number
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Indexable, Tensor, describe
+from einalg.language.notation.range_inference import build_scope
+
+
+def indices(names: str) -> Any:
+    """Indices by their names, separated by spaces or commas: a tuple, or a single index.
+
+    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no name, or for a constant
+    of the notation (`pi`, `inf`).
+
+    >>> h, w = indices("h w")
+    >>> 2*h + w - 1
+    2*h + w - 1
+    """
+    made = tuple(Index(name) for name in names.replace(",", " ").split()) if isinstance(names, str) else ()
+    if not made:
+        raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
+    return made[0] if len(made) == 1 else made
+
+
+def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Tensor:
+    """A tensor with a static shape (elements an axis); `role="weight"` where its values are known before run time.
+
+    Raises `ShapeError` for a bad shape or dtype, `NotationError` for a bad name or role.
+
+    >>> tensor("K", (3, 3, 64, 64), role="weight").shape
+    (3, 3, 64, 64)
+    """
+    return Tensor(name, shape, dtype, role)
+
+
+def binder(key: Any) -> list[Iterator]:
+    """Read `h`, `h:224`, `t:-1:225` of `L[...]`, `Sum[...]`."""
+    found = [_iterator(entry) for entry in (key if isinstance(key, tuple) else (key,))]
+    bound = [it.index for it in found]
+    twice = next((index for index in bound if bound.count(index) > 1), None)
+    if twice is not None:
+        raise Twice(twice).error()
+    return found
+
+
+def _iterator(entry: Any) -> Iterator:
+    if isinstance(entry, Index):
+        return Iterator(entry, None, None)
+    if not isinstance(entry, slice):
+        raise NotationError(f"expected an index or index:size between the brackets, not {entry}\n  e.g. L[h, w:224, t:-1:225](...)")
+    index, low, high = (entry.start, 0, entry.stop) if entry.step is None else (entry.start, entry.stop, entry.step)
+    if not isinstance(index, Index):
+        shown = ":".join("" if part is None else str(part) for part in (entry.start, entry.stop, entry.step)).rstrip(":")
+        raise NotationError(f"a range is written index:size or index:start:end, not {shown}\n  e.g. h:224, or t:-1:225")
+    return Iterator(index, _integer(low, index.name), _integer(high, index.name))
+
+
+def _integer(value: Any, what: str) -> int:
+    if value is None:
+        raise NotationError(f"the range of {what} has no end\n  e.g. {what}:224, or {what}:-1:225")
+    if isinstance(value, Affine) and not value.terms:
+        return value.const
+    number = whole_number(value)
+    if number is None:
+        shown = repr(float(value)) if isinstance(value, sympy.Float) else value
+        raise NotationError(f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225")
+    return number
+
+
+def as_body(value: Any) -> Any:
+    """A number or an expression over accesses; a whole tensor is refused."""
+    if isinstance(value, Indexable):
+        axes = ", ".join("ijklmnpq"[: value.rank]) or "()"
+        name = value.name if isinstance(value, Tensor) else "(...)"
+        raise NotationError(f"a body is a scalar, and {describe(value)} is a whole tensor\n  give it its subscripts: {name}[{axes}]")
+    try:
+        body = sympy.sympify(value, strict=True)
+    except (sympy.SympifyError, TypeError, AttributeError):
+        body = None
+    if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
+        raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them")
+    return _settled(body)
+
+
+def _settled(body: Any) -> Any:
+    """The one spelling in which equal bodies are equal: index arithmetic outside accesses is SymPy's own, decimals are doubles."""
+    if isinstance(body, (Access, Reduce)):
+        return body
+    if isinstance(body, IndexArithmetic):
+        return as_number(affine(body))
+    if body.is_Float:
+        return sympy.sympify(float(body))
+    if body.args:
+        parts = tuple(map(_settled, body.args))
+        body = body if all(a is b for a, b in zip(parts, body.args)) else body.func(*parts)
+    imaginary = body.is_number and body.is_extended_real is False
+    what = "divides by 0" if body is sympy.zoo else "has no value" if body is sympy.nan else "is imaginary" if imaginary else ""
+    if what:
+        raise NotationError(f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))")
+    return body
+
+
+class _Traversal:
+    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x, …` (the L-notation of EinNet).
+
+    An index between the brackets is `h`, whose range is inferred from the shapes of what is read; `h:224`, which is 0 to 223; or
+    `t:-1:225`, which is -1 to 224. `where` cuts the domain: a comparison of indices, or a tuple of them. Raises `NotationError` for a
+    body that is no scalar or an index that is not bound, `RangeError` where a range cannot be inferred or a read leads outside.
+
+    >>> import einalg as ea
+    >>> A, (i, j) = ea.tensor("A", (4, 4)), ea.indices("i j")
+    >>> ea.L[i, j](2*A[j, i])
+    L[i:4, j:4](2*A[j, i])
+    >>> ea.L[i, j](A[i, j], where=j <= i)
+    L[i:4, j:4](A[i, j], where=i >= j)
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        iterators = binder(key)
+
+        def bind(body: Any, where: Any = None) -> Scope:
+            body = as_body(body)
+            try:
+                return build_scope(iterators, body, where)
+            except EinalgError as error:
+                raise located(error, iterators, body) from None
+
+        return bind
+
+    def __repr__(self) -> str:
+        return "L"
+
+
+class _Reduction:
+    """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod`.
+
+    Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
+    and `Min(a, b, …)` compare elements. Raises `NotationError` for a body that is no scalar.
+
+    >>> import einalg as ea
+    >>> A, (i, j) = ea.tensor("A", (4, 5)), ea.indices("i j")
+    >>> ea.L[i](ea.Sum[j](A[i, j]))
+    L[i:4](Sum[j:5](A[i, j]))
+    >>> ea.L[i](ea.Max(ea.Max[j](A[i, j]), 0))
+    L[i:4](Max(0, Max[j:5](A[i, j])))
+    """
+
+    def __init__(self, op: str, elementwise: Any = None):
+        self.op, self.elementwise = op, elementwise
+
+    def __getitem__(self, key: Any) -> Any:
+        iterators = binder(key)
+
+        def bind(body: Any, where: Any = None) -> Reduce:
+            return Reduce(self.op, iterators, where, as_body(body))
+
+        return bind
+
+    def __call__(self, *values: Any) -> Any:
+        if self.elementwise is None or not values:
+            given = ", ".join(map(str, values))
+            raise NotationError(f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})")
+        bodies = [as_body(v) for v in values]
+        truth = next((body for body in bodies if isinstance(body, Boolean)), None)
+        if truth is not None:
+            raise NotationError(f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))")
+        return self.elementwise(*bodies)
+
+    def __repr__(self) -> str:
+        return self.op
+
+
+L = _Traversal()
+Sum = _Reduction("Sum")
+Prod = _Reduction("Prod")
+Max = _Reduction("Max", sympy.Max)
+Min = _Reduction("Min", sympy.Min)

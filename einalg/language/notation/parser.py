@@ -1,0 +1,235 @@
+"""The text door: a subset of Python's grammar, read with `ast` (design §4)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from einalg.errors import NotationError
+from einalg.language.analysis.validate import check_scope
+from einalg.language.index.affine import Index
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.tensor import Indexable, Tensor
+from einalg.language.ir.traversal import accesses, reductions
+from einalg.language.notation.expression_parser import Reader
+from einalg.language.notation.range_inference import build_scope
+from einalg.language.notation.source import Source
+
+LEFT, READ = re.compile(r"\s*[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?=[\[.])")  # the name of a statement, and of what is subscripted or padded
+Alike = dict[Any, tuple[list[str], Scope]]  # what was read in lines, by these without the names of the tensors
+STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
+
+
+def parse(text: str, **tensors: Any) -> Any:
+    """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each free name;
+    those that the text does not name are left aside, so that several texts can share them.
+
+    One statement or expression gives a scope, several lines a program, whose outputs are the statements that no other reads, or
+    those that a last line names: `h, c`. Raises `NotationError` with a caret under the
+    place, or `RangeError` where the ranges do not fit.
+
+    >>> parse("O[n,f] += A[n,c] * K[f,c]", A=(8, 3), K=(4, 3)).shape
+    (8, 4)
+    """
+    source = Source(text)
+    known = {name: _as_tensor(name, value) for name, value in tensors.items()}
+    try:
+        return _Statements(source, known).module(source.module())
+    except RecursionError:
+        raise NotationError("the expression is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+
+
+def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tuple[str, Scope]]:
+    """The statements of a program that may be longer than a text that is read at once: one in each line.
+
+    >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
+    [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
+    """
+    reader, statements = _Statements(Source(""), dict(tensors)), list[tuple[str, Scope]]()
+    for line in lines:
+        try:
+            statements += reader.line(line)
+        except RecursionError:
+            raise NotationError("a statement is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+    return statements
+
+
+def line_reader() -> Callable[[str, Mapping[str, Tensor]], Scope]:
+    """What reads the statements of a program one by one, in any order, each with the tensors that it reads.
+
+    >>> line_reader()("O[i] = T[i] + A[i]", {"T": Tensor("T", (4,)), "A": Tensor("A", (4,))})
+    L[i:4](A[i] + T[i])
+    """
+    alike: Alike = {}
+
+    def read(line: str, tensors: Mapping[str, Tensor]) -> Scope:
+        ((_, scope),) = _Statements(Source(""), dict(tensors), alike).line(line)
+        return scope
+
+    return read
+
+
+def parse_value(text: str) -> Any:
+    """An index form or a condition from text; every name is an index.
+
+    >>> parse_value("2*h + r - 1")
+    2*h + r - 1
+    """
+    source = Source(text)
+    body = source.module().body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        raise NotationError(f"{text!r} is not one index form or condition\n  e.g. 2*h + r - 1")
+    try:
+        reader = Reader(source, {}, body[0])
+        reader.bound |= {word.id for word in reader.words}
+        return reader.value(body[0].value)
+    except RecursionError:
+        raise NotationError("the index form is nested too deeply to be read\n  shorten it") from None
+
+
+def _as_tensor(name: str, value: Any) -> Any:
+    if isinstance(value, Indexable):
+        return value
+    return Tensor(name, (value,) if isinstance(value, int) else value)
+
+
+class _Statements:
+    """Reads statement by statement; each one's result is a tensor for the next."""
+
+    def __init__(self, source: Source, tensors: dict[str, Any], alike: Alike | None = None):
+        self.source, self.tensors = source, tensors
+        self.scopes: dict[str, Scope] = {}
+        self.alike: Alike = {} if alike is None else alike
+
+    def module(self, module: ast.Module) -> Any:
+        if not module.body:
+            raise NotationError("the text is empty\n  write a statement, e.g. O[i] += A[i,j]*x[j]")
+        if len(module.body) == 1 and isinstance(module.body[0], ast.Expr) and not isinstance(module.body[0].value, ast.Compare):
+            return self.expression(module.body[0])
+        statements: list[tuple[str, Scope]] = []
+        *_, last = module.body
+        outputs = _names(last)
+        for node in module.body if outputs is None else module.body[:-1]:
+            statements.append(self.taken(node))
+        if outputs is not None:
+            return self.with_outputs(statements, last, outputs)
+        return statements[0][1] if len(statements) == 1 else Program(statements)
+
+    def line(self, text: str) -> list[tuple[str, Scope]]:
+        """The statements of a line, which is read once for all that differ in the names of tensors alone, as those of equal layers do."""
+        name, reads, form = self.form(text)
+        if name not in self.tensors and form in self.alike:
+            names, scope = self.alike[form]
+            return [self.kept(name, substitute_tensors(scope, {old: self.tensors[new] for old, new in zip(names, reads) if old != new}))]
+        self.source = Source(text)
+        statements = [self.taken(node) for node in self.source.module().body]
+        if [one for one, _ in statements] == [name]:
+            self.alike[form] = reads, statements[0][1]
+        return statements
+
+    def form(self, text: str) -> tuple[str, list[str], Any]:
+        """The name that a line gives, those of the tensors that it reads, and the line with what these are in their places."""
+        left = LEFT.match(text)
+        name, begin = (left[0].strip(), left.end()) if left else ("", 0)
+        numbers: dict[str, int] = {}
+
+        def number(found: re.Match[str]) -> str:
+            return f"#{numbers.setdefault(found[0], len(numbers))}" if found[0] in self.tensors else found[0]
+
+        rest = READ.sub(number, text[begin:])
+        return name, list(numbers), (rest, *map(self.kind, numbers))
+
+    def kind(self, name: str) -> Any:
+        """What a tensor is but for its name, and where it has values."""
+        scope = self.scopes.get(name)
+        return self.tensors[name].kind, (scope.iterators, scope.where) if scope is not None and scope.where else None
+
+    def taken(self, node: ast.stmt) -> tuple[str, Scope]:
+        """A statement, which the next ones may read."""
+        return self.kept(*self.statement(node))
+
+    def kept(self, name: str, scope: Scope) -> tuple[str, Scope]:
+        self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
+        return name, scope
+
+    def with_outputs(self, statements: list[tuple[str, Scope]], node: ast.stmt, outputs: list[str]) -> Program:
+        unknown = [name for name in outputs if name not in self.scopes]
+        if unknown:
+            known = ", ".join(self.scopes) or "none"
+            raise self.source.error(node, f"the last line names the results, but there is no statement {unknown[0]}\n  the statements: {known}")
+        if len(set(outputs)) < len(outputs):
+            raise self.source.error(node, "the last line names a result twice\n  name each once")
+        return Program(statements, outputs)
+
+    def expression(self, node: ast.Expr) -> Scope:
+        value = Reader(self.source, self.tensors, node).value(node.value)
+        if not isinstance(value, Scope):
+            raise self.source.error(node, "this is not a whole expression\n  write O[i, ...] = ..., or L[i, ...](...)")
+        return value
+
+    def statement(self, node: ast.stmt) -> tuple[str, Scope]:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
+            raise self.source.error(node, f"this compares, and a statement assigns\n  {STATEMENT}")
+        if isinstance(node, ast.Expr):
+            raise self.source.error(node, "a program is made of statements, and this has no name\n  name it: T = L[...](...)")
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            target = node.target
+        else:
+            raise self.source.error(node, f"this is not a statement of the notation\n  {STATEMENT}")
+        name = target.value if isinstance(target, ast.Subscript) else target
+        if not isinstance(name, ast.Name) or name is target and not isinstance(node, ast.Assign):
+            raise self.source.error(target, f"this cannot stand on the left side\n  {STATEMENT}")
+        if name.id in self.tensors:
+            raise self.source.error(name, f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1")
+        reader = Reader(self.source, self.tensors, node)
+        scope = self.assigned(reader, node, target) if isinstance(target, ast.Subscript) else self.named(reader, node, name.id)
+        for inner in all_scopes(scope):
+            if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
+                reader.guard(node, check_scope, inner, self.scopes)
+        return name.id, scope
+
+    def named(self, reader: Reader, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
+        scope = reader.value(node.value)
+        if not isinstance(scope, Scope):
+            raise self.source.error(node.value, f"only a scope can be named without indices\n  write {name}[i, ...] = ...")
+        return scope
+
+    def assigned(self, reader: Reader, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Scope:
+        iterators = reader.iterators(target.slice)
+        body = reader.body(node.value)
+        loose = _unbound(body, {it.index for it in iterators})
+        if loose and isinstance(node, ast.AugAssign):
+            body = reader.guard(node, Reduce, "Sum", [(index,) for index in loose], None, body)
+        elif loose:
+            ranges = ", ".join([*map(str, iterators), loose[0].name])
+            message = f"index {loose[0]} is on the right only\n  use += to sum over it, or add it to the left: [{ranges}]"
+            raise self.source.error(reader.place(loose[0]), message)
+        return reader.guard(node, build_scope, iterators, body)
+
+
+def _names(node: ast.stmt) -> list[str] | None:
+    """The names of a line that consists of names, or None."""
+    if not isinstance(node, ast.Expr):
+        return None
+    parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if names and len(names) == len(parts) else None
+
+
+def _unbound(body: Any, bound: set[Index]) -> list[Index]:
+    """Free indices of a body in order of first occurrence in its subscripts."""
+    inner = {i for r in reductions(body) for i in r.indices} - bound
+    free = {i for i in body.free_symbols if isinstance(i, Index)} - bound
+    seen: dict[Index, None] = {}
+    for access in accesses(body):
+        for form in access.subscripts:
+            for atom in sorted(form.indices, key=lambda i: i.name):
+                if atom in free:
+                    seen.setdefault(atom)
+    return [*seen, *sorted((i for i in free - set(seen) - inner), key=lambda i: i.name)]

@@ -1,0 +1,206 @@
+"""Range inference (design §4): what the axes say about indices whose range is not written.
+
+(i) A bare subscript takes exactly the axis that it indexes, and two bare uses must agree. (ii) Then, in rounds, an axis with
+one unresolved index gives it the widest range that stays inside the padded box. (iii) Every access must fit its padded box,
+which `einalg.language.analysis.validate` checks. Nothing is shrunk silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from einalg.errors import NotationError, RangeError
+from einalg.language.analysis.validate import check_scope
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.ir.body import Reduce, rebuild
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, describe, padded_box
+from einalg.language.ir.traversal import IndexArithmetic
+
+
+@dataclass(eq=False)
+class _Binding:
+    """One bound index; two reductions may bind the same name to different ranges."""
+
+    index: Index
+    range: tuple[int, int] | None
+    source: str = "given"
+
+
+@dataclass
+class _Use:
+    """One subscript, with what its indices are bound to at that place."""
+
+    access: Access
+    axis: int
+    form: Affine
+    bound: Mapping[Index, _Binding]
+
+    @property
+    def source(self) -> str:
+        return f"{describe(self.access.base)} axis {self.axis}"
+
+    def unresolved(self) -> list[_Binding]:
+        return [self.bound[i] for i in sorted(self.form.indices, key=str) if self.bound[i].range is None]
+
+    def ranges(self, without: Index) -> dict[Index, tuple[int, int]]:
+        return {i: b.range for i, b in self.bound.items() if b.range is not None and i != without}
+
+
+@dataclass
+class _Problem:
+    bindings: list[_Binding] = field(default_factory=list)
+    uses: list[_Use] = field(default_factory=list)
+    of_reduction: dict[int, list[_Binding]] = field(default_factory=dict)
+
+
+def build_scope(iterators: list[Iterator], body: Any, where: Any = None) -> Scope:
+    """A checked scope from iterators of which some ranges are still open (in the reductions of `body` too)."""
+    problem = _Problem()
+    outer = [_Binding(it.index, _given(it)) for it in iterators]
+    problem.bindings += outer
+    bound: dict[Index, _Binding] = {}
+    for binding in outer:
+        _bind(bound, binding)
+    _collect(body, bound, problem)
+    if any(b.range is None for b in problem.bindings):
+        _bare(problem)
+        _rounds(problem)
+    closed = _close(body, problem)
+    scope = Scope([_iterator(b) for b in outer], where, closed)
+    check_scope(scope)
+    return scope
+
+
+def _given(it: Iterator) -> tuple[int, int] | None:
+    return None if it.high is None else (it.low, it.high)
+
+
+def _iterator(binding: _Binding) -> Iterator:
+    assert binding.range is not None
+    return Iterator(binding.index, *binding.range)
+
+
+def _bind(bound: dict[Index, _Binding], binding: _Binding) -> None:
+    if binding.index in bound:
+        raise Twice(binding.index).error()
+    bound[binding.index] = binding
+
+
+def _collect(body: Any, bound: dict[Index, _Binding], problem: _Problem) -> None:
+    if isinstance(body, Access):
+        for axis, form in enumerate(body.subscripts):
+            loose = sorted(i.name for i in form.indices if i not in bound)
+            if loose:
+                message = f"index {loose[0]} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+                raise NotationError(message).regarding((body, axis))
+            problem.uses.append(_Use(body, axis, form, bound))
+    elif isinstance(body, Reduce):
+        inner = dict(bound)
+        own = [_Binding(it.index, _given(it)) for it in body.iterators]
+        for binding in own:
+            _bind(inner, binding)
+        problem.bindings += own
+        problem.of_reduction[id(body)] = own
+        _collect(body.body, inner, problem)
+    elif not isinstance(body, IndexArithmetic):
+        for argument in getattr(body, "args", ()):
+            _collect(argument, bound, problem)
+
+
+def _bare(problem: _Problem) -> None:
+    for use in problem.uses:
+        index = use.form.as_index()
+        if index is None:
+            continue
+        binding, axis = use.bound[index], use.access.tensor.box[use.axis]
+        if binding.range is None:
+            binding.range, binding.source = axis, use.source
+        elif binding.source != "given" and binding.range != axis:
+            raise _two_ranges(binding, use, axis).regarding((use.access, use.axis))
+
+
+def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeError:
+    assert binding.range is not None
+    (a, b), (c, d) = binding.range, axis
+    if a == c == 0:
+        sizes = f"two sizes: {b} ({binding.source}) and {d} ({use.source})"
+    else:
+        sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
+    both = Iterator(binding.index, max(a, c), min(b, d))
+    remedy = f"write {both} where it is bound, or use two indices" if both.extent > 0 else "use two indices"
+    return RangeError(f"index {binding.index} has {sizes}\n  {remedy}")
+
+
+def _rounds(problem: _Problem) -> None:
+    while open_bindings := [b for b in problem.bindings if b.range is None]:
+        found: dict[int, tuple[int, int]] = {}
+        for use in problem.uses:
+            unresolved = use.unresolved()
+            if len(unresolved) == 1 and (widest := _widest(use, unresolved[0].index)) is not None:
+                known = found.get(id(unresolved[0]))
+                low, high = widest if known is None else (max(known[0], widest[0]), min(known[1], widest[1]))
+                found[id(unresolved[0])] = (low, high)
+                unresolved[0].source = use.source
+        if not found:
+            raise RangeError(_cannot_infer(problem, open_bindings)).regarding(open_bindings[0].index)
+        for binding in open_bindings:
+            if id(binding) in found:
+                binding.range = _from_zero(binding, *found[id(binding)])
+
+
+def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
+    """Half-open range of `index` for which `low <= c·index + rest < high`; None where it stands under `//` or `%`."""
+    c = use.form.coefficient(index)
+    rest = use.form - affine(index) * c
+    if c == 0 or index in rest.indices:
+        return None
+    low, high = padded_box(use.access.base)[use.axis]
+    first, last = rest.interval(use.ranges(index))
+    lower, upper = low - first, high - 1 - last
+    if c < 0:
+        lower, upper, c = -upper, -lower, -c
+    return -(-lower // c), upper // c + 1
+
+
+def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
+    """The range, which is silently so only where it starts at 0 and holds something."""
+    name, source = binding.index, binding.source
+    if high <= low:
+        message = f"index {name} has no value at which every read stays inside ({source})\n  pad that axis, or narrow another index"
+        raise RangeError(message).regarding(name)
+    if low != 0:
+        from_zero = f"{name}:{high} (0 to {high}) or " if low < 0 < high else ""
+        message = f"index {name} would range over [{low},{high}) ({source}), not from 0\n  write {from_zero}{name}:{low}:{high} where it is bound"
+        raise RangeError(message).regarding(name)
+    return low, high
+
+
+def _cannot_infer(problem: _Problem, unresolved: list[_Binding]) -> str:
+    names = list(dict.fromkeys(str(b.index) for b in unresolved))
+    known = [f"{b.index} in [{b.range[0]},{b.range[1]}) ({b.source})" for b in problem.bindings if b.range is not None]
+    used = {i for use in problem.uses for i in use.form.indices}
+    reason = "each appears only beside another unresolved index, or under // or %"
+    if not any(b.index in used for b in unresolved):
+        reason = "no subscript uses it" if len(names) == 1 else "no subscript uses them"
+    facts = f"  known: {', '.join(dict.fromkeys(known))}\n" if known else ""
+    return f"cannot infer the range of {', '.join(names)}: {reason}\n{facts}  write {names[0]}:SIZE where it is bound"
+
+
+def _close(body: Any, problem: _Problem) -> Any:
+    """The body with every reduction's ranges filled in."""
+
+    def leaf(node: Any) -> Any:
+        if not isinstance(node, Reduce):
+            return node
+        own = problem.of_reduction[id(node)]
+        inner = rebuild(node.body, leaf)
+        if inner is node.body and all(it.high is not None for it in node.iterators):
+            return node
+        return Reduce(node.op, [_iterator(b) for b in own], node.where, inner)
+
+    return rebuild(body, leaf)

@@ -1,0 +1,216 @@
+"""Softmax and the normalizations by mean and variance."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import sympy
+
+from einalg.errors import ShapeError
+from einalg.language.index.affine import Index
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.builders import L, Max, Sum, indices
+from einalg.language.ops.definition.axes import axis_number, kept, spatial
+from einalg.language.ops.definition.operands import Operand, expect_shape, operand, optional_operand, spans, whole
+from einalg.language.ops.definition.registry import operator
+from einalg.language.ops.definition.scalars import epsilon
+from einalg.language.ops.math.reductions import Reduced, means, reduce_axes
+
+n, c, g = indices("n c g")
+
+
+def _shifted(x: Any, axis: int) -> tuple[Operand, tuple[Index, ...], Any, Any]:
+    """The operand, its indices, an element less the largest of its row, and the sum of the exponentials of these in its row."""
+    found = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", found.rank)
+    r = reduce_axes(x, position)
+    largest = r.result(r.over(Max, r.element))
+    total = r.result(r.over(Sum, sympy.exp(r.element - largest[r.rest])))
+    at = kept(found.rank)
+    rest = at[:position] + at[position + 1 :]
+    return found, at, found[at] - largest[rest], total[rest]
+
+
+@operator
+def softmax(x: Any, axis: int = -1) -> Scope:
+    """`exp(x)/Σ exp(x)` along an axis, with the largest element taken out so that no exponential overflows.
+
+    `x` has any shape with an axis. Raises `ShapeError` for an axis that `x` does not have, or bool.
+
+    >>> import einalg as ea
+    >>> print(softmax(ea.tensor("x", (2, 3))).tree())
+    L[i:2, j:3]
+      Mul
+        Pow
+          [i] of
+            L[i:2]
+              Sum[r:3]
+                exp
+                  Add
+                    x[i, r]
+                    Mul
+                      -1
+                      [i] of
+                        L[i:2]
+                          Max[r:3]
+                            x[i, r]
+          -1
+        exp
+          Add
+            x[i, j]
+            Mul
+              -1
+              [i] of
+                L[i:2]
+                  Max[r:3]
+                    x[i, r]
+    """
+    found, at, element, total = _shifted(x, axis)
+    return L[spans(at, found.shape)](sympy.exp(element) / total)
+
+
+@operator
+def log_softmax(x: Any, axis: int = -1) -> Scope:
+    """`x - log Σ exp(x)` along an axis, with the largest element taken out so that no exponential overflows.
+
+    `x` has any shape with an axis. Raises `ShapeError` for an axis that `x` does not have, or bool.
+
+    >>> import einalg as ea
+    >>> log_softmax(ea.tensor("x", (2, 3))).shape
+    (2, 3)
+    """
+    found, at, element, total = _shifted(x, axis)
+    return L[spans(at, found.shape)](element - sympy.log(total))
+
+
+def _scaled(value: Any, weight: Operand | None, bias: Operand | None, at: Any) -> Any:
+    """`value·weight[at] + bias[at]`, of which either may be absent."""
+    value = value if weight is None else value * weight[at]
+    return value if bias is None else value + bias[at]
+
+
+def _mean_square(r: Reduced, body: Any) -> Scope:
+    return r.result(r.over(Sum, body**2) / r.count)
+
+
+def _over_axes(x: Any, axes: Any) -> tuple[Reduced, tuple[Index, ...], tuple[Index, ...], tuple[int, ...]]:
+    """A reduction, the indices of a result like `x`, those of them that remain, and the sizes of the others."""
+    r = reduce_axes(x, axes, nonempty="mean")
+    at = kept(r.found.rank)
+    rest = tuple(i for position, i in enumerate(at) if position not in r.axes)
+    return r, at, rest, tuple(r.found.shape[a] for a in r.axes)
+
+
+@operator
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, axes: Any = -1, eps: Any = 1e-5) -> Scope:
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over `axes` (a number or several).
+
+    `x` has any shape; `weight` and `bias` are absent, or have the sizes of `axes` in ascending order. Raises `ShapeError` for
+    other shapes, an axis that `x` does not have or that is empty, bool, or a negative `eps`.
+
+    >>> import einalg as ea
+    >>> layer_norm(ea.tensor("x", (2, 3, 4)), ea.tensor("w", (4,))).shape
+    (2, 3, 4)
+    """
+    small = epsilon(eps)
+    r, at, rest, sizes = _over_axes(x, axes)
+    scale = optional_operand(weight, "weight", sizes, "the sizes of axes of x")
+    shift = optional_operand(bias, "bias", sizes, "the sizes of axes of x")
+    mean = means(r)
+    variance = _mean_square(r, r.element - mean[r.rest])
+    own = tuple(at[a] for a in r.axes)
+    normal = (r.found[at] - mean[rest]) / sympy.sqrt(variance[rest] + small)
+    return L[spans(at, r.found.shape)](_scaled(normal, scale, shift, own))
+
+
+@operator
+def rms_norm(x: Any, weight: Any = None, axes: Any = -1, eps: Any = 1e-6) -> Scope:
+    """`x/√(mean of x² + eps)·weight`, the mean taken over `axes` (a number or several).
+
+    `x` has any shape; `weight` is absent, or has the sizes of `axes` in ascending order. Raises `ShapeError` for another
+    shape, an axis that `x` does not have or that is empty, bool, or a negative `eps`.
+
+    >>> import einalg as ea
+    >>> rms_norm(ea.tensor("x", (2, 3)), ea.tensor("w", (3,)), eps=0)
+    L[i:2, j:3](w[j]*x[i, j]/sqrt((L[i:2](Sum[r:3](x[i, r]**2)/3))[i]))
+    """
+    small = epsilon(eps)
+    r, at, rest, sizes = _over_axes(x, axes)
+    scale = optional_operand(weight, "weight", sizes, "the sizes of axes of x")
+    normal = r.found[at] / sympy.sqrt(_mean_square(r, r.element)[rest] + small)
+    return L[spans(at, r.found.shape)](_scaled(normal, scale, None, tuple(at[a] for a in r.axes)))
+
+
+@operator
+def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any = None, axis: int = 1, eps: Any = 1e-5) -> Scope:
+    """`(x - mean)/√(variance + eps)·weight + bias` with statistics that are known (inference).
+
+    `x` has any shape; `mean`, `variance` and, unless they are absent, `weight` and `bias` are `(size of axis,)`. Raises
+    `ShapeError` for other shapes, an axis that `x` does not have, bool, or a negative `eps`.
+
+    >>> import einalg as ea
+    >>> batch_norm(ea.tensor("x", (2, 3)), ea.tensor("m", (3,)), ea.tensor("v", (3,)), eps=0)
+    L[i:2, j:3]((x[i, j] - m[j])/sqrt(v[j]))
+    """
+    small = epsilon(eps)
+    found = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", found.rank)
+    at, why = kept(found.rank), f"the size of axis {position} of x"
+    channel, size = at[position], (found.shape[position],)
+    center, spread = operand(mean, "mean", rank=1), operand(variance, "variance", rank=1)
+    expect_shape(center, size, why)
+    expect_shape(spread, size, why)
+    scale, shift = optional_operand(weight, "weight", size, why), optional_operand(bias, "bias", size, why)
+    normal = (found[at] - center[channel]) / sympy.sqrt(spread[channel] + small)
+    return L[spans(at, found.shape)](_scaled(normal, scale, shift, channel))
+
+
+@operator
+def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Scope:
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the channels of a group and all positions.
+
+    `x` is `(N, C, …)`, `groups` divides `C`; `weight` and `bias` are absent or `(C,)`. Raises `ShapeError` for other shapes,
+    groups that do not divide the channels or are empty, bool, or a negative `eps`.
+
+    >>> import einalg as ea
+    >>> group_norm(ea.tensor("x", (2, 6, 4, 4)), 3).shape
+    (2, 6, 4, 4)
+    """
+    found = operand(x, "x", least=2)
+    count = whole(groups, "groups", 1)
+    if found.shape[1] % count:
+        raise ShapeError(f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n  give a divisor of {found.shape[1]}")
+    return _group_norm(found, count, weight, bias, epsilon(eps))
+
+
+@operator
+def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Scope:
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the positions of every channel.
+
+    `x` is `(N, C, …)`; `weight` and `bias` are absent or `(C,)`. Raises `ShapeError` for other shapes, no positions, bool, or
+    a negative `eps`.
+
+    >>> import einalg as ea
+    >>> instance_norm(ea.tensor("x", (2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+    found = operand(x, "x", least=3)
+    return _group_norm(found, found.shape[1], weight, bias, epsilon(eps))
+
+
+def _group_norm(found: Operand, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
+    """Statistics of group `g` are over the channels `size·g + c` and every position."""
+    batch, channels, *positions = found.shape
+    size = channels // groups if groups else 0
+    if not size * prod(positions):
+        raise ShapeError(f"x has shape {found.shape}, so a group has no elements and no mean\n  give x at least one channel and one position")
+    scale = optional_operand(weight, "weight", (channels,), "the channels of x")
+    shift = optional_operand(bias, "bias", (channels,), "the channels of x")
+    at = spatial(len(positions))
+    group = spans((c, *at), (size, *positions))
+    element = found[(n, g * size + c, *at)]
+    mean = L[n:batch, g:groups](Sum[group](element) / (size * prod(positions)))
+    variance = L[n:batch, g:groups](Sum[group]((element - mean[n, g]) ** 2) / (size * prod(positions)))
+    normal = (found[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
+    return L[spans((n, c, *at), found.shape)](_scaled(normal, scale, shift, c))

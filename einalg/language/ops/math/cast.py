@@ -1,0 +1,43 @@
+"""Changes of the element type that widen it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from einalg.errors import ShapeError
+from einalg.language.ir.dtypes import dtype_name, promote
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Constant
+from einalg.language.notation.builders import L
+from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.operands import operand, spans
+from einalg.language.ops.definition.registry import operator
+
+
+@operator
+def cast(x: Any, dtype: Any) -> Scope:
+    """`x` with a wider element type, a float for integers, or as bool: whether an element is not 0.
+
+    `x` has any shape. Its elements are multiplied by a constant 1 of that type. Raises `ShapeError` for a type that is unknown,
+    or narrower than that of `x`.
+
+    >>> import einalg as ea
+    >>> cast(ea.tensor("x", (3,), "i32"), "f64").dtype, cast(ea.tensor("x", (3,)), "bool")
+    ('f64', L[i:3](Ne(x[i], 0)))
+    """
+    found, wanted = operand(x, "x", dtype="any"), dtype_name(dtype)
+    at = kept(found.rank)
+    return L[spans(at, found.shape)](_element(found[at], found.dtype, wanted))
+
+
+def _element(element: Any, given: str, wanted: str) -> Any:
+    if given == wanted:
+        return element
+    if wanted == "bool":
+        return sympy.Ne(element, 0)
+    if promote(given, wanted) != wanted:
+        raise ShapeError(f"x has dtype {given}, which {wanted} is narrower than\n  leave it as it is, or use a wider type")
+    one = Constant(f"{wanted}_one_", (), wanted, (1,))  # no name that a front end gives ends in _
+    return element * one[()]

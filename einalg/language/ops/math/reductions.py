@@ -1,0 +1,274 @@
+"""Reductions over axes, and running sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from einalg.errors import ShapeError
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.ir.body import as_number
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.builders import L, Max, Min, Prod, Sum
+from einalg.language.ops.definition.axes import axis_number, axis_numbers, kept, reduced, replaced, without
+from einalg.language.ops.definition.operands import Operand, operand, spans
+from einalg.language.ops.definition.registry import operator
+from einalg.language.ops.definition.scalars import number
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An operand with some of its axes reduced: what binds the reduction, and how the rest is indexed."""
+
+    found: Operand
+    axes: tuple[int, ...]
+    at: tuple[Index, ...]
+
+    @property
+    def count(self) -> int:
+        """How many elements one element of the result is made of."""
+        return math.prod(self.found.shape[a] for a in self.axes)
+
+    @property
+    def element(self) -> Any:
+        """The element under the reduction."""
+        return self.found[self.at]
+
+    @property
+    def rest(self) -> tuple[Index, ...]:
+        """The indices of the axes that remain."""
+        return without(self.at, self.axes)
+
+    @property
+    def span(self) -> tuple[slice, ...]:
+        """The ranges that the reduction binds."""
+        return spans((self.at[a] for a in self.axes), (self.found.shape[a] for a in self.axes))
+
+    @property
+    def rest_span(self) -> tuple[slice, ...]:
+        """The ranges of the axes that remain."""
+        return spans(self.rest, without(self.found.shape, self.axes))
+
+    def over(self, reduction: Any, body: Any) -> Any:
+        """A reduction over the axes; over none it is the body itself."""
+        return reduction[self.span](body) if self.axes else body
+
+    def result(self, body: Any, keepdims: bool = False) -> Scope:
+        """The scope over the axes that remain, with axes of size 1 for the others if they are to be kept."""
+        if not keepdims:
+            return L[self.rest_span](body)
+        units = iter(kept(self.found.rank)[self.found.rank - len(self.axes) :])
+        ones = {a: next(units) for a in self.axes}
+        return L[spans(replaced(self.at, ones), replaced(self.found.shape, dict.fromkeys(self.axes, 1)))](body)
+
+
+def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None = None) -> Reduced:
+    """Read the operand and the axes of a reduction; `nonempty` says what an empty axis does not have."""
+    found = operand(x, "x", dtype=dtype)
+    over = tuple(sorted(axis_numbers(axes, "axes", found.rank)))
+    empty = [a for a in over if not found.shape[a]]
+    if empty and nonempty:
+        raise ShapeError(f"axis {empty[0]} of x has no elements, so it has no {nonempty}\n  leave it out of axes")
+    names = dict(zip(over, reduced(len(over))))
+    remaining = iter(kept(found.rank - len(over)))
+    return Reduced(found, over, tuple(names[a] if a in names else next(remaining) for a in range(found.rank)))
+
+
+@operator
+def sum(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """The sum over `axes` (a number, several, or None for all); bool is counted.
+
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have.
+
+    >>> import einalg as ea
+    >>> sum(ea.tensor("x", (2, 3)), -1)
+    L[i:2](Sum[r:3](x[i, r]))
+    """
+    r = reduce_axes(x, axes, "any")
+    return r.result(r.over(Sum, r.element), keepdims)
+
+
+@operator
+def prod(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """The product over `axes` (a number, several, or None for all).
+
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have, or bool.
+
+    >>> import einalg as ea
+    >>> prod(ea.tensor("x", (2, 3)), 0)
+    L[i:3](Prod[r:2](x[r, i]))
+    """
+    r = reduce_axes(x, axes)
+    return r.result(r.over(Prod, r.element), keepdims)
+
+
+@operator
+def max(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """The largest element over `axes` (a number, several, or None for all).
+
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> max(ea.tensor("x", (2, 3)), 1, keepdims=True)
+    L[i:2, j:1](Max[r:3](x[i, r]))
+    """
+    r = reduce_axes(x, axes, nonempty="largest element")
+    return r.result(r.over(Max, r.element), keepdims)
+
+
+@operator
+def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """The smallest element over `axes` (a number, several, or None for all).
+
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> min(ea.tensor("x", (2, 3)))
+    L[()](Min[r:2, s:3](x[r, s]))
+    """
+    r = reduce_axes(x, axes, nonempty="smallest element")
+    return r.result(r.over(Min, r.element), keepdims)
+
+
+@operator
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
+    """Where the largest element along an axis is, as i64: its first place, or with `last` the last one; None counts through all axes.
+
+    `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> argmax(ea.tensor("x", (2, 3)), 1)
+    L[i:2](Min[r:3](Piecewise((r, Eq((L[i:2](Max[r:3](x[i, r])))[i], x[i, r])), (2, True))))
+    """
+    return _place(x, axis, keepdims, last, Max, "largest")
+
+
+@operator
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
+    """Where the smallest element along an axis is; everything else is as in `argmax`.
+
+    >>> import einalg as ea
+    >>> argmin(ea.tensor("x", (2, 3))).dtype
+    'i64'
+    """
+    return _place(x, axis, keepdims, last, Min, "smallest")
+
+
+def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, which: str) -> Scope:
+    r = reduce_axes(x, axis, nonempty=f"{which} element")
+    count = affine(0)
+    for a in r.axes:
+        count = count * r.found.shape[a] + r.at[a]
+    found = r.result(r.over(extreme, r.element))[r.rest]
+    other = 0 if last else r.count - 1
+    place = sympy.Piecewise((as_number(count), sympy.Eq(r.element, found)), (other, True))
+    return r.result(r.over(Max if last else Min, place), keepdims)
+
+
+@operator
+def mean(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """The mean over `axes` (a number, several, or None for all); of integers a float.
+
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> mean(ea.tensor("x", (2, 3)), 1)
+    L[i:2](Sum[r:3](x[i, r])/3)
+    """
+    r = reduce_axes(x, axes, nonempty="mean")
+    return r.result(r.over(Sum, r.element) / r.count, keepdims)
+
+
+@operator
+def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int = 0) -> Scope:
+    """The mean squared distance from the mean over `axes`; the divisor is the number of elements less `correction`.
+
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or that has too few elements, or bool.
+
+    >>> import einalg as ea
+    >>> variance(ea.tensor("x", (2, 3)), 1)
+    L[i:2](Sum[r:3]((x[i, r] - (L[i:2](Sum[r:3](x[i, r])/3))[i])**2)/3)
+    """
+    r = reduce_axes(x, axes, nonempty="variance")
+    divisor = r.count - number(correction, "correction")
+    if not divisor > 0:
+        raise ShapeError(f"correction is {correction}, but the axes hold {r.count} elements only\n  give a smaller one")
+    return r.result(r.over(Sum, (r.element - means(r)[r.rest]) ** 2) / divisor, keepdims)
+
+
+def means(r: Reduced) -> Scope:
+    """The mean of every group that a reduction is over."""
+    return r.result(r.over(Sum, r.element) / r.count)
+
+
+@operator
+def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Scope:
+    """The norm over `axes`: of `order` 2 `√Σx²`, 1 `Σ|x|`, infinity `max |x|`.
+
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for another order, an axis that `x` does not have (of order
+    infinity: or that is empty), or bool.
+
+    >>> import einalg as ea
+    >>> norm(ea.tensor("x", (2, 3)), 1)
+    L[i:2](sqrt(Sum[r:3](x[i, r]**2)))
+    """
+    which = float(number(order, "order", infinite=True))
+    if which not in (1, 2, math.inf):
+        raise ShapeError(f"order must be 1, 2 or float('inf'), not {order}\n  leave it out for the Euclidean norm")
+    r = reduce_axes(x, axes, nonempty="largest element" if which == math.inf else None)
+    if which == 2:
+        return r.result(sympy.sqrt(r.over(Sum, r.element**2)), keepdims)
+    return r.result(r.over(Sum if which == 1 else Max, sympy.Abs(r.element)), keepdims)
+
+
+@operator
+def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """`log Σ exp(x)` over `axes`, with the largest element taken out so that no exponential overflows.
+
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+
+    >>> import einalg as ea
+    >>> logsumexp(ea.tensor("x", (3,)))
+    L[()]((L[()](Max[r:3](x[r])))[()] + log(Sum[r:3](exp(x[r] - (L[()](Max[r:3](x[r])))[()]))))
+    """
+    r = reduce_axes(x, axes, nonempty="largest element")
+    largest = r.result(r.over(Max, r.element))[r.rest]
+    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+
+
+@operator
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Scope:
+    """The running sum along an axis, from its end if `reverse`, without the element itself if `exclusive`.
+
+    Raises `ShapeError` for an axis that `x` does not have, or bool.
+
+    >>> import einalg as ea
+    >>> cumsum(ea.tensor("x", (2, 3)), 1)
+    L[i:2, j:3](Sum[r:3](x[i, r], where=j >= r))
+    """
+    return _running(x, axis, exclusive, reverse, Sum)
+
+
+@operator
+def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Scope:
+    """The running product along an axis; everything else is as in `cumsum`.
+
+    >>> import einalg as ea
+    >>> cumprod(ea.tensor("x", (3,)), exclusive=True)
+    L[i:3](Prod[r:3](x[r], where=i >= r + 1))
+    """
+    return _running(x, axis, exclusive, reverse, Prod)
+
+
+def _running(x: Any, axis: int, exclusive: bool, reverse: bool, reduction: Any) -> Scope:
+    found = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", found.rank)
+    at, (r,) = kept(found.rank), reduced(1)
+    here = at[position]
+    gap = 1 if exclusive else 0
+    before = r >= here + gap if reverse else here >= r + gap
+    return L[spans(at, found.shape)](reduction[r : found.shape[position]](found[replaced(at, {position: r})], where=before))

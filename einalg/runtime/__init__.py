@@ -1,0 +1,1 @@
+"""What running needs: timing, result buffers, direct calls."""

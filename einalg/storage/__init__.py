@@ -1,0 +1,1 @@
+"""What is kept on disk: the cache, files written whole, records with a schema."""

@@ -1,0 +1,234 @@
+"""Random scopes and programs: reads first, then tensors and paddings of the sizes that the reads need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from string import ascii_uppercase
+from typing import Any
+
+import sympy
+
+from einalg.language.index.affine import Affine, modulo
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import Iterator
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.program import Program, statement_tensor
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Tensor
+from einalg.language.notation.builders import as_body
+from einalg.testing.draws import Choices, Domain, Options, draw_conditions, draw_form, draw_iterators
+
+NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
+MOST_ELEMENTS = 1000  # of one tensor
+Pads = tuple[int, int]
+
+
+@dataclass
+class _Expression:
+    """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no value at some points."""
+
+    choices: Choices
+    tensors: list[Any] = field(default_factory=list)
+    inner: list[Scope] = field(default_factory=list)
+    gaps: set[Any] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+
+    def fresh_name(self, letters: str = ascii_uppercase) -> str:
+        name = next(n for n in (*letters, *(f"{a}{b}" for a in letters for b in letters)) if n not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+def draw_scope(choices: Choices, options: Options) -> Scope:
+    return _scope(_Expression(choices), options, depth=2 if options.nested else 0, outermost=True)
+
+
+def draw_program(choices: Choices, options: Options, max_statements: int) -> Program:
+    expression = _Expression(choices)
+    statements = []
+    for name in [f"T{k}" for k in range(choices.integer(1, max_statements))]:
+        scope = _scope(expression, options, depth=1 if options.nested else 0)
+        statements.append((name, scope))
+        tensor = statement_tensor(name, scope)
+        expression.tensors.append(tensor)
+        if scope.where:
+            expression.gaps.add(tensor)
+    return Program(statements)
+
+
+def _scope(expression: _Expression, options: Options, depth: int, outermost: bool = False) -> Scope:
+    choices = expression.choices
+    count = choices.integer(1, min(3, options.max_indices))
+    first = choices.one_of((0, 0, 1, 2))
+    domain = Domain(draw_iterators(choices, NAMES[first:], count, options.max_points))
+    domain = domain.extended((), draw_conditions(choices, domain, options))
+    drawing = _Body(expression, options, depth)
+    if outermost and drawing.may_pool(domain) and choices.chance(10):
+        return Scope(domain.iterators, domain.where, drawing.pooling(domain))
+    if options.truths and choices.chance(3):
+        return Scope(domain.iterators, domain.where, drawing.condition(domain))
+    body = drawing.body(domain, choices.integer(1, options.max_reads))
+    return Scope(domain.iterators, domain.where, as_body(body))
+
+
+class _Body:
+    def __init__(self, expression: _Expression, options: Options, depth: int):
+        self.expression, self.options, self.depth = expression, options, depth
+        self.choices = expression.choices
+
+    def body(self, domain: Domain, reads: int, reduced: bool = False) -> Any:
+        """A polynomial of about so many reads, with reductions in any place; one right inside another is rarer."""
+        if self.may_reduce(domain) and self.choices.one_of((False, False, False, True) if reduced else (False, True)):
+            return self.reduction(domain, reads)
+        if reads <= 1:
+            return self.element(domain)
+        functions, truths = (("function",) if self.options.functions else ()), (("choice", "choice") if self.options.truths else ())
+        kinds = ["product", "product", "sum", "scaled", *functions, *truths]
+        kind = self.choices.one_of(kinds)
+        if kind == "scaled":
+            return self.choices.one_of((2, -1, 3)) * self.body(domain, reads - 1)
+        if kind == "function":
+            return self.function(domain, reads)
+        if kind == "choice":
+            return sympy.Piecewise((as_body(self.body(domain, reads - 1)), self.asked(domain)), (as_body(self.element(domain)), True))
+        part = self.choices.integer(1, reads - 1)
+        left, right = self.body(domain, part), self.body(domain, reads - part)
+        return left * right if kind == "product" else left + right
+
+    def may_reduce(self, domain: Domain) -> bool:
+        room = len(domain.iterators) < self.options.max_indices and domain.box_size * 2 <= self.options.max_points
+        return room and bool(self.options.reductions)
+
+    def reduction(self, domain: Domain, reads: int) -> Any:
+        choices = self.choices
+        op = choices.one_of(self.options.reductions)
+        own = self.iterators(domain, 4 if op == "Prod" else self.options.max_points)
+        inner = domain.extended(own)
+        where = draw_conditions(choices, inner, self.options)
+        if where and op in ("Max", "Min") and inner.extended((), where).is_empty_somewhere(domain):
+            where = ()  # the largest of no element is -inf, which is not an integer
+        return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads, reduced=True)))
+
+    def iterators(self, domain: Domain, most: int) -> tuple[Iterator, ...]:
+        """Those of a reduction at a place of `domain`, with at most so many points."""
+        names = [n for n in NAMES[::-1] if n not in {i.name for i in domain.indices}]
+        points = max(1, self.options.max_points // max(1, domain.box_size))
+        room = self.options.max_indices - len(domain.iterators)
+        return draw_iterators(self.choices, names, self.choices.integer(1, min(2, room)), min(most, points))
+
+    def may_pool(self, domain: Domain) -> bool:
+        return self.may_reduce(domain) and self.options.padding and {"Max", "Min"} <= set(self.options.reductions)
+
+    def pooling(self, domain: Domain) -> Any:
+        """The largest or smallest of a window, padded by what never is; as nothing is computed from it, it may be infinite."""
+        op, fill = self.choices.one_of((("Max", -sympy.oo), ("Min", sympy.oo)))
+        own = self.iterators(domain, self.options.max_points)
+        access = self.read(domain.extended(own))
+        pads = [(self.choices.integer(0, 2), self.choices.integer(0, 1)) for _ in access.subscripts]
+        _shifted = tuple(subscript - self.choices.integer(0, before) for subscript, (before, _) in zip(access.subscripts, pads))
+        return Reduce(op, own, None, access.base.pad(*pads, fill=fill)[_shifted])
+
+    def function(self, domain: Domain, reads: int) -> Any:
+        one, other = as_body(self.body(domain, reads - 1)), as_body(self.element(domain))
+        kind = self.choices.one_of(("Max", "Min", "Abs", "power", "Piecewise"))
+        if kind == "Abs":
+            return sympy.Abs(one)
+        if kind == "power":
+            return one**2
+        if kind == "Piecewise":
+            return sympy.Piecewise((one, other > 0), (other, True))
+        return (sympy.Max if kind == "Max" else sympy.Min)(one, other)
+
+    def condition(self, domain: Domain) -> Any:
+        """A comparison of elements, or what joins two of them."""
+        if self.choices.chance(3):
+            joined = (sympy.And if self.choices.chance(2) else sympy.Or)(self.asked(domain), self.asked(domain))
+            return joined if joined.args else self.asked(domain)
+        return self.asked(domain)
+
+    def asked(self, domain: Domain) -> Any:
+        """Whether an element is 1 or 0, or how it compares with another one."""
+        one, other = self.read(domain), as_body(self.element(domain))
+        kind = self.choices.one_of(("is", "is not", "more", "equal"))
+        if kind == "is" or one == other:
+            return sympy.Ne(one, 0)
+        return sympy.Eq(one, 0) if kind == "is not" else one > other if kind == "more" else sympy.Eq(one, other)
+
+    def element(self, domain: Domain) -> Any:
+        kind = self.choices.one_of(("read", "read", "read", "read", "read", "number"))
+        if kind == "number":
+            return draw_form(self.choices, domain.indices, self.options)
+        return self.read(domain)
+
+    def read(self, domain: Domain) -> Access:
+        base = self.base()
+        forms = [draw_form(self.choices, domain.indices, self.options) for _ in range(self.choices.integer(1, 3) if base is None else base.rank)]
+        if base is None:
+            base, fitted = self.new_tensor(domain, forms)
+        else:
+            fitted = [self.fit(domain, form, axis) for form, axis in zip(forms, base.box)]
+        return self.padded(base, [pads for _, pads in fitted])[tuple(form for form, _ in fitted)]
+
+    def base(self) -> Any:
+        """What to read: None for a new tensor."""
+        expression, choices = self.expression, self.choices
+        known = [*expression.tensors, *expression.inner]
+        kinds = ["new", "new", *(("known",) if known else ()), *(("inner",) * self.depth)]
+        kind = choices.one_of(kinds)
+        if kind == "inner":
+            scope = _scope(expression, self.options.for_inner_scope(), self.depth - 1)
+            expression.inner.append(scope)
+            if scope.where:
+                expression.gaps.add(scope)
+            return scope
+        return choices.one_of(known[::-1]) if kind == "known" else None
+
+    def new_tensor(self, domain: Domain, forms: Sequence[Affine]) -> tuple[Tensor, list[tuple[Affine, Pads]]]:
+        sizes: list[int] = []
+        fitted: list[tuple[Affine, Pads]] = []
+        elements = 1
+        for form in forms:
+            low, high = domain.bounds(form)
+            if elements * (high - low + 2) > MOST_ELEMENTS:
+                form, low, high = affine(0), 0, 0
+            form, size, pads = self.new_axis(form, low, high)
+            elements *= size
+            sizes.append(size)
+            fitted.append((form, pads))
+        tensor = Tensor(self.expression.fresh_name(), sizes, role=self.choices.one_of(("input", "input", "weight")))
+        self.expression.tensors.append(tensor)
+        return tensor, fitted
+
+    def new_axis(self, form: Affine, low: int, high: int) -> tuple[Affine, int, Pads]:
+        """A subscript that starts at 0, later, or in the padding; with the size of its axis and its padding."""
+        extent = high - low + 1
+        if self.options.padding and self.choices.chance(3):
+            before = self.choices.integer(0, min(2, extent - 1))
+            after = self.choices.integer(0, min(2, extent - 1 - before))
+            return form - low - before, extent - before - after, (before, after)
+        start = self.choices.one_of((0, 0, 0, 1))
+        return form - low + start, extent + start + self.choices.one_of((0, 0, 0, 2)), (0, 0)
+
+    def fit(self, domain: Domain, form: Affine, axis: tuple[int, int]) -> tuple[Affine, Pads]:
+        """The subscript moved to where the axis, or its padding, holds what it reads."""
+        low, high = domain.bounds(form)
+        room = (axis[1] - axis[0]) - (high - low + 1)
+        if room < 0 and not self.options.padding:
+            form = modulo(form, axis[1] - axis[0]) if self.options.quotients else affine(0)
+            low, high = domain.bounds(form)
+            room = (axis[1] - axis[0]) - (high - low + 1)
+        reach = 2 if self.options.padding and self.choices.chance(3) else 0
+        if not (reach == 0 and axis[0] <= low and high < axis[1]):
+            start = axis[0] + self.choices.integer(min(room, 0) - reach, max(room, 0) + reach)
+            form, low, high = form + (start - low), start, start + high - low
+        return form, (max(0, axis[0] - low), max(0, high + 1 - axis[1]))
+
+    def padded(self, base: Any, pads: Sequence[Pads]) -> Any:
+        """The base, or a view with that padding, at times in two steps of different fills."""
+        if not any(map(any, pads)) and base not in self.expression.gaps:
+            return base
+        first, then = ((0, 1), (0, 0, 1)) if base.dtype == "bool" else ((0, 1, -2), (0, 0, 0, 1, -1, 5))
+        if self.choices.chance(5):
+            base = base.pad(*(before for before, _ in pads), fill=self.choices.one_of(first))
+        return base.pad(*pads, fill=self.choices.one_of(then))
