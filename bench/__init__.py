@@ -48,7 +48,10 @@ def table(rows: Iterable[Row]) -> str:
     rows = list(rows)
     if not rows:
         return "no rows"
-    cells = [[str(name) for name in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
+    cells = [
+        [str(name) for name in rows[0]],
+        *([_cell(value) for value in row.values()] for row in rows),
+    ]
     numeric = [all(isinstance(row[name], int | float) for row in rows) for name in rows[0]]
     widths = [max(len(line[k]) for line in cells) for k in range(len(numeric))]
     return "\n".join(_line(line, widths, numeric) for line in cells)
@@ -61,7 +64,10 @@ def _cell(value: Any) -> str:
 
 
 def _line(cells: list[str], widths: list[int], numeric: list[bool]) -> str:
-    padded = (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(cells, widths, numeric))
+    padded = (
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, numeric)
+    )
     return "  ".join(padded).rstrip()
 
 
@@ -74,7 +80,13 @@ def machine() -> dict[str, str]:
 
     vectors = f"{8 * described().vector} bits"
     libraries = {name: version(name) for name in ("numpy", "sympy", "islpy")}
-    return {"processor": _processor(), "vectors": vectors, "python": sys.version.split()[0], "einalg": einalg.__version__, **libraries}
+    return {
+        "processor": _processor(),
+        "vectors": vectors,
+        "python": sys.version.split()[0],
+        "einalg": einalg.__version__,
+        **libraries,
+    }
 
 
 def _processor() -> str:

@@ -11,7 +11,9 @@ from derive.cost.model import traffic
 from einalg.language.ir.program import Program
 
 
-def measured(cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]) -> Iterator[bench.Row]:
+def measured(
+    cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]
+) -> Iterator[bench.Row]:
     """The rows of the cases that have a word in their name, each printed when it is there; what fails is told and left out."""
     for make in cases:
         case = make()

@@ -33,13 +33,25 @@ def photograph(size: int) -> np.ndarray[Any, Any]:
     return pixels.astype(np.float32) / 255
 
 
-def layer(patch: int = 8, grid: int = 56, filters: int = 64) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
+def layer(
+    patch: int = 8, grid: int = 56, filters: int = 64
+) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
     """The expression of the layer and its arrays: NCHW, 3×3, stride 1, padding 1."""
     image = photograph(patch * grid)
-    channels = image.reshape(grid, patch, grid, patch, 3).transpose(1, 3, 4, 0, 2).reshape(1, patch * patch * 3, grid, grid)
+    channels = (
+        image.reshape(grid, patch, grid, patch, 3)
+        .transpose(1, 3, 4, 0, 2)
+        .reshape(1, patch * patch * 3, grid, grid)
+    )
     rng = np.random.default_rng(0)
-    weights = rng.standard_normal((filters, channels.shape[1], 3, 3), dtype=np.float32) * np.sqrt(2 / (9 * channels.shape[1]), dtype=np.float32)
-    conv = ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]", A=channels.shape, K=ea.tensor("K", weights.shape, role="weight"))
+    weights = rng.standard_normal((filters, channels.shape[1], 3, 3), dtype=np.float32) * np.sqrt(
+        2 / (9 * channels.shape[1]), dtype=np.float32
+    )
+    conv = ea.parse(
+        "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]",
+        A=channels.shape,
+        K=ea.tensor("K", weights.shape, role="weight"),
+    )
     return conv, {"A": np.ascontiguousarray(channels), "K": weights}
 
 
@@ -49,7 +61,9 @@ def contestants(d: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, Ca
     found: dict[str, Callable[[], Any]] = {
         "einalg, derived": lambda: best(A=arrays["A"]),
         "einalg, the direct form": lambda: direct(A=arrays["A"]),
-        "NumPy (im2col by sliding windows, one BLAS call)": lambda: _numpy(arrays["A"], arrays["K"]),
+        "NumPy (im2col by sliding windows, one BLAS call)": lambda: _numpy(
+            arrays["A"], arrays["K"]
+        ),
     }
     try:
         import torch
@@ -79,14 +93,23 @@ def kernels(candidate: Any) -> str:
         if kernel.is_eop:
             parts.append(source)
         elif source:
-            parts.append(f"{kernel.output} is {len(source.splitlines())} lines of C; candidate.source('c') has them")
+            parts.append(
+                f"{kernel.output} is {len(source.splitlines())} lines of C; candidate.source('c') has them"
+            )
     return "\n\n".join(parts)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.demo", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.demo", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--grid", type=int, default=56, help="height and width of the layer's input, in patches (default: 56)")
+    parser.add_argument(
+        "--grid",
+        type=int,
+        default=56,
+        help="height and width of the layer's input, in patches (default: 56)",
+    )
     options = parser.parse_args()
     conv, arrays = layer(grid=options.grid)
     print(f"a 3x3 layer on a photograph: A {arrays['A'].shape}, K {arrays['K'].shape}, float32\n")
@@ -94,10 +117,15 @@ def main() -> None:
     print(f"{d}\n\nthe derivation\n{d.explain()}\n\nits kernels\n{kernels(d.best)}\n")
     runs = contestants(d, arrays)
     expected = execute(in_double(as_program(conv)), arrays)["O"]
-    errors = {name: float(np.abs(run() - expected).max() / np.abs(expected).max()) for name, run in runs.items()}
+    errors = {
+        name: float(np.abs(run() - expected).max() / np.abs(expected).max())
+        for name, run in runs.items()
+    }
     seconds = alternately(runs, os.cpu_count() or 1)
     own = seconds["einalg, derived"]
-    print(f"verdict: {d.best.verdict}; largest error against double precision: {errors['einalg, derived']:.1e} of the largest element\n")
+    print(
+        f"verdict: {d.best.verdict}; largest error against double precision: {errors['einalg, derived']:.1e} of the largest element\n"
+    )
     print(f"{'median, in turns':52} {'ms':>8} {'ratio':>7} {'error':>9}")
     for name, time in sorted(seconds.items(), key=lambda item: item[1]):
         print(f"{name:52} {time * 1e3:8.3f} {time / own:6.2f}x {errors[name]:9.1e}")

@@ -47,7 +47,9 @@ def offset_add(batch: int, height: int, width: int, channels: int, taps: int, la
     out = "".join(axis for axis in ("nhwf" if layout[-1] == "f" else "nfhw"))
     bound = {"n": n, "h": h, "w": w, "f": f}
     read = view[tuple(subscripts[axis] for axis in layout)]
-    scope = ea.L[tuple(slice(bound[axis], sizes[axis]) for axis in out)](ea.Sum[r:taps, s:taps](read))
+    scope = ea.L[tuple(slice(bound[axis], sizes[axis]) for axis in out)](
+        ea.Sum[r:taps, s:taps](read)
+    )
 
     def run(T: Array) -> Array:
         parts = np.einsum(f"{layout}->rs{out}", T)
@@ -89,21 +91,31 @@ def image_to_columns(size: int, channels: int) -> Case:
 
     def run(A: Array) -> Array:
         padded = np.pad(A, ((1, 1), (1, 1), (0, 0)))
-        return np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2))  # pyright: ignore
+        return np.ascontiguousarray(
+            np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1)).transpose(
+                0, 1, 3, 4, 2
+            )
+        )  # pyright: ignore
 
     return Case(f"image to columns 3x3, {size}x{size}x{channels}", scope, run)
 
 
 def joined(rows: int, columns: int) -> Case:
     a, b = ea.tensor("A", (rows, columns)), ea.tensor("B", (rows, 2 * columns))
-    scope = ea.L[i:rows, j : 3 * columns](a.pad(0, (0, 2 * columns))[i, j] + b.pad(0, (columns, 0))[i, j - columns])
-    return Case(f"concatenation {rows}x{3 * columns}", scope, lambda A, B: np.concatenate([A, B], 1))
+    scope = ea.L[i:rows, j : 3 * columns](
+        a.pad(0, (0, 2 * columns))[i, j] + b.pad(0, (columns, 0))[i, j - columns]
+    )
+    return Case(
+        f"concatenation {rows}x{3 * columns}", scope, lambda A, B: np.concatenate([A, B], 1)
+    )
 
 
 def softmax(rows: int, columns: int) -> Case:
     a = ea.tensor("A", (rows, columns))
     peak = ea.Max[k:columns](a[i, k])
-    scope = ea.L[i, j:columns](sympy.exp(a[i, j] - peak) / ea.Sum[s:columns](sympy.exp(a[i, s] - peak)))
+    scope = ea.L[i, j:columns](
+        sympy.exp(a[i, j] - peak) / ea.Sum[s:columns](sympy.exp(a[i, s] - peak))
+    )
 
     def run(A: Array) -> Array:
         powers = np.exp(A - A.max(1, keepdims=True))
@@ -114,11 +126,15 @@ def softmax(rows: int, columns: int) -> Case:
 
 def max_pool(channels: int, size: int) -> Case:
     a = ea.tensor("A", (channels, size, size))
-    scope = ea.L[c, h : size // 2, w : size // 2](ea.Max[r:3, s:3](a.pad(0, 1, 1, fill=-sympy.oo)[c, 2 * h + r - 1, 2 * w + s - 1]))
+    scope = ea.L[c, h : size // 2, w : size // 2](
+        ea.Max[r:3, s:3](a.pad(0, 1, 1, fill=-sympy.oo)[c, 2 * h + r - 1, 2 * w + s - 1])
+    )
 
     def run(A: Array) -> Array:
         padded = np.pad(A, ((0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
-        return np.maximum.reduce([padded[:, p : p + size : 2, q : q + size : 2] for p in range(3) for q in range(3)])
+        return np.maximum.reduce(
+            [padded[:, p : p + size : 2, q : q + size : 2] for p in range(3) for q in range(3)]
+        )
 
     return Case(f"max pool 3x3 stride 2, {channels}x{size}x{size}", scope, run)
 
@@ -126,17 +142,28 @@ def max_pool(channels: int, size: int) -> Case:
 def channels_last(batch: int, channels: int, size: int) -> Case:
     a = ea.tensor("A", (batch, channels, size, size))
     scope = ea.L[n:batch, h:size, w:size, c:channels](a[n, c, h, w])
-    return Case(f"channels last {batch}x{channels}x{size}x{size}", scope, lambda A: np.ascontiguousarray(A.transpose(0, 2, 3, 1)))
+    return Case(
+        f"channels last {batch}x{channels}x{size}x{size}",
+        scope,
+        lambda A: np.ascontiguousarray(A.transpose(0, 2, 3, 1)),
+    )
 
 
 def convolution(size: int, channels: int) -> Case:
     """The direct form: not tuned, a baseline."""
-    a, weights = ea.tensor("A", (1, size, size, channels)), ea.tensor("K", (3, 3, channels, channels))
-    scope = ea.L[n, h:size, w:size, f](ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r - 1, w + s - 1, c] * weights[r, s, c, f]))
+    a, weights = (
+        ea.tensor("A", (1, size, size, channels)),
+        ea.tensor("K", (3, 3, channels, channels)),
+    )
+    scope = ea.L[n, h:size, w:size, f](
+        ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r - 1, w + s - 1, c] * weights[r, s, c, f])
+    )
 
     def run(A: Array, K: Array) -> Array:
         padded = np.pad(A, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        return sum(padded[:, p : p + size, q : q + size] @ K[p, q] for p in range(3) for q in range(3))  # pyright: ignore
+        return sum(
+            padded[:, p : p + size, q : q + size] @ K[p, q] for p in range(3) for q in range(3)
+        )  # pyright: ignore
 
     return Case(f"direct Conv3x3 NHWC {size}x{size}x{channels}", scope, run)
 
@@ -179,7 +206,10 @@ def measure(case: Case, rounds: int) -> bench.Row:
     spent: dict[str, list[float]] = {"generated": [], "copy": [], "numpy": []}
     for _ in range(rounds):
         spent["generated"].append(run.time(1, **arrays)["O"])
-        for name, action in (("copy", lambda: np.copyto(copy, source_bytes)), ("numpy", lambda: case.numpy(**arrays))):
+        for name, action in (
+            ("copy", lambda: np.copyto(copy, source_bytes)),
+            ("numpy", lambda: case.numpy(**arrays)),
+        ):
             action()
             begun = perf_counter()
             action()
@@ -200,10 +230,21 @@ def measure(case: Case, rounds: int) -> bench.Row:
 
 def main() -> None:
     parser = bench.options("How fast do generated eOperators run?")
-    parser.add_argument("--rounds", type=int, default=11, help="runs of which the median is shown (default: 11)")
-    parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word in their name")
+    parser.add_argument(
+        "--rounds", type=int, default=11, help="runs of which the median is shown (default: 11)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="only cases with this word in their name"
+    )
     chosen = parser.parse_args()
-    bench.report({"eOperators": (measure(case, chosen.rounds) for case in cases() if chosen.only in case.name)}, chosen.json)
+    bench.report(
+        {
+            "eOperators": (
+                measure(case, chosen.rounds) for case in cases() if chosen.only in case.name
+            )
+        },
+        chosen.json,
+    )
 
 
 if __name__ == "__main__":

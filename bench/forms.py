@@ -39,14 +39,18 @@ def with_eops(op: str, count: int = 1, **sizes: int) -> Form:
 
     def holds(candidate: Any) -> bool:
         found = [k for k in running(candidate) if k.op != EOP]
-        return len(found) == count and all(k.op == op and all(k.sizes.get(n) == s for n, s in sizes.items()) for k in found)
+        return len(found) == count and all(
+            k.op == op and all(k.sizes.get(n) == s for n, s in sizes.items()) for k in found
+        )
 
     return holds
 
 
 def operators(**counts: int) -> Form:
     """So many kernels of each of these operators; everything else is an eOperator or a reduction."""
-    return lambda found: Counter(k.op for k in running(found) if k.op not in (EOP, "reduce")) == Counter(counts)
+    return lambda found: (
+        Counter(k.op for k in running(found) if k.op not in (EOP, "reduce")) == Counter(counts)
+    )
 
 
 def product_and_addition(candidate: Any) -> bool:
@@ -75,7 +79,9 @@ def dense(op: str, count: int = 1, strided: bool = False, **sizes: int) -> Form:
     absent = ("dilation",) if strided else ("dilation", "stride")
 
     def holds(candidate: Any) -> bool:
-        return with_eops(op, count, **sizes)(candidate) and not any(n.startswith(absent) for k in running(candidate) for n in k.sizes)
+        return with_eops(op, count, **sizes)(candidate) and not any(
+            n.startswith(absent) for k in running(candidate) for n in k.sizes
+        )
 
     return holds
 
@@ -85,7 +91,15 @@ def every_phase(count: int) -> Form:
 
     def holds(candidate: Any) -> bool:
         found = [k for k in running(candidate) if k.op != EOP]
-        named = all(k.op in (*CONVOLUTIONS, "matmul") and not any(n.startswith(("stride", "dilation")) for n in k.sizes) for k in found)
-        return named and len(found) == count and not any(move.rule == "bilinear factorisation" for move in candidate.moves)
+        named = all(
+            k.op in (*CONVOLUTIONS, "matmul")
+            and not any(n.startswith(("stride", "dilation")) for n in k.sizes)
+            for k in found
+        )
+        return (
+            named
+            and len(found) == count
+            and not any(move.rule == "bilinear factorisation" for move in candidate.moves)
+        )
 
     return holds

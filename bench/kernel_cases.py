@@ -45,36 +45,86 @@ class Case:
 
 def matmul(m: int, k: int, n: int, batch: int = 0, weights: bool = True) -> Case:
     first = (batch,) if batch else ()
-    A, B = ea.tensor("A", (*first, m, k)), ea.tensor("B", (*first, k, n), role="weight" if weights else "input")
+    A, B = (
+        ea.tensor("A", (*first, m, k)),
+        ea.tensor("B", (*first, k, n), role="weight" if weights else "input"),
+    )
     name = f"matmul {f'{batch}x ' if batch else ''}{m}x{k}x{n}"
-    return Case(name, ops.matmul(A, B), lambda torch, A, B: torch.matmul(A, B), ("B",) if weights else (), onnx=("MatMul", {}))
+    return Case(
+        name,
+        ops.matmul(A, B),
+        lambda torch, A, B: torch.matmul(A, B),
+        ("B",) if weights else (),
+        onnx=("MatMul", {}),
+    )
 
 
 # Convolutions.
 
 
-def conv(n: int, c: int, size: int, f: int, taps: Any, layout: str = "NCHW", derives: bool = False, **options: Any) -> Case:
+def conv(
+    n: int,
+    c: int,
+    size: int,
+    f: int,
+    taps: Any,
+    layout: str = "NCHW",
+    derives: bool = False,
+    **options: Any,
+) -> Case:
     kernel = (taps, taps) if isinstance(taps, int) else tuple(taps)
     last = layout == "NHWC"
     A = ea.tensor("A", (n, size, size, c) if last else (n, c, size, size))
     K = ea.tensor("K", (*kernel, c, f) if last else (f, c, *kernel), role="weight")
-    expression = ops.conv2d(A, K, layout=layout, weight_layout="HWIO" if last else "OIHW", **options)
-    pads, step, apart = (ops_pair(options.get(name, least)) for name, least in (("padding", 0), ("stride", 1), ("dilation", 1)))
-    attributes = {"pads": [*pads, *pads], "strides": step, "dilations": apart, "kernel_shape": list(kernel)}
-    words = [f"Conv{kernel[0]}x{kernel[1]}", *(f"{k[0]}{v}" for k, v in options.items() if k != "padding"), f"{c}→{f} {size}x{size} {layout} b{n}"]
+    expression = ops.conv2d(
+        A, K, layout=layout, weight_layout="HWIO" if last else "OIHW", **options
+    )
+    pads, step, apart = (
+        ops_pair(options.get(name, least))
+        for name, least in (("padding", 0), ("stride", 1), ("dilation", 1))
+    )
+    attributes = {
+        "pads": [*pads, *pads],
+        "strides": step,
+        "dilations": apart,
+        "kernel_shape": list(kernel),
+    }
+    words = [
+        f"Conv{kernel[0]}x{kernel[1]}",
+        *(f"{k[0]}{v}" for k, v in options.items() if k != "padding"),
+        f"{c}→{f} {size}x{size} {layout} b{n}",
+    ]
     return Case(
         " ".join(words), expression, partial(_conv2d, padding=pads, stride=step, dilation=apart), ("K",),
         _first if last else _same, _last if last else _same, ("Conv", attributes), derives,
     )  # fmt: skip
 
 
-def conv_transpose(n: int, c: int, size: int, f: int, taps: int, stride: int, padding: int, output_padding: int = 0) -> Case:
+def conv_transpose(
+    n: int, c: int, size: int, f: int, taps: int, stride: int, padding: int, output_padding: int = 0
+) -> Case:
     A, K = ea.tensor("A", (n, c, size, size)), ea.tensor("K", (c, f, taps, taps), role="weight")
-    options: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": output_padding}
-    attributes = {"pads": [padding] * 4, "strides": [stride] * 2, "kernel_shape": [taps] * 2, "output_padding": [output_padding] * 2}
+    options: dict[str, Any] = {
+        "stride": stride,
+        "padding": padding,
+        "output_padding": output_padding,
+    }
+    attributes = {
+        "pads": [padding] * 4,
+        "strides": [stride] * 2,
+        "kernel_shape": [taps] * 2,
+        "output_padding": [output_padding] * 2,
+    }
     name = f"ConvTranspose{taps}x{taps} s{stride} {c}→{f} {size}x{size} b{n}"
     function = partial(_conv_transpose2d, **options)
-    return Case(name, ops.conv_transpose2d(A, K, **options), function, ("K",), onnx=("ConvTranspose", attributes), derives=True)
+    return Case(
+        name,
+        ops.conv_transpose2d(A, K, **options),
+        function,
+        ("K",),
+        onnx=("ConvTranspose", attributes),
+        derives=True,
+    )
 
 
 def _conv2d(torch: Any, A: Any, K: Any, **options: Any) -> Any:
@@ -90,7 +140,10 @@ def ops_pair(value: Any) -> list[int]:
 
 
 def _first(arrays: Arrays) -> Arrays:
-    return {"A": np.ascontiguousarray(arrays["A"].transpose(0, 3, 1, 2)), "K": np.ascontiguousarray(arrays["K"].transpose(3, 2, 0, 1))}
+    return {
+        "A": np.ascontiguousarray(arrays["A"].transpose(0, 3, 1, 2)),
+        "K": np.ascontiguousarray(arrays["K"].transpose(3, 2, 0, 1)),
+    }
 
 
 def _last(array: Array) -> Array:
@@ -107,47 +160,69 @@ def _same(arrays: Any) -> Any:
 def g2bmm(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
     Q, K = ea.tensor("Q", (b, rows, k)), ea.tensor("K", (b, rows, k))
     name = f"G2BMM {b}x{rows}x{k} W{width} d{dilation}"
-    return Case(name, ops.g2bmm(Q, K, width, dilation), partial(_g2bmm, width=width, dilation=dilation))
+    return Case(
+        name, ops.g2bmm(Q, K, width, dilation), partial(_g2bmm, width=width, dilation=dilation)
+    )
 
 
 def gbmm(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
     P, V = ea.tensor("P", (b, rows, 2 * width + 1)), ea.tensor("V", (b, rows, k))
     name = f"GBMM {b}x{rows}x{k} W{width} d{dilation}"
-    return Case(name, ops.gbmm(P, V, width, dilation), partial(_gbmm, width=width, dilation=dilation))
+    return Case(
+        name, ops.gbmm(P, V, width, dilation), partial(_gbmm, width=width, dilation=dilation)
+    )
 
 
 def _classes(torch: Any, values: Any, dilation: int) -> Any:
     """The rows that a dilation keeps apart, in the batch; rows are a multiple of the dilation."""
     b, rows, k = values.shape
-    return values.reshape(b, rows // dilation, dilation, k).transpose(1, 2).reshape(b * dilation, rows // dilation, k)
+    return (
+        values.reshape(b, rows // dilation, dilation, k)
+        .transpose(1, 2)
+        .reshape(b * dilation, rows // dilation, k)
+    )
 
 
 def _joined(values: Any, dilation: int) -> Any:
     b, rows, k = values.shape
-    return values.reshape(b // dilation, dilation, rows, k).transpose(1, 2).reshape(b // dilation, rows * dilation, k)
+    return (
+        values.reshape(b // dilation, dilation, rows, k)
+        .transpose(1, 2)
+        .reshape(b // dilation, rows * dilation, k)
+    )
 
 
 def _g2bmm(torch: Any, Q: Any, K: Any, width: int, dilation: int) -> Any:
-    queries, keys = _classes(torch, Q, dilation), torch.nn.functional.pad(_classes(torch, K, dilation), (0, 0, width, width))
+    queries, keys = (
+        _classes(torch, Q, dilation),
+        torch.nn.functional.pad(_classes(torch, K, dilation), (0, 0, width, width)),
+    )
     rows, taps, block = queries.shape[1], 2 * width + 1, max(32, width)
     parts = []
     for low in range(0, rows, block):
         high = min(rows, low + block)
         found = torch.bmm(queries[:, low:high], keys[:, low : high + 2 * width].transpose(1, 2))
         count, wide = high - low, high - low + 2 * width
-        parts.append(torch.as_strided(found, (found.shape[0], count, taps), (count * wide, wide + 1, 1)))
+        parts.append(
+            torch.as_strided(found, (found.shape[0], count, taps), (count * wide, wide + 1, 1))
+        )
     return _joined(torch.cat(parts, 1), dilation)
 
 
 def _gbmm(torch: Any, P: Any, V: Any, width: int, dilation: int) -> Any:
-    weights, values = _classes(torch, P, dilation), torch.nn.functional.pad(_classes(torch, V, dilation), (0, 0, width, width))
+    weights, values = (
+        _classes(torch, P, dilation),
+        torch.nn.functional.pad(_classes(torch, V, dilation), (0, 0, width, width)),
+    )
     rows, block = weights.shape[1], max(32, width)
     parts = []
     for low in range(0, rows, block):
         high = min(rows, low + block)
         count, wide = high - low, high - low + 2 * width
         # One more element a row moves each row by one against the row before it: the band as a parallelogram.
-        spread = torch.nn.functional.pad(weights[:, low:high], (0, count)).reshape(-1, count * (wide + 1))
+        spread = torch.nn.functional.pad(weights[:, low:high], (0, count)).reshape(
+            -1, count * (wide + 1)
+        )
         spread = spread[:, : count * wide].reshape(-1, count, wide)
         parts.append(torch.bmm(spread, values[:, low : high + 2 * width]))
     return _joined(torch.cat(parts, 1), dilation)
@@ -157,8 +232,18 @@ def attention(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
     """Sliding-window attention, beside FlexAttention with a mask of blocks; its first call in torch makes the mask."""
     Q, K, V = (ea.tensor(name, (b, rows, k)) for name in "QKV")
     name = f"banded attention {b}x{rows}x{k} W{width} d{dilation}"
-    function, expression = FlexAttention(rows, width, dilation), ops.banded_attention(Q, K, V, width, dilation)
-    return Case(name, expression, function, given=lambda arrays: {n: a[None] for n, a in arrays.items()}, result=lambda array: array[0], derives=True)
+    function, expression = (
+        FlexAttention(rows, width, dilation),
+        ops.banded_attention(Q, K, V, width, dilation),
+    )
+    return Case(
+        name,
+        expression,
+        function,
+        given=lambda arrays: {n: a[None] for n, a in arrays.items()},
+        result=lambda array: array[0],
+        derives=True,
+    )
 
 
 class FlexAttention:
@@ -187,7 +272,10 @@ class FlexAttention:
 def lstm(steps: int, batch: int, inputs: int, size: int) -> Case:
     """An LSTM as its steps one after the other; the projections of all inputs are one product."""
     x = ea.tensor("x", (steps, batch, inputs))
-    W, U = ea.tensor("W", (4 * size, inputs), role="weight"), ea.tensor("U", (4 * size, size), role="weight")
+    W, U = (
+        ea.tensor("W", (4 * size, inputs), role="weight"),
+        ea.tensor("U", (4 * size, size), role="weight"),
+    )
     statements: list[tuple[str, Any]] = [("X", ea.parse("X[t,b,g] += x[t,b,i]*W[g,i]", x=x, W=W))]
     X = statement_tensor("X", statements[0][1])
     state = memory = None
@@ -203,9 +291,14 @@ def lstm(steps: int, batch: int, inputs: int, size: int) -> Case:
 def _gates(t: int, X: Any, state: Any, U: Any) -> list[tuple[str, Any]]:
     if state is None:
         return [(f"G{t}", ea.parse(f"G[b,g] = X[{t},b,g]", X=X))]
-    product = ea.parse("P[b,g] += S[b,j]*U[g,j]".replace("S", state.name), U=U, **{state.name: state})
+    product = ea.parse(
+        "P[b,g] += S[b,j]*U[g,j]".replace("S", state.name), U=U, **{state.name: state}
+    )
     P = statement_tensor(f"P{t}", product)
-    return [(f"P{t}", product), (f"G{t}", ea.parse(f"G[b,g] = X[{t},b,g] + P{t}[b,g]", X=X, **{f"P{t}": P}))]
+    return [
+        (f"P{t}", product),
+        (f"G{t}", ea.parse(f"G[b,g] = X[{t},b,g] + P{t}[b,g]", X=X, **{f"P{t}": P})),
+    ]
 
 
 def _state(t: int, G: Any, memory: Any, size: int) -> list[tuple[str, Any]]:
@@ -234,14 +327,25 @@ def _lstm(torch: Any, x: Any, W: Any, U: Any) -> Any:
 
 def mmoe(batch: int, features: int, experts: int, hidden: int, tasks: int, tower: int) -> Case:
     """Experts that are mixed by a gate for each task, then a small tower for each."""
-    shapes = {"E": (experts, features, hidden), "G": (tasks, features, experts), "T": (tasks, hidden, tower), "R": (tasks, tower)}
+    shapes = {
+        "E": (experts, features, hidden),
+        "G": (tasks, features, experts),
+        "T": (tasks, hidden, tower),
+        "R": (tasks, tower),
+    }
     weights = {name: ea.tensor(name, shape, role="weight") for name, shape in shapes.items()}
     text = (
         "Y[b,e,h] += x[b,f]*E[e,f,h]\nL[t,b,e] += x[b,f]*G[t,f,e]\nS[t,b,e] = exp(L[t,b,e])\nN[t,b] += S[t,b,e]\n"
         "M[t,b,h] += S[t,b,e]*Max(Y[b,e,h], 0)\nU[t,b,u] += M[t,b,h]*T[t,h,u]/N[t,b]\nO[t,b] += Max(U[t,b,u], 0)*R[t,u]"
     )
     expression = ea.parse(text, x=(batch, features), **weights)
-    return Case(f"MMoE {features}, {experts} experts b{batch}", expression, _mmoe, tuple(shapes), scale=dict.fromkeys(shapes, SPREAD))
+    return Case(
+        f"MMoE {features}, {experts} experts b{batch}",
+        expression,
+        _mmoe,
+        tuple(shapes),
+        scale=dict.fromkeys(shapes, SPREAD),
+    )
 
 
 def _mmoe(torch: Any, x: Any, E: Any, G: Any, T: Any, R: Any) -> Any:
@@ -255,45 +359,81 @@ def _mmoe(torch: Any, x: Any, E: Any, G: Any, T: Any, R: Any) -> Any:
 
 
 def chain(rows: int, columns: int) -> Case:
-    expression = ea.parse("O[i,j] = tanh(A[i,j])*Max(A[i,j] + B[j], 0)", A=(rows, columns), B=(columns,))
-    return Case(f"map {rows}x{columns}", expression, lambda torch, A, B: torch.tanh(A) * torch.relu(A + B))
+    expression = ea.parse(
+        "O[i,j] = tanh(A[i,j])*Max(A[i,j] + B[j], 0)", A=(rows, columns), B=(columns,)
+    )
+    return Case(
+        f"map {rows}x{columns}", expression, lambda torch, A, B: torch.tanh(A) * torch.relu(A + B)
+    )
 
 
 def offset_add(n: int, size: int, f: int, taps: int) -> Case:
     half = taps // 2
-    text = f"O[n,h:{size},w:{size},f] += T.pad(0,{half},{half},0,0,0)[n,h+r-{half},w+s-{half},r,s,f]"
+    text = (
+        f"O[n,h:{size},w:{size},f] += T.pad(0,{half},{half},0,0,0)[n,h+r-{half},w+s-{half},r,s,f]"
+    )
 
     def function(torch: Any, T: Any) -> Any:
         padded = torch.nn.functional.pad(T, (0, 0, 0, 0, 0, 0, half, half, half, half))
-        return sum(padded[:, r : r + size, s : s + size, r, s] for r in range(taps) for s in range(taps))
+        return sum(
+            padded[:, r : r + size, s : s + size, r, s] for r in range(taps) for s in range(taps)
+        )
 
-    return Case(f"OffsetAdd {taps}x{taps} {size}x{size}x{f} b{n}", ea.parse(text, T=(n, size, size, taps, taps, f)), function)
+    return Case(
+        f"OffsetAdd {taps}x{taps} {size}x{size}x{f} b{n}",
+        ea.parse(text, T=(n, size, size, taps, taps, f)),
+        function,
+    )
 
 
 def reduction(operator: str, shape: tuple[int, ...], axis: int) -> Case:
     expression = getattr(ops, operator)(ea.tensor("x", shape), axis)
     words = "x".join(map(str, shape))
     names = {"max": "amax", "min": "amin"}
-    return Case(f"{operator} of {words}, axis {axis}", expression, lambda torch, x: getattr(torch, names.get(operator, operator))(x, axis))
+    return Case(
+        f"{operator} of {words}, axis {axis}",
+        expression,
+        lambda torch, x: getattr(torch, names.get(operator, operator))(x, axis),
+    )
 
 
 def pool(kind: str, n: int, c: int, size: int, kernel: int, stride: int) -> Case:
     expression = getattr(ops, f"{kind}_pool2d")(ea.tensor("A", (n, c, size, size)), kernel, stride)
     name = f"{kind} pool {kernel}x{kernel} s{stride} {c} {size}x{size} b{n}"
-    return Case(name, expression, lambda torch, A: getattr(torch.nn.functional, f"{kind}_pool2d")(A, kernel, stride))
+    return Case(
+        name,
+        expression,
+        lambda torch, A: getattr(torch.nn.functional, f"{kind}_pool2d")(A, kernel, stride),
+    )
 
 
 CASES: tuple[Callable[[], Case], ...] = (
     *(partial(matmul, n, n, n) for n in (512, 1024)),
-    *(partial(matmul, *shape) for shape in ((49, 4608, 512), (1, 1024, 1024), (64, 4096, 448), (61, 67, 71))),
+    *(
+        partial(matmul, *shape)
+        for shape in ((49, 4608, 512), (1, 1024, 1024), (64, 4096, 448), (61, 67, 71))
+    ),
     partial(matmul, 64, 64, 196, 36, False),
-    *(partial(conv, 1, 256, 14, 512, 3, layout, stride=2, padding=1) for layout in ("NCHW", "NHWC")),
-    *(partial(conv, 1, c, size, c, 3, layout, True, padding=1) for c, size in ((64, 56), (128, 28), (256, 14)) for layout in ("NCHW", "NHWC")),
+    *(
+        partial(conv, 1, 256, 14, 512, 3, layout, stride=2, padding=1)
+        for layout in ("NCHW", "NHWC")
+    ),
+    *(
+        partial(conv, 1, c, size, c, 3, layout, True, padding=1)
+        for c, size in ((64, 56), (128, 28), (256, 14))
+        for layout in ("NCHW", "NHWC")
+    ),
     *(partial(conv, 1, 64, 56, 32, 5, layout, True, padding=2) for layout in ("NCHW", "NHWC")),
-    *(partial(conv, 1, 512, 14, 512, 3, layout, True, padding=2, dilation=2) for layout in ("NCHW", "NHWC")),
+    *(
+        partial(conv, 1, 512, 14, 512, 3, layout, True, padding=2, dilation=2)
+        for layout in ("NCHW", "NHWC")
+    ),
     *(partial(conv, 1, 3, 224, 64, 7, layout, stride=2, padding=3) for layout in ("NCHW", "NHWC")),
     *(partial(conv, 1, 32, 224, 1, 5, layout, padding=2) for layout in ("NCHW", "NHWC")),
-    *(partial(conv, 1, 2048, 7, 21, (11, 1), layout, padding=(5, 0)) for layout in ("NCHW", "NHWC")),
+    *(
+        partial(conv, 1, 2048, 7, 21, (11, 1), layout, padding=(5, 0))
+        for layout in ("NCHW", "NHWC")
+    ),
     *(partial(conv_transpose, n, 448, 2, 256, 4, 2, 1) for n in (1, 16)),
     partial(conv_transpose, 1, 64, 32, 3, 4, 2, 1),
     partial(conv_transpose, 1, 56, 32, 1, 9, 4, 4, 3),

@@ -107,7 +107,10 @@ def copy() -> Call:
 def reading(compiler: Compiler, count: int) -> tuple[Call, int]:
     """A call that reads so many bytes again and again, which stay in the nearest cache that holds them; and how many it reads in all."""
     vector = machine().vector
-    data, call = aligned((max(count // vector, 4), vector // 4), "f32"), compiler.load(READ.format(bytes=vector)).sum
+    data, call = (
+        aligned((max(count // vector, 4), vector // 4), "f32"),
+        compiler.load(READ.format(bytes=vector)).sum,
+    )
     data[:] = 0  # memory of its own for each page
     call.argtypes, call.restype = [ctypes.c_void_p, ctypes.c_long, ctypes.c_long], ctypes.c_float
     rounds = ceil(COPIED / data.nbytes)
@@ -117,7 +120,9 @@ def reading(compiler: Compiler, count: int) -> tuple[Call, int]:
 
 def rates(times: Mapping[str, float], threads: int) -> tuple[float, float]:
     """Operations and bytes in a second, from the seconds of `peak` and `copy`."""
-    return 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times["peak"] * threads, 2 * COPIED / times["copy"]
+    return 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times[
+        "peak"
+    ] * threads, 2 * COPIED / times["copy"]
 
 
 def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, bench.Row]:
@@ -126,20 +131,28 @@ def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, 
     run = compile_program(program, kernels).bind(**weights)
     known = dict(program.statements)
     began = perf_counter()
-    function = generated_kernels.function(kernels[0], known[kernels[0].output]) or lower(kernels[0].output, known[kernels[0].output], known)
+    function = generated_kernels.function(kernels[0], known[kernels[0].output]) or lower(
+        kernels[0].output, known[kernels[0].output], known
+    )
     source = c_source([function])
     lowered = perf_counter()
     compiler = find_compiler()
     assert compiler is not None, "this benchmark needs a C compiler"
     compiler._run(source, 300.0)
-    spent = {"emission ms": (lowered - began) * 1e3, "compiling ms": (perf_counter() - lowered) * 1e3}
+    spent = {
+        "emission ms": (lowered - began) * 1e3,
+        "compiling ms": (perf_counter() - lowered) * 1e3,
+    }
     return lambda: run(**inputs), spent
 
 
 def ready(name: str) -> float:
     """The milliseconds that a new process takes to compile a case that earlier ones compiled, and whose doubtful choices they looked into."""
     script = f"from bench.kernels import compiled_again; print(compiled_again({name!r}))"
-    processes = (subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in range(LOOKS))
+    processes = (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        for _ in range(LOOKS)
+    )
     return [float(process.stdout) for process in processes][-1]
 
 
@@ -154,13 +167,18 @@ def compiled_again(name: str) -> float:
     return (perf_counter() - began) * 1e3
 
 
-def derived(expression: Any, inputs: Arrays, weights: Arrays, seconds: float) -> tuple[Call, bench.Row]:
+def derived(
+    expression: Any, inputs: Arrays, weights: Arrays, seconds: float
+) -> tuple[Call, bench.Row]:
     """The best that a search of so many seconds finds."""
     began = perf_counter()
     best = ea.derive(expression, seconds=seconds).best
     spent = perf_counter() - began
     run = best.compile().bind(**weights)
-    return lambda: run(**inputs), {"search s": spent, "derivation": f"{len(best.moves)} moves, {', '.join(k.op for k in running(best))}"}
+    return lambda: run(**inputs), {
+        "search s": spent,
+        "derivation": f"{len(best.moves)} moves, {', '.join(k.op for k in running(best))}",
+    }
 
 
 def exact(case: Case, arrays: Arrays) -> Array:
@@ -181,7 +199,9 @@ def inputs_of(case: Case, program: Program) -> Arrays:
     return {name: (array - 0.75) * 4 * case.scale.get(name, 1.0) for name, array in scaled.items()}
 
 
-def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float, without: Sequence[str] = ()) -> bench.Row:
+def measure(
+    case: Case, threads: int, limits: Mapping[str, Call], search: float, without: Sequence[str] = ()
+) -> bench.Row:
     program = lifted(as_program(case.expression))
     arrays = inputs_of(case, program)
     arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
@@ -201,25 +221,40 @@ def measure(case: Case, threads: int, limits: Mapping[str, Call], search: float,
         found[name], results[name] = call, result
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())
-    errors = {name: float(np.abs(np.asarray(result()) - expected).max()) / largest for name, result in results.items()}
-    spent = {**turns(limits, threads, 0.0), **turns(found, threads)}  # apart: a copy leaves nothing in the caches
+    errors = {
+        name: float(np.abs(np.asarray(result()) - expected).max()) / largest
+        for name, result in results.items()
+    }
+    spent = {
+        **turns(limits, threads, 0.0),
+        **turns(found, threads),
+    }  # apart: a copy leaves nothing in the caches
     told = {**told, "shortest ms": {name: min(times) * 1e3 for name, times in spent.items()}}
-    return row(case, program, threads, {name: median(times) for name, times in spent.items()}, errors, told)
+    return row(
+        case, program, threads, {name: median(times) for name, times in spent.items()}, errors, told
+    )
 
 
-def alternately(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, float]:
+def alternately(
+    calls: Mapping[str, Call], threads: int, seconds: float = SECONDS
+) -> dict[str, float]:
     """Medians of the seconds of calls in turns."""
     return {name: median(spent) for name, spent in turns(calls, threads, seconds).items()}
 
 
-def turns(calls: Mapping[str, Call], threads: int, seconds: float = SECONDS) -> dict[str, list[float]]:
+def turns(
+    calls: Mapping[str, Call], threads: int, seconds: float = SECONDS
+) -> dict[str, list[float]]:
     """Seconds of calls in turns; another one begins each round, and short ones are called several times in a row.
 
     Every turn begins with as many calls that do not count: what runs again and again finds its own data in the caches, not those of
     others, and its threads awake.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    repeats = {name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9)))) for name, call in calls.items()}
+    repeats = {
+        name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9))))
+        for name, call in calls.items()
+    }
     names, began = list(calls), perf_counter()
     for number in range(MOST_ROUNDS):
         if number >= LEAST_ROUNDS and perf_counter() - began > seconds:
@@ -241,21 +276,52 @@ def _spent(call: Call, repeats: int, threads: int) -> float:
     return (min(worked, passed) if threads == 1 else passed) / repeats
 
 
-def row(case: Case, program: Program, threads: int, times: Mapping[str, float], errors: Mapping[str, float], told: bench.Row) -> bench.Row:
+def row(
+    case: Case,
+    program: Program,
+    threads: int,
+    times: Mapping[str, float],
+    errors: Mapping[str, float],
+    told: bench.Row,
+) -> bench.Row:
     """A case as the benchmark's table shows it; the names of all ways with their milliseconds follow."""
     own = {name: times[name] for name in OURS if name in times}
-    others = {name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG}  # not of NaN either
+    others = {
+        name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG
+    }  # not of NaN either
     ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
     work, moved = arithmetic(program), bytes_moved(program)
     highest, copied = rates(times, threads)
-    shown: dict[str, Any] = {"case": case.name, "threads": threads, "ms": times["generated"] * 1e3, "GFLOP/s": work / times["generated"] / 1e9}
-    shown |= {"of peak": work / times["generated"] / highest, "of copy": moved / times["generated"] / copied}
-    shown |= {"best": best, "best ms": others[best] * 1e3 if best else "", "ratio": others[best] / times["generated"] if best else ""}
-    shown |= {"derived ratio": others[best] / times["derived"] if best and "derived" in times else "", "error": errors[ours]}
+    shown: dict[str, Any] = {
+        "case": case.name,
+        "threads": threads,
+        "ms": times["generated"] * 1e3,
+        "GFLOP/s": work / times["generated"] / 1e9,
+    }
+    shown |= {
+        "of peak": work / times["generated"] / highest,
+        "of copy": moved / times["generated"] / copied,
+    }
+    shown |= {
+        "best": best,
+        "best ms": others[best] * 1e3 if best else "",
+        "ratio": others[best] / times["generated"] if best else "",
+    }
+    shown |= {
+        "derived ratio": others[best] / times["derived"] if best and "derived" in times else "",
+        "error": errors[ours],
+    }
     shown |= {"search s": told.get("search s", ""), "target": "", "missed because": ""}
-    rest = {"derivation": told.get("derivation", ""), **{name: told[name] for name in told if name.endswith(" ms")}}
+    rest = {
+        "derivation": told.get("derivation", ""),
+        **{name: told[name] for name in told if name.endswith(" ms")},
+    }
     every = {name: seconds * 1e3 for name, seconds in times.items()}
-    return judged({**shown, "more": {**rest, "ms": every, "errors": dict(errors)}}, case, machine().vector // 4)
+    return judged(
+        {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}},
+        case,
+        machine().vector // 4,
+    )
 
 
 def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iterator[bench.Row]:
@@ -266,23 +332,53 @@ def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iter
     return measured(CASES, only, lambda case: measure(case, threads, limits, search, without))
 
 
-def in_own_process(threads: int, only: str, search: float, without: Sequence[str]) -> list[bench.Row]:
+def in_own_process(
+    threads: int, only: str, search: float, without: Sequence[str]
+) -> list[bench.Row]:
     """The cases where libraries are loaded with so many threads; they read that when they are loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
-        options = ["--only", only, "--derive", str(search), "--worker", str(path), "--threads", str(threads), "--without", ",".join(without)]
+        options = [
+            "--only",
+            only,
+            "--derive",
+            str(search),
+            "--worker",
+            str(path),
+            "--threads",
+            str(threads),
+            "--without",
+            ",".join(without),
+        ]
         environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
-        subprocess.run([sys.executable, "-m", "bench.kernels", *options], check=True, env=environment)
+        subprocess.run(
+            [sys.executable, "-m", "bench.kernels", *options], check=True, env=environment
+        )
         return json.loads(path.read_text())
 
 
 def main() -> None:
     parser = bench.options("How fast do programs run beside the best of the libraries?")
     parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--threads", default="1", help="numbers of threads, separated by commas (default: 1)")
-    parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word in their name")
-    parser.add_argument("--derive", type=float, default=0.0, metavar="SECONDS", help="search too, where derivation may choose")
-    parser.add_argument("--without", default="", metavar="LIBRARY", help="leave these out: names of libraries, separated by commas")
+    parser.add_argument(
+        "--threads", default="1", help="numbers of threads, separated by commas (default: 1)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="only cases with this word in their name"
+    )
+    parser.add_argument(
+        "--derive",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="search too, where derivation may choose",
+    )
+    parser.add_argument(
+        "--without",
+        default="",
+        metavar="LIBRARY",
+        help="leave these out: names of libraries, separated by commas",
+    )
     parser.add_argument("--worker", type=Path, help=bench.argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.target == "cuda":
@@ -292,10 +388,16 @@ def main() -> None:
     without = [name for name in chosen.without.split(",") if name]
     threads = [int(number) for number in chosen.threads.split(",")]
     if chosen.worker:
-        chosen.worker.write_text(json.dumps(list(rows(threads[0], chosen.only, chosen.derive, without))))
+        chosen.worker.write_text(
+            json.dumps(list(rows(threads[0], chosen.only, chosen.derive, without)))
+        )
         return
     absent = missing()
-    found = [row for number in threads for row in in_own_process(number, chosen.only, chosen.derive, without)]
+    found = [
+        row
+        for number in threads
+        for row in in_own_process(number, chosen.only, chosen.derive, without)
+    ]
     print("\n" + bench.table(columns(row) for row in found))
     threaded = gains(found)
     print(f"\n{bench.table(threaded)}" if threaded else "")
@@ -304,7 +406,14 @@ def main() -> None:
     print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
     path = chosen.json or (None if chosen.only or without else RESULTS)
     if path:
-        told = {"machine": bench.machine(), "not installed": absent, "left out": without, "kernels": found, "threads": threaded, "making": made}
+        told = {
+            "machine": bench.machine(),
+            "not installed": absent,
+            "left out": without,
+            "kernels": found,
+            "threads": threaded,
+            "making": made,
+        }
         path.write_text(json.dumps(told, indent=2) + "\n")
 
 

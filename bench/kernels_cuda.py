@@ -46,7 +46,12 @@ LOG = logging.getLogger("einalg")
 RESULTS = Path(__file__).parent / "results" / "kernels_cuda.json"
 REPEATS = 20
 WRONG = 5e-2  # error from which on a way has other values, and does not count
-MULTIPROCESSOR = {"registers": 1 << 16, "threads": 2048, "blocks": 32, "shared": 160 << 10}  # of sm_80; sm_90 has more shared memory
+MULTIPROCESSOR = {
+    "registers": 1 << 16,
+    "threads": 2048,
+    "blocks": 32,
+    "shared": 160 << 10,
+}  # of sm_80; sm_90 has more shared memory
 RESERVED_SHARED = 1024  # bytes of each block that the system takes
 Named = tuple[str, Scope]
 
@@ -55,9 +60,22 @@ def shapes() -> Iterator[Named]:
     """Products, a convolution, reductions and element-wise kernels: what they need is known without a device."""
     for size in (512, 1024, 4096):
         yield f"matmul {size}", ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(size, size), B=(size, size))
-    yield "matmul 1000x1001x1002", ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(1000, 1002), B=(1002, 1001))
-    yield "batched 96x512x64x512", ea.parse("O[b,i,j] += A[b,i,k]*B[b,j,k]", A=(96, 512, 64), B=(96, 512, 64))
-    yield "conv3x3 64 56x56", ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(16, 64, 56, 56), K=(64, 64, 3, 3))
+    yield (
+        "matmul 1000x1001x1002",
+        ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(1000, 1002), B=(1002, 1001)),
+    )
+    yield (
+        "batched 96x512x64x512",
+        ea.parse("O[b,i,j] += A[b,i,k]*B[b,j,k]", A=(96, 512, 64), B=(96, 512, 64)),
+    )
+    yield (
+        "conv3x3 64 56x56",
+        ea.parse(
+            "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+            A=(16, 64, 56, 56),
+            K=(64, 64, 3, 3),
+        ),
+    )
     for dtype in ("f16", "bf16"):
         yield f"matmul 1024 {dtype}", half(1024, 1024, 1024, dtype).expression
     yield "softmax 4096x1000", softmax(4096, 1000).expression
@@ -70,17 +88,30 @@ def shapes() -> Iterator[Named]:
 def half(m: int, k: int, n: int, dtype: str) -> Case:
     """A product for tensor cores."""
     A, B = ea.tensor("A", (m, k), dtype), ea.tensor("B", (k, n), dtype, role="weight")
-    return Case(f"matmul {m}x{k}x{n} {dtype}", ops.matmul(A, B), lambda torch, A, B: torch.matmul(A, B), ("B",))
+    return Case(
+        f"matmul {m}x{k}x{n} {dtype}",
+        ops.matmul(A, B),
+        lambda torch, A, B: torch.matmul(A, B),
+        ("B",),
+    )
 
 
 def softmax(rows: int, columns: int) -> Case:
     text = "O[i,j] = exp(A[i,j] - Max[k](A[i,k])) / Sum[l](exp(A[i,l] - Max[k](A[i,k])))"
-    return Case(f"softmax {rows}x{columns}", ea.parse(text, A=(rows, columns)), lambda torch, A: torch.softmax(A, 1))
+    return Case(
+        f"softmax {rows}x{columns}",
+        ea.parse(text, A=(rows, columns)),
+        lambda torch, A: torch.softmax(A, 1),
+    )
 
 
 DEVICE_CASES: tuple[Callable[[], Case], ...] = (
     *CASES,
-    *(partial(half, *shape, dtype) for shape in ((1024, 1024, 1024), (4096, 4096, 4096), (1000, 1001, 1003)) for dtype in ("f16", "bf16")),
+    *(
+        partial(half, *shape, dtype)
+        for shape in ((1024, 1024, 1024), (4096, 4096, 4096), (1000, 1001, 1003))
+        for dtype in ("f16", "bf16")
+    ),
     partial(softmax, 4096, 1000),
 )
 
@@ -92,10 +123,19 @@ def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> ben
     """What the kernels of a statement ask of a device: blocks, threads, registers, spills, shared memory, and how full the first one makes it."""
     functions = cuda_kernels("O", scope)
     how = launch(functions[0])
-    row: dict[str, Any] = {"kernel": name, "kernels": len(functions), "blocks": prod(how.grid), "threads": how.threads, "shared": how.shared}
+    row: dict[str, Any] = {
+        "kernel": name,
+        "kernels": len(functions),
+        "blocks": prod(how.grid),
+        "threads": how.threads,
+        "shared": how.shared,
+    }
     for cubin in cubins or compile_all(cuda_source(functions), ARCHITECTURES):
         usage = cubin.usage[how.name]
-        row |= {f"registers sm_{cubin.sm}": usage.registers, f"spilled sm_{cubin.sm}": usage.spilled}
+        row |= {
+            f"registers sm_{cubin.sm}": usage.registers,
+            f"spilled sm_{cubin.sm}": usage.spilled,
+        }
         row[f"occupancy sm_{cubin.sm}"] = occupancy(how.threads, usage.registers, usage.shared)
     return row
 
@@ -108,7 +148,11 @@ def occupancy(threads: int, registers: int, shared: int) -> float:
     """
     warps = -(-threads // 32)
     held = warps * -(-registers * 32 // 256) * 256  # registers are given to warps in pieces of 256
-    fitting = min(MULTIPROCESSOR["blocks"], MULTIPROCESSOR["threads"] // (32 * warps), MULTIPROCESSOR["registers"] // max(1, held))
+    fitting = min(
+        MULTIPROCESSOR["blocks"],
+        MULTIPROCESSOR["threads"] // (32 * warps),
+        MULTIPROCESSOR["registers"] // max(1, held),
+    )
     fitting = min(fitting, MULTIPROCESSOR["shared"] // (shared + RESERVED_SHARED))
     return round(fitting * 32 * warps / MULTIPROCESSOR["threads"], 2)
 
@@ -141,14 +185,19 @@ def device_row(case: Case) -> bench.Row:
     """A case on the device of this machine: the program as it is, and what torch takes for the same."""
     program = lifted(as_program(case.expression))
     arrays = inputs_of(case, program)
-    run = compile_program(program, kernels_of(program), "cuda").bind(**{name: arrays[name] for name in case.weights})
+    run = compile_program(program, kernels_of(program), "cuda").bind(
+        **{name: arrays[name] for name in case.weights}
+    )
     inputs = {name: array for name, array in arrays.items() if name not in case.weights}
     seconds = {"generated": sum(run.time(REPEATS, **inputs).values())}
     results = {"generated": np.asarray(run(**inputs))}
     if has_torch():
         for name, call in torch_calls(case, program, arrays).items():
             try:
-                results[name], seconds[name] = case.result(call().double().cpu().numpy()), torch_seconds(call)
+                results[name], seconds[name] = (
+                    case.result(call().double().cpu().numpy()),
+                    torch_seconds(call),
+                )
             except Exception as error:  # one way less
                 LOG.warning("bench: %s does not run %s: %s", name, case.name, error)
     return row(case, program, seconds, errors_of(results, expected_of(case, program, arrays)))
@@ -156,19 +205,29 @@ def device_row(case: Case) -> bench.Row:
 
 def inputs_of(case: Case, program: Program) -> Arrays:
     rng = np.random.default_rng(0)
-    return {name: rng.normal(size=t.shape).astype(np.float32) * case.scale.get(name, 1.0) for name, t in program.inputs.items()}
+    return {
+        name: rng.normal(size=t.shape).astype(np.float32) * case.scale.get(name, 1.0)
+        for name, t in program.inputs.items()
+    }
 
 
 def expected_of(case: Case, program: Program, arrays: Arrays) -> Any:
     """The result in double precision, of the inputs as their types hold them."""
-    held = {name: rounded(array, program.inputs[name].dtype).astype(np.float64) for name, array in arrays.items()}
+    held = {
+        name: rounded(array, program.inputs[name].dtype).astype(np.float64)
+        for name, array in arrays.items()
+    }
     if find_spec("torch") is None:
         from einalg.language.interpreters.numpy import execute
 
         return execute(in_double(program), held)[program.outputs[0]]
     import torch
 
-    return case.result(case.torch(torch, **{name: torch.from_numpy(array) for name, array in case.given(held).items()}).numpy())
+    return case.result(
+        case.torch(
+            torch, **{name: torch.from_numpy(array) for name, array in case.given(held).items()}
+        ).numpy()
+    )
 
 
 def rounded(array: Any, dtype: str) -> Any:
@@ -180,7 +239,10 @@ def rounded(array: Any, dtype: str) -> Any:
 
 def errors_of(results: dict[str, Any], expected: Any) -> dict[str, float]:
     largest = float(np.abs(expected).max())
-    return {name: float(np.abs(np.asarray(result) - expected).max()) / largest for name, result in results.items()}
+    return {
+        name: float(np.abs(np.asarray(result) - expected).max()) / largest
+        for name, result in results.items()
+    }
 
 
 def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Callable[[], Any]]:
@@ -190,9 +252,14 @@ def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Calla
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     types = {"f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
     module, inputs = module_of(case, case.given(arrays))
-    dtype = next((types[t.dtype] for t in program.inputs.values() if t.dtype in types), torch.float32)
+    dtype = next(
+        (types[t.dtype] for t in program.inputs.values() if t.dtype in types), torch.float32
+    )
     module, inputs = module.to("cuda", dtype), tuple(x.to("cuda", dtype) for x in inputs)
-    ways: dict[str, Callable[[], Any]] = {"torch": lambda: eager(module, inputs), "torch.compile": lambda: compiled(module, inputs)}
+    ways: dict[str, Callable[[], Any]] = {
+        "torch": lambda: eager(module, inputs),
+        "torch.compile": lambda: compiled(module, inputs),
+    }
     ways["torch, channels last"] = lambda: eager(*channels_last(module, inputs))
     found = {}
     for name, make in ways.items():
@@ -218,32 +285,65 @@ def torch_seconds(call: Callable[[], Any]) -> float:
     return median(spent[1:])
 
 
-def row(case: Case, program: Program, seconds: dict[str, float], errors: dict[str, float]) -> bench.Row:
+def row(
+    case: Case, program: Program, seconds: dict[str, float], errors: dict[str, float]
+) -> bench.Row:
     """A case as the table shows it; the times and errors of all ways follow."""
     ours = seconds["generated"]
-    others = {name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG}
+    others = {
+        name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG
+    }
     best = min(others, key=lambda name: others[name], default="")
     work, moved = arithmetic(program), bytes_moved(program)
-    shown = {"case": case.name, "us": ours * 1e6, "GFLOP/s": work / ours / 1e9, "GB/s": moved / ours / 1e9, "best": best}
-    shown |= {"best us": others[best] * 1e6 if best else "", "ratio": others[best] / ours if best else "", "error": errors["generated"]}
-    return {**shown, "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors}}
+    shown = {
+        "case": case.name,
+        "us": ours * 1e6,
+        "GFLOP/s": work / ours / 1e9,
+        "GB/s": moved / ours / 1e9,
+        "best": best,
+    }
+    shown |= {
+        "best us": others[best] * 1e6 if best else "",
+        "ratio": others[best] / ours if best else "",
+        "error": errors["generated"],
+    }
+    return {
+        **shown,
+        "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors},
+    }
 
 
-def on_device(only: str = "", json_path: Path | None = None, cases: Sequence[Callable[[], Case]] = DEVICE_CASES) -> None:
+def on_device(
+    only: str = "",
+    json_path: Path | None = None,
+    cases: Sequence[Callable[[], Case]] = DEVICE_CASES,
+) -> None:
     """Measure on the device of this machine, and write the rows with its name; exits with 2 and what is missing where that cannot be."""
     lacking = missing()
     if lacking:
-        print("\n".join(["nothing can be measured on a CUDA device here:", *(f"- {what}" for what in lacking)]))
+        print(
+            "\n".join(
+                [
+                    "nothing can be measured on a CUDA device here:",
+                    *(f"- {what}" for what in lacking),
+                ]
+            )
+        )
         print("python -m bench.kernels_cuda shows what the kernels need, without a device")
         sys.exit(2)
     device, beside = find_driver(), has_torch()
     if not beside:
-        print("torch has no CUDA here, so that there is nothing to compare with: pip install torch, as built for CUDA")
+        print(
+            "torch has no CUDA here, so that there is nothing to compare with: pip install torch, as built for CUDA"
+        )
     found = list(measured(cases, only, device_row))
     print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, found))}")
     path = json_path or (None if only else RESULTS)
     if path:
-        path.write_text(json.dumps({**told(device), "compared with torch": beside, "kernels": found}, indent=2) + "\n")
+        path.write_text(
+            json.dumps({**told(device), "compared with torch": beside, "kernels": found}, indent=2)
+            + "\n"
+        )
 
 
 def told(device: Driver) -> bench.Row:
@@ -266,7 +366,14 @@ def main() -> None:
     parser = bench.options("What do CUDA kernels need?")
     parser.add_argument("--only", default="", metavar="WORD", help="kernels whose name has this")
     given = parser.parse_args()
-    bench.report({"what kernels need": [needs(name, scope) for name, scope in shapes() if given.only in name]}, given.json)
+    bench.report(
+        {
+            "what kernels need": [
+                needs(name, scope) for name, scope in shapes() if given.only in name
+            ]
+        },
+        given.json,
+    )
     for what in missing():
         print(f"\nnot measured: {what}")
 

@@ -37,8 +37,15 @@ def seconds(action: Callable[[], object]) -> float:
 
 def import_seconds(statement: str) -> float:
     """Seconds that `statement` takes in a fresh process, without the start of Python."""
-    code = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(REPEATS)]
+    code = (
+        f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        for _ in range(REPEATS)
+    ]
     return min(float(run.stdout) for run in runs)
 
 
@@ -61,14 +68,19 @@ def actions() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "print a convolution", lambda: str(convolution)
 
     small = as_program(ea.parse(CONVOLUTION, A=(1, 2, 4, 4), K=(2, 2, 3, 3)))
-    arrays = {name: np.arange(np.prod(tensor.shape)).reshape(tensor.shape) for name, tensor in small.tensors.items()}
+    arrays = {
+        name: np.arange(np.prod(tensor.shape)).reshape(tensor.shape)
+        for name, tensor in small.tensors.items()
+    }
     yield "evaluate a convolution of 576 products", lambda: ea.evaluate(small, **arrays)
 
 
 def build_convolution(A: ea.Tensor, K: ea.Tensor) -> object:
     """The convolution through the Python door."""
     n, f, h, w, c, r, s = ea.indices("n f h w c r s")
-    return ea.L[n, f, h, w](ea.Sum[c, r, s](A.pad(0, 0, 1, 1)[n, c, h + r - 1, w + s - 1] * K[f, c, r, s]))
+    return ea.L[n, f, h, w](
+        ea.Sum[c, r, s](A.pad(0, 0, 1, 1)[n, c, h + r - 1, w + s - 1] * K[f, c, r, s])
+    )
 
 
 def timing_rows() -> Iterator[bench.Row]:
@@ -85,11 +97,18 @@ def _timing(what: str, measured: float) -> bench.Row:
 def size_rows() -> Iterator[bench.Row]:
     for package in PACKAGES:
         lengths = [len(path.read_text().splitlines()) for path in (ROOT / package).rglob("*.py")]
-        yield {"package": package, "files": len(lengths), "lines": sum(lengths), "longest file": max(lengths)}
+        yield {
+            "package": package,
+            "files": len(lengths),
+            "lines": sum(lengths),
+            "longest file": max(lengths),
+        }
 
 
 def main() -> None:
-    parser = bench.options("How long do the operations of the language take, and how large are the packages?")
+    parser = bench.options(
+        "How long do the operations of the language take, and how large are the packages?"
+    )
     chosen = parser.parse_args()
     bench.report({"timings": timing_rows(), "sizes": size_rows()}, chosen.json)
 

@@ -39,14 +39,18 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name, module in PACKAGES.items() if find_spec(module)}
 
 
-def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
+def rivals(
+    case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
+) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
     """Each library's name, its call, and the result of it in the expression's layout; what cannot run a case is left out, and `without`."""
     given = case.given(arrays)
     makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
         makers |= of_module(*module_of(case, given), threads)
     if case.onnx:
-        makers["onnxruntime"] = lambda: session(_node(case, given), {n: a for n, a in given.items() if n not in case.weights}, threads)
+        makers["onnxruntime"] = lambda: session(
+            _node(case, given), {n: a for n, a in given.items() if n not in case.weights}, threads
+        )
     left_out: dict[str, str] = {}
     for name, call, read in running(makers, without, left_out):
         through = case.result if name != "numpy" else _unchanged
@@ -56,7 +60,10 @@ def rivals(case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
 
 
 def running(
-    makers: Mapping[str, Maker], without: Sequence[str], left_out: dict[str, str], trying: Callable[[str], Any] = lambda name: None
+    makers: Mapping[str, Maker],
+    without: Sequence[str],
+    left_out: dict[str, str],
+    trying: Callable[[str], Any] = lambda name: None,
 ) -> Iterator[tuple[str, Call, Callable[[], list[Array]]]]:
     """What can be made and runs once: its name, its call and the results; why the others do not is told in `left_out`.
 
@@ -95,7 +102,9 @@ def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
         "torch, frozen": lambda: frozen(module, inputs),
         "torch.compile": lambda: compiled(module, inputs),
     }
-    makers: dict[str, Maker] = {name: lambda make=make: (make(), arrays_of) for name, make in ways.items()}
+    makers: dict[str, Maker] = {
+        name: lambda make=make: (make(), arrays_of) for name, make in ways.items()
+    }
     return {**makers, "openvino": lambda: request(module, inputs, threads)}
 
 
@@ -105,7 +114,10 @@ def _unchanged(array: Array) -> Array:
 
 def arrays_of(results: Any) -> list[Array]:
     """One tensor, or several, as arrays."""
-    return [np.asarray(tensor) for tensor in (results if isinstance(results, (list, tuple)) else [results])]
+    return [
+        np.asarray(tensor)
+        for tensor in (results if isinstance(results, (list, tuple)) else [results])
+    ]
 
 
 def _numpy(case: Case, arrays: Arrays) -> Made:
@@ -131,13 +143,27 @@ def module_of(case: Case, given: Arrays) -> tuple[Any, Tensors]:
         def __init__(self) -> None:
             super().__init__()
             for name in case.weights:
-                setattr(self, name, torch.nn.Parameter(torch.from_numpy(given[name].copy()).contiguous(), requires_grad=False))
+                setattr(
+                    self,
+                    name,
+                    torch.nn.Parameter(
+                        torch.from_numpy(given[name].copy()).contiguous(), requires_grad=False
+                    ),
+                )
 
         def forward(self, *inputs: Any) -> Any:
             names = [name for name in given if name not in case.weights]
-            return case.torch(torch, **dict(zip(names, inputs)), **{name: getattr(self, name) for name in case.weights})
+            return case.torch(
+                torch,
+                **dict(zip(names, inputs)),
+                **{name: getattr(self, name) for name in case.weights},
+            )
 
-    return Module().eval(), tuple(torch.from_numpy(array.copy()).contiguous() for name, array in given.items() if name not in case.weights)
+    return Module().eval(), tuple(
+        torch.from_numpy(array.copy()).contiguous()
+        for name, array in given.items()
+        if name not in case.weights
+    )
 
 
 def eager(module: Any, inputs: Tensors) -> Call:
@@ -157,7 +183,9 @@ def channels_last(module: Any, inputs: Tensors) -> tuple[Any, Tensors]:
     if not any(tensor.ndim == 4 for tensor in (*module.parameters(), *inputs)):
         raise NotImplementedError("no images")
     form = torch.channels_last
-    return deepcopy(module).to(memory_format=form), tuple(x.contiguous(memory_format=form) if x.ndim == 4 else x for x in inputs)
+    return deepcopy(module).to(memory_format=form), tuple(
+        x.contiguous(memory_format=form) if x.ndim == 4 else x for x in inputs
+    )
 
 
 def frozen(module: Any, inputs: Tensors) -> Call:
@@ -192,11 +220,19 @@ def _node(case: Case, given: Arrays) -> bytes:
     assert case.onnx is not None
     operator, attributes = case.onnx
     inputs = {name: array for name, array in given.items() if name not in case.weights}
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in inputs.items()]
-    out = helper.make_tensor_value_info("result", TensorProto.FLOAT, [None] * len(case.expression.shape))
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+        for name, array in inputs.items()
+    ]
+    out = helper.make_tensor_value_info(
+        "result", TensorProto.FLOAT, [None] * len(case.expression.shape)
+    )
     stored = [numpy_helper.from_array(given[name], name) for name in case.weights]
     node = helper.make_node(operator, list(given), ["result"], **attributes)
-    model = helper.make_model(helper.make_graph([node], "case", values, [out], stored), opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(
+        helper.make_graph([node], "case", values, [out], stored),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
     model.ir_version = 8
     onnx.checker.check_model(model)
     return model.SerializeToString()
@@ -222,7 +258,9 @@ def session(model: bytes, inputs: Arrays, threads: int) -> Made:
     options.log_severity_level = 4
     runtime = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = runtime.io_binding()
-    kept: Sequence[Any] = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in inputs.values()]
+    kept: Sequence[Any] = [
+        onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in inputs.values()
+    ]
     for name, value in zip(inputs, kept):
         binding.bind_ortvalue_input(name, value)
     for output in runtime.get_outputs():
@@ -239,14 +277,21 @@ def request(module: Any, inputs: Tensors, threads: int) -> Made:
     """A torch module in OpenVINO."""
     import openvino
 
-    return asked(openvino.convert_model(module, example_input=inputs), [x.numpy() for x in inputs], threads)
+    return asked(
+        openvino.convert_model(module, example_input=inputs), [x.numpy() for x in inputs], threads
+    )
 
 
 def asked(model: Any, inputs: Sequence[Array], threads: int) -> Made:
     """A model of OpenVINO as a request that reads the memory of the inputs."""
     import openvino
 
-    settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
     for place, value in zip(model.inputs, inputs):
         place.get_node().set_partial_shape(openvino.PartialShape(list(value.shape)))
     model.validate_nodes_and_infer_types()
@@ -258,4 +303,6 @@ def asked(model: Any, inputs: Sequence[Array], threads: int) -> Made:
         made.infer()
         return made, inputs  # whose memory the request reads
 
-    return call, lambda _: [made.get_output_tensor(number).data.copy() for number in range(len(model.outputs))]
+    return call, lambda _: [
+        made.get_output_tensor(number).data.copy() for number in range(len(model.outputs))
+    ]

@@ -39,7 +39,10 @@ def one(example: Example, executor: Any = None, budget: Budget = BUDGET) -> Run:
 
 def first(example: Example, form: str, runs: list[Run]) -> tuple[Any, Any]:
     """The states expanded before a form was found, and the least milliseconds of all runs; "never" where it was not."""
-    hits = [min((f for f in found if example.forms[form](f)), key=lambda f: f.states, default=None) for found, _ in runs]
+    hits = [
+        min((f for f in found if example.forms[form](f)), key=lambda f: f.states, default=None)
+        for found, _ in runs
+    ]
     times = [hit.after for hit in hits if hit is not None]
     return (hits[0].states, min(times) * 1e3) if hits[0] is not None else ("never", "never")
 
@@ -68,8 +71,15 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
         runs = [one(example) for example in examples]
         found, stats = min(runs, key=lambda run: run[1].seconds)
         _, every = one(case.real(), budget=EXHAUSTIVE)
-        shared = {"proved": proved(case, found), "peak MB": peak(case), "states to depth 7": every.states, "s to depth 7": every.seconds}
-        shared["all of depth 7"] = "yes" if every.stopped.startswith("every state") else every.stopped
+        shared = {
+            "proved": proved(case, found),
+            "peak MB": peak(case),
+            "states to depth 7": every.states,
+            "s to depth 7": every.seconds,
+        }
+        shared["all of depth 7"] = (
+            "yes" if every.stopped.startswith("every state") else every.stopped
+        )
         for form in examples[0].forms:
             states, milliseconds = first(examples[0], form, runs)
             peer = PEER.get((name, form), ("", "", ""))
@@ -92,7 +102,13 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
 def outcome(run: Run) -> Any:
     """What must not depend on where a search was computed."""
     found, stats = run
-    return [(str(f.program), f.moves, f.estimate, f.states) for f in found], stats.states, stats.generated, stats.duplicates, stats.rejected
+    return (
+        [(str(f.program), f.moves, f.estimate, f.states) for f in found],
+        stats.states,
+        stats.generated,
+        stats.duplicates,
+        stats.rejected,
+    )
 
 
 def scaling(names: list[str], kind: str, workers: int, repeats: int) -> Iterator[bench.Row]:
@@ -105,11 +121,21 @@ def scaling(names: list[str], kind: str, workers: int, repeats: int) -> Iterator
             for name in names:
                 runs = [one(CASES[name].real(), executor) for _ in range(repeats + 1)][1:]
                 if any(outcome(run) != outcome(serial[name][0]) for run in runs):
-                    raise RuntimeError(f"{name}: {count} workers find something else than one process")
+                    raise RuntimeError(
+                        f"{name}: {count} workers find something else than one process"
+                    )
                 seconds[name][count] = min(s.seconds for _, s in runs)
     for name, times in seconds.items():
-        shown = {f"ms, {count} workers" if count else "ms, here": t * 1e3 for count, t in times.items()}
-        yield {"case": name, "executor": kind, **shown, "ratio": times[0] / times[workers], "results": "the same"}
+        shown = {
+            f"ms, {count} workers" if count else "ms, here": t * 1e3 for count, t in times.items()
+        }
+        yield {
+            "case": name,
+            "executor": kind,
+            **shown,
+            "ratio": times[0] / times[workers],
+            "results": "the same",
+        }
 
 
 def processes(workers: int) -> AbstractContextManager[Any]:
@@ -128,23 +154,45 @@ def threads(workers: int) -> AbstractContextManager[Any]:
 def dask(workers: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
         yield client.get_executor()
 
 
-EXECUTORS: dict[str, Callable[[int], AbstractContextManager[Any]]] = {"process": processes, "thread": threads, "dask": dask}
+EXECUTORS: dict[str, Callable[[int], AbstractContextManager[Any]]] = {
+    "process": processes,
+    "thread": threads,
+    "dask": dask,
+}
 
 
 def main() -> None:
     options = bench.options("How soon does the search find the forms that are known?")
-    options.add_argument("--case", action="append", choices=list(CASES), metavar="NAME", help="only this case (may be given again)")
-    options.add_argument("--repeats", type=int, default=5, help="runs of which the fastest counts (default: 5)")
-    options.add_argument("--executor", choices=list(EXECUTORS), help="show how the search scales over workers")
+    options.add_argument(
+        "--case",
+        action="append",
+        choices=list(CASES),
+        metavar="NAME",
+        help="only this case (may be given again)",
+    )
+    options.add_argument(
+        "--repeats", type=int, default=5, help="runs of which the fastest counts (default: 5)"
+    )
+    options.add_argument(
+        "--executor", choices=list(EXECUTORS), help="show how the search scales over workers"
+    )
     options.add_argument("--workers", type=int, default=2, help="workers at most (default: 2)")
     chosen = options.parse_args()
     if chosen.executor:
         names = chosen.case or list(dict.fromkeys(name for name, _ in PEER))
-        bench.report({"scaling": scaling(names, chosen.executor, chosen.workers, chosen.repeats)}, chosen.json)
+        bench.report(
+            {"scaling": scaling(names, chosen.executor, chosen.workers, chosen.repeats)},
+            chosen.json,
+        )
     else:
         bench.report({"search": rows(chosen.case or list(CASES), chosen.repeats)}, chosen.json)
 

@@ -31,7 +31,16 @@ OURS = ("generated", "derived")
 LIMITS = ("peak", "copy")
 # Ratios that one thread is to reach, by the name of the case.
 RATIOS: dict[str, float] = {
-    **dict.fromkeys(("matmul 512x512x512", "matmul 1024x1024x1024", "matmul 49x4608x512", "matmul 1x1024x1024", "matmul 64x4096x448"), 1.0),
+    **dict.fromkeys(
+        (
+            "matmul 512x512x512",
+            "matmul 1024x1024x1024",
+            "matmul 49x4608x512",
+            "matmul 1x1024x1024",
+            "matmul 64x4096x448",
+        ),
+        1.0,
+    ),
     **{f"Conv3x3 s2 256→512 14x14 {layout} b1": 1.0 for layout in ("NCHW", "NHWC")},
     **{f"Conv3x3 64→64 56x56 {layout} b1": 2.5 for layout in ("NCHW", "NHWC")},
     **{f"Conv3x3 128→128 28x28 {layout} b1": 3.0 for layout in ("NCHW", "NHWC")},
@@ -54,7 +63,9 @@ RATIOS: dict[str, float] = {
 }
 # Shares of the peak and of the copy that one thread is to reach, and how many times faster two threads are to be.
 PEAKS: dict[str, float] = dict.fromkeys(("matmul 512x512x512", "matmul 1024x1024x1024"), 0.9)
-COPIES: dict[str, float] = dict.fromkeys(("map 1024x1024", "OffsetAdd 3x3 56x56x64 b1", "OffsetAdd 3x3 112x112x64 b1"), 1.0)
+COPIES: dict[str, float] = dict.fromkeys(
+    ("map 1024x1024", "OffsetAdd 3x3 56x56x64 b1", "OffsetAdd 3x3 112x112x64 b1"), 1.0
+)
 GAIN = 1.8
 # Milliseconds of a kernel to be written and to be compiled, and of a program to be ready where all of it is on disk.
 MAKING: dict[str, float] = {"emission": 50.0, "compiling": 300.0, "ready": 50.0}
@@ -69,7 +80,9 @@ NETWORKS: dict[int, dict[str, float]] = {
         **dict.fromkeys(("gcn", "longformer_d1", "longformer_d4", "bert", "lstm", "mmoe"), 1.05),
     },
 }  # fmt: skip
-NEAR = 0.75  # share of a limit, or of the lanes of vectors, from which on it is not called far below
+NEAR = (
+    0.75  # share of a limit, or of the lanes of vectors, from which on it is not called far below
+)
 OWN_CACHE = 2 << 20  # bytes that the caches of one core hold at most
 LAST_CACHE = 32 << 20  # bytes that the caches of a machine hold, mostly
 FEW = 1.5  # operations for a byte, below which no cache gives data as fast as they are used
@@ -95,14 +108,22 @@ def judged(row: bench.Row, case: Case, lanes: int) -> bench.Row:
         targets.append(f"{target:g}")
         if ratio < target:
             limit = ratio / max(peak, copy)
-            reasons.append(at_limit(peak, copy, limit) if ratio <= limit < target else _reason(row, program, lanes, peak, copy))
+            reasons.append(
+                at_limit(peak, copy, limit)
+                if ratio <= limit < target
+                else _reason(row, program, lanes, peak, copy)
+            )
     if (target := PEAKS.get(case.name)) is not None:
         targets.append(f"{target:g} of peak")
         reasons += [_reason(row, program, lanes, peak, copy)] if peak < target else []
     if (target := COPIES.get(case.name)) is not None:
         targets.append(f"{target:g} of copy")
         reasons += [_reason(row, program, lanes, peak, copy)] if copy < target else []
-    return {**row, "target": ", ".join(targets), "missed because": "; ".join(dict.fromkeys(reasons))}
+    return {
+        **row,
+        "target": ", ".join(targets),
+        "missed because": "; ".join(dict.fromkeys(reasons)),
+    }
 
 
 def at_limit(peak: float, copy: float, limit: float) -> str:
@@ -126,9 +147,16 @@ def _reason(row: bench.Row, program: Program, lanes: int, peak: float, copy: flo
         return fewer_products(kernels, peak)
     if peak >= NEAR:
         size = bytes_moved(program)
-        rest = f"its {size / 1e6:.3g} MB are more than the caches of one core hold" if size > OWN_CACHE else "loads, stores and borders take the rest"
+        rest = (
+            f"its {size / 1e6:.3g} MB are more than the caches of one core hold"
+            if size > OWN_CACHE
+            else "loads, stores and borders take the rest"
+        )
         return f"{100 * peak:.0f} % of the peak: {rest}"
-    found = [*_disturbed(row, peak), *_causes(row, program, lanes, len(kernels) or len(program.statements), copy)] or [*_delivered(program)]
+    found = [
+        *_disturbed(row, peak),
+        *_causes(row, program, lanes, len(kernels) or len(program.statements), copy),
+    ] or [*_delivered(program)]
     causes = "; ".join(found) or "these figures do not tell the cause"
     if copy > 1:
         return f"its data stay in caches, {100 * peak:.0f} % of the peak: {causes}"
@@ -152,18 +180,28 @@ def fewer_products(kernels: Iterable[str], peak: float) -> str:
 def _disturbed(row: bench.Row, peak: float) -> Iterator[str]:
     """What the shortest of all runs reaches, where that is near the peak as the shortest run of a loop of products shows it."""
     times, shortest, ours = row["more"]["ms"], row["more"].get("shortest ms", {}), _ours(row)
-    if shortest and (least := peak * times[ours] / shortest[ours] * shortest["peak"] / times["peak"]) >= NEAR:
+    if (
+        shortest
+        and (least := peak * times[ours] / shortest[ours] * shortest["peak"] / times["peak"])
+        >= NEAR
+    ):
         yield f"the shortest run reaches {100 * least:.0f} % of the peak, what else the core does takes the rest"
 
 
-def _causes(row: bench.Row, program: Program, lanes: int, kernels: int, copy: float) -> Iterator[str]:
+def _causes(
+    row: bench.Row, program: Program, lanes: int, kernels: int, copy: float
+) -> Iterator[str]:
     """What the shape of a case tells of a time far from both limits."""
     count = filters(program)
     if count and count * 4 <= lanes:
         yield f"with {count} filter{'s' if count > 1 else ''}, an element that is loaded serves few products"
     elif count and (filled := count / (ceil(count / lanes) * lanes)) < NEAR:
         yield f"{count} filters fill their vectors of {lanes} to {100 * filled:.0f} %"
-    if any(scope.body.has(sympy.exp, sympy.tanh) for _, scope in program.statements if not any(True for _ in reductions(scope.body))):
+    if any(
+        scope.body.has(sympy.exp, sympy.tanh)
+        for _, scope in program.statements
+        if not any(True for _ in reductions(scope.body))
+    ):
         yield "exp or tanh of elements takes its time"
     if kernels > 1:
         yield f"{kernels} kernels follow one another"
@@ -192,7 +230,13 @@ def filters(program: Program) -> int:
         return 0
     scope = program.statements[0][1]
     read = list(accesses(scope.body))
-    weights = [access for access in read if any(tensor.role == "weight" for tensor in program.inputs.values() if tensor == access.base)]
+    weights = [
+        access
+        for access in read
+        if any(
+            tensor.role == "weight" for tensor in program.inputs.values() if tensor == access.base
+        )
+    ]
     if len(weights) != 1 or len(read) != 2:
         return 0
     others = {index for access in read if access not in weights for index in access.free_symbols}
@@ -205,11 +249,28 @@ def gains(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     twos = {row["case"]: row for row in rows if row["threads"] == 2}
     for one in rows:
-        if one["threads"] != 1 or one["of peak"] <= one["of copy"] or (two := twos.get(one["case"])) is None:
+        if (
+            one["threads"] != 1
+            or one["of peak"] <= one["of copy"]
+            or (two := twos.get(one["case"])) is None
+        ):
             continue
         before, after = (row["more"]["ms"][_ours(row)] for row in (one, two))
-        shown = {"case": one["case"], "1 thread ms": before, "2 threads ms": after, "gain": before / after, "target": GAIN}
-        found.append({**shown, "missed because": "" if before / after >= GAIN else _no_gain(one["more"]["ms"], two["more"]["ms"], before)})
+        shown = {
+            "case": one["case"],
+            "1 thread ms": before,
+            "2 threads ms": after,
+            "gain": before / after,
+            "target": GAIN,
+        }
+        found.append(
+            {
+                **shown,
+                "missed because": ""
+                if before / after >= GAIN
+                else _no_gain(one["more"]["ms"], two["more"]["ms"], before),
+            }
+        )
     return found
 
 
@@ -222,23 +283,36 @@ def makings(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
     ones = [row for row in rows if row["threads"] == 1]
     found: list[dict[str, Any]] = []
     for what, target in MAKING.items():
-        times = {row["case"]: row["more"][f"{what} ms"] for row in ones if f"{what} ms" in row["more"]}
+        times = {
+            row["case"]: row["more"][f"{what} ms"] for row in ones if f"{what} ms" in row["more"]
+        }
         if times:
             most = max(times, key=lambda case: times[case])
             within = f"{sum(ms <= target for ms in times.values())} of {len(times)}"
-            shown = {"what": what, "median ms": median(times.values()), "most ms": times[most], "in": most}
+            shown = {
+                "what": what,
+                "median ms": median(times.values()),
+                "most ms": times[most],
+                "in": most,
+            }
             found.append({**shown, "target ms": target, "within it": within})
     return found
 
 
 def _no_gain(one: Mapping[str, float], two: Mapping[str, float], before: float) -> str:
     """What libraries gain tells whether the second core was there; a call of microseconds is short to share."""
-    libraries = {name: one[name] / two[name] for name in one if name in two and name not in (*OURS, *LIMITS)}
+    libraries = {
+        name: one[name] / two[name] for name in one if name in two and name not in (*OURS, *LIMITS)
+    }
     most = max(libraries, key=lambda name: libraries[name], default="")
     if most and libraries[most] < GAIN:
         told = f"no library gains as much on this machine: at most {libraries[most]:.3g} ({most})"
     else:
-        told = f"{most} gains {libraries[most]:.3g}: the second core is not the limit" if most else "no library shows what the second core gives"
+        told = (
+            f"{most} gains {libraries[most]:.3g}: the second core is not the limit"
+            if most
+            else "no library shows what the second core gives"
+        )
     return f"{told}; {1e3 * before:.2g} µs are short to share" if before < 10 * SHORT else told
 
 
@@ -248,8 +322,16 @@ def _no_gain(one: Mapping[str, float], two: Mapping[str, float], before: float) 
 def judged_network(row: bench.Row) -> dict[str, Any]:
     """The row of a network with its target, and the reason where it misses that."""
     target = NETWORKS.get(row["batch"], {}).get(row["model"]) if row["threads"] == 1 else None
-    kept = {name: value for name, value in row.items() if name not in ("target", "missed because", "more")}
-    told = {"target": "", "missed because": ""} if target is None else {"target": target, "missed because": _missed(row, target)}
+    kept = {
+        name: value
+        for name, value in row.items()
+        if name not in ("target", "missed because", "more")
+    }
+    told = (
+        {"target": "", "missed because": ""}
+        if target is None
+        else {"target": target, "missed because": _missed(row, target)}
+    )
     return {**kept, **told, "more": row["more"]}
 
 
@@ -260,7 +342,11 @@ def _missed(row: bench.Row, target: float) -> str:
         return ""
     known = row["searched"] + row["cached"]
     written = f"{row['layers'] - known} of {row['layers']} layers stay as they are written"
-    told = [f"{written}: the search came too late, or found nothing faster" if known < row["layers"] else f"every layer was searched ({known})"]
+    told = [
+        f"{written}: the search came too late, or found nothing faster"
+        if known < row["layers"]
+        else f"every layer was searched ({known})"
+    ]
     if (spent := row["ms"]["einalg"]) <= SHORT:
         told.append(f"of {1e3 * spent:.2g} µs, the call and making its results take a part")
     return "; ".join([*told, *_limits(row)])
@@ -292,7 +378,11 @@ def _with_weights_again(work: Mapping[str, Any]) -> float:
     if not work.get("cache GB/s"):
         return 0.0
     kinds = work["statements"]
-    return sum(kind["count"] * max(1e3 * kind["GFLOP"] / work["GFLOP/s"], kind["weights MB"] / work["cache GB/s"]) for kind in kinds)
+    return sum(
+        kind["count"]
+        * max(1e3 * kind["GFLOP"] / work["GFLOP/s"], kind["weights MB"] / work["cache GB/s"])
+        for kind in kinds
+    )
 
 
 # Results that are kept.
@@ -309,7 +399,11 @@ def lanes_of(machine: Mapping[str, str]) -> int:
 
 def kept() -> list[Path]:
     """The results of kernels and of networks on this machine and on others, whose names follow a dash."""
-    return sorted(path for path in RESULTS.glob("*.json") if path.stem.partition("-")[0] in ("kernels", "models"))
+    return sorted(
+        path
+        for path in RESULTS.glob("*.json")
+        if path.stem.partition("-")[0] in ("kernels", "models")
+    )
 
 
 def anew(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,7 +412,10 @@ def anew(record: Mapping[str, Any]) -> dict[str, Any]:
         return {**record, "models": [judged_network(row) for row in record["models"]]}
     cases = {case.name: case for case in (make() for make in CASES)}
     lanes = lanes_of(record["machine"])
-    rows = [judged(row, cases[row["case"]], lanes) if row["case"] in cases else row for row in record["kernels"]]
+    rows = [
+        judged(row, cases[row["case"]], lanes) if row["case"] in cases else row
+        for row in record["kernels"]
+    ]
     return {**record, "kernels": rows, "threads": gains(rows), "making": makings(rows)}
 
 
@@ -329,7 +426,11 @@ def main() -> None:
         path.write_text(json.dumps(record, indent=2) + "\n")
         tables = (record.get(name, []) for name in ("kernels", "threads", "models"))
         missed = [row for rows in tables for row in rows if row["missed because"]]
-        print("\n".join(f"{row.get('case') or row['model']}: {row['missed because']}" for row in missed))
+        print(
+            "\n".join(
+                f"{row.get('case') or row['model']}: {row['missed because']}" for row in missed
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -42,9 +42,23 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
         if found is None or signature(found) in done:
             continue
         done.add(signature(found))
-        winner = tune(found, scope, kernel.output, maker(scope, compiler), compiler, [n for n in scope.tensors if n in ahead], count)
+        winner = tune(
+            found,
+            scope,
+            kernel.output,
+            maker(scope, compiler),
+            compiler,
+            [n for n in scope.tensors if n in ahead],
+            count,
+        )
         gain = winner.model_seconds / winner.seconds
-        yield {"case": case.name, "kernel": str(kernel)[:60], "ms": winner.seconds * 1e3, "of the model's": gain, "tiling": numbers(winner.tiling)}
+        yield {
+            "case": case.name,
+            "kernel": str(kernel)[:60],
+            "ms": winner.seconds * 1e3,
+            "of the model's": gain,
+            "tiling": numbers(winner.tiling),
+        }
 
 
 def maker(scope: Scope, compiler: Compiler) -> Make:
@@ -64,7 +78,9 @@ def numbers(tiling: Tiling) -> str:
     'lanes=16 rows=8 vectors=2 depth=64'
     """
     usual = asdict(Tiling(0, 0, 0))
-    return " ".join(f"{name}={value}" for name, value in asdict(tiling).items() if value != usual[name])
+    return " ".join(
+        f"{name}={value}" for name, value in asdict(tiling).items() if value != usual[name]
+    )
 
 
 def chosen_cases(words: Iterable[str], everything: bool) -> Iterator[Case]:
@@ -77,18 +93,34 @@ def main() -> None:
     parser = bench.options("Which tilings are fastest here?")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="words in the names of cases")
     parser.add_argument("--all", action="store_true", help="all cases")
-    parser.add_argument("--count", type=int, default=COUNT, help=f"tilings that are compiled (default: {COUNT})")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="write all winners that this machine has")
-    parser.add_argument("--import", type=Path, dest="given", metavar="FILE", help="take the winners of a file first")
+    parser.add_argument(
+        "--count", type=int, default=COUNT, help=f"tilings that are compiled (default: {COUNT})"
+    )
+    parser.add_argument(
+        "--export", type=Path, metavar="FILE", help="write all winners that this machine has"
+    )
+    parser.add_argument(
+        "--import", type=Path, dest="given", metavar="FILE", help="take the winners of a file first"
+    )
     chosen = parser.parse_args()
     compiler = find_compiler()
     if compiler is None or not (chosen.cases or chosen.all or chosen.export or chosen.given):
-        parser.error("this needs a C compiler" if compiler is None else "name a case, or use --all, --export or --import")
+        parser.error(
+            "this needs a C compiler"
+            if compiler is None
+            else "name a case, or use --all, --export or --import"
+        )
     try:
         if chosen.given:
-            print(f"{imported(chosen.given)} tuned kernels read from {chosen.given}", file=sys.stderr)
+            print(
+                f"{imported(chosen.given)} tuned kernels read from {chosen.given}", file=sys.stderr
+            )
         if chosen.cases or chosen.all:
-            found = (row for case in chosen_cases(chosen.cases, chosen.all) for row in tunings(case, compiler, chosen.count))
+            found = (
+                row
+                for case in chosen_cases(chosen.cases, chosen.all)
+                for row in tunings(case, compiler, chosen.count)
+            )
             bench.report({"tuned": found}, chosen.json)
         if chosen.export:
             chosen.export.write_text(exported() + "\n")

@@ -32,7 +32,12 @@ from einalg.storage.disk_cache import cache_folder
 
 Array = np.ndarray[Any, Any]
 SECONDS, LEAST, MOST = 1.0, 5, 200  # of runs in turns, of each way
-LINES = ("Tensor programs are mathematics", "proven equal, step by step", "OSDI 2023, July 10-12", "7 networks, 52 cases")
+LINES = (
+    "Tensor programs are mathematics",
+    "proven equal, step by step",
+    "OSDI 2023, July 10-12",
+    "7 networks, 52 cases",
+)
 READER = "rapidocr-onnxruntime==1.4.4"
 
 
@@ -64,17 +69,29 @@ def tone() -> dict[str, Array]:
 
 READING = "rapidocr_onnxruntime/models/"
 FILES = {
-    "rapidocr det": File(READER, f"{READING}ch_PP-OCRv4_det_infer.onnx", lambda: {"x": image(320, 480)}),
-    "rapidocr cls": File(READER, f"{READING}ch_ppocr_mobile_v2.0_cls_infer.onnx", lambda: {"x": image(48, 192)}),
-    "rapidocr rec": File(READER, f"{READING}ch_PP-OCRv4_rec_infer.onnx", lambda: {"x": image(48, 320)}),
-    "nudenet": File("nudenet==3.4.2", "nudenet/320n.onnx", lambda: {"images": (image(320, 320) + 1) / 2}),
-    "magika": File("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", lambda: {"bytes": words()}),
+    "rapidocr det": File(
+        READER, f"{READING}ch_PP-OCRv4_det_infer.onnx", lambda: {"x": image(320, 480)}
+    ),
+    "rapidocr cls": File(
+        READER, f"{READING}ch_ppocr_mobile_v2.0_cls_infer.onnx", lambda: {"x": image(48, 192)}
+    ),
+    "rapidocr rec": File(
+        READER, f"{READING}ch_PP-OCRv4_rec_infer.onnx", lambda: {"x": image(48, 320)}
+    ),
+    "nudenet": File(
+        "nudenet==3.4.2", "nudenet/320n.onnx", lambda: {"images": (image(320, 320) + 1) / 2}
+    ),
+    "magika": File(
+        "magika==1.0.3", "magika/models/standard_v3_3/model.onnx", lambda: {"bytes": words()}
+    ),
     "silero vad": File("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx", tone),
 }
 
 
 def pip(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "pip", *words, "--quiet", "--disable-pip-version-check"], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", *words, "--quiet", "--disable-pip-version-check"], check=True
+    )
 
 
 def fetched(file: File) -> bytes:
@@ -100,19 +117,29 @@ def row(name: str, seconds: float) -> bench.Row:
     began = perf_counter()
     optimized = ea.optimize(model, inputs, seconds=seconds)
     spent = perf_counter() - began
-    makers = {"onnxruntime": lambda: session(model, inputs, threads()), "openvino": lambda: openvino(model, inputs)}
+    makers = {
+        "onnxruntime": lambda: session(model, inputs, threads()),
+        "openvino": lambda: openvino(model, inputs),
+    }
     left_out: dict[str, str] = {}
     others = {way: (call, read) for way, call, read in running(makers, (), left_out)}
     for way, why in left_out.items():
         print(f"without {way}: {why}", file=sys.stderr)
     expected, found = others["onnxruntime"][1](), arrays_of(optimized(*inputs.values()))
     error = max(relative(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
-    calls = {"einalg": lambda: optimized(*inputs.values()), **{way: call for way, (call, _) in others.items()}}
-    times = {way: median(found) * 1e3 for way, found in in_turns(calls, SECONDS, LEAST, MOST).items()}
+    calls = {
+        "einalg": lambda: optimized(*inputs.values()),
+        **{way: call for way, (call, _) in others.items()},
+    }
+    times = {
+        way: median(found) * 1e3 for way, found in in_turns(calls, SECONDS, LEAST, MOST).items()
+    }
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
 
-def _told(name: str, times: Mapping[str, float], error: float, spent: float, opaque: int, original: bool) -> bench.Row:
+def _told(
+    name: str, times: Mapping[str, float], error: float, spent: float, opaque: int, original: bool
+) -> bench.Row:
     best = min((way for way in times if way != "einalg"), key=lambda way: times[way])
     shown = {f"{way} ms": times.get(way, "") for way in ("einalg", "onnxruntime", "openvino")}
     return {
@@ -161,10 +188,19 @@ def reading(seconds: float) -> bench.Row:
         raise RuntimeError(f"other text is read: {ours} instead of {theirs}")
     print("ocr reads:", *(f"  {text}" for text, _ in ours), sep="\n", file=sys.stderr)
     error = max(abs(one - other) for (_, one), (_, other) in zip(ours, theirs))
-    times = in_turns({"einalg": lambda: read(call), "onnxruntime": lambda: read(original)}, SECONDS, LEAST, MOST)
+    times = in_turns(
+        {"einalg": lambda: read(call), "onnxruntime": lambda: read(original)}, SECONDS, LEAST, MOST
+    )
     opaque = sum(len(network.opaque) for network in made.values())
     original_too = any(network.is_original for network in made.values())
-    return _told("ocr", {way: median(found) * 1e3 for way, found in times.items()}, error, spent, opaque, original_too)
+    return _told(
+        "ocr",
+        {way: median(found) * 1e3 for way, found in times.items()},
+        error,
+        spent,
+        opaque,
+        original_too,
+    )
 
 
 def rows(names: list[str], seconds: float) -> Iterator[bench.Row]:
@@ -175,8 +211,16 @@ def rows(names: list[str], seconds: float) -> Iterator[bench.Row]:
 def main() -> None:
     options = bench.options("How fast are networks with real weights, and do they give the same?")
     names = [*FILES, "ocr"]
-    options.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
-    options.add_argument("--seconds", type=float, default=120.0, metavar="S", help="of search for each network (default: 120)")
+    options.add_argument(
+        "--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}"
+    )
+    options.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="of search for each network (default: 120)",
+    )
     chosen = options.parse_args()
     bench.report({"wheels": rows(chosen.only or names, chosen.seconds)}, chosen.json)
 

@@ -10,6 +10,9 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 collect_ignore = ["docstrings.py"]  # an extension of mkdocstrings, which the tests do not need
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],
+    parsers=[
+        PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE),
+        SkipParser(),
+    ],
     patterns=["*.md"],
 ).pytest()

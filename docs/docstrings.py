@@ -8,7 +8,9 @@ from typing import Any
 
 import griffe
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # mkdocstrings runs this file by itself
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # mkdocstrings runs this file by itself
 
 from docs.pages.markdown import with_examples_as_blocks
 

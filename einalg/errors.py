@@ -144,7 +144,10 @@ class RecordError(EinalgError):
     """
 
 
-LONGEST, AROUND = 240, 100  # characters of a line that are shown, and how many of these before the place that is meant
+LONGEST, AROUND = (
+    240,
+    100,
+)  # characters of a line that are shown, and how many of these before the place that is meant
 
 
 def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
@@ -156,7 +159,14 @@ def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
     """
     lines = text.split("\n")
     shown = lines[min(max(line, 1), len(lines)) - 1]
-    first, width = max(0, min(column - AROUND, len(shown) - LONGEST)) if len(shown) > LONGEST else 0, max(1, width)
-    before, part, after = "… " * (first > 0), shown[first : first + LONGEST], " …" * (first + LONGEST < len(shown))
+    first, width = (
+        max(0, min(column - AROUND, len(shown) - LONGEST)) if len(shown) > LONGEST else 0,
+        max(1, width),
+    )
+    before, part, after = (
+        "… " * (first > 0),
+        shown[first : first + LONGEST],
+        " …" * (first + LONGEST < len(shown)),
+    )
     carets = min(width, max(1, LONGEST - (column - first)))
     return f"{before}{part}{after}\n{' ' * (len(before) + column - first)}{'^' * carets}"

@@ -14,13 +14,29 @@ from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "nightly",
+    deadline=None,
+    max_examples=2000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew instead of comparing with it")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write tests/golden anew instead of comparing with it",
+    )
 
 
 @pytest.fixture
@@ -33,6 +49,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text.rstrip("\n") + "\n")
         assert path.is_file(), f"no transcript {name}: write it with pytest --update-golden"
-        assert text.rstrip("\n") + "\n" == path.read_text(), f"{name} differs; where that is meant: pytest --update-golden"
+        assert text.rstrip("\n") + "\n" == path.read_text(), (
+            f"{name} differs; where that is meant: pytest --update-golden"
+        )
 
     return compare

@@ -21,7 +21,10 @@ from einalg.testing import strategies
 
 I, J, K = Index("i"), Index("j"), Index("k")
 INDICES = (I, J, K)
-POINTS = [dict(zip(INDICES, values)) for values in product((-7, -3, -1, 0, 1, 2, 5), (-4, 0, 1, 3), (-2, 0, 6))]
+POINTS = [
+    dict(zip(INDICES, values))
+    for values in product((-7, -3, -1, 0, 1, 2, 5), (-4, 0, 1, 3), (-2, 0, 6))
+]
 forms = strategies.affine_forms(INDICES)
 points = st.sampled_from(POINTS)
 
@@ -70,7 +73,16 @@ def test_normal_form_is_a_fixpoint(calculation: Any) -> None:
 @given(forms, forms, st.integers(1, 5), points)
 def test_arithmetic_on_forms(one: Affine, other: Affine, k: int, point: Any) -> None:
     a, b = one.evaluate(point), other.evaluate(point)
-    results = {one + other: a + b, one - other: a - b, -one: -a, one * k: a * k, k * one: a * k, one // k: a // k, one % k: a % k, k - one: k - a}
+    results = {
+        one + other: a + b,
+        one - other: a - b,
+        -one: -a,
+        one * k: a * k,
+        k * one: a * k,
+        one // k: a // k,
+        one % k: a % k,
+        k - one: k - a,
+    }
     for form, value in results.items():
         assert isinstance(form, Affine)
         assert form.evaluate(point) == value
@@ -79,7 +91,9 @@ def test_arithmetic_on_forms(one: Affine, other: Affine, k: int, point: Any) -> 
 @given(forms, forms, forms, points)
 def test_substitution(form: Affine, for_i: Affine, for_k: Affine, point: Any) -> None:
     replaced = form.substitute({I: for_i, K: for_k})
-    assert replaced.evaluate(point) == form.evaluate({**point, I: for_i.evaluate(point), K: for_k.evaluate(point)})
+    assert replaced.evaluate(point) == form.evaluate(
+        {**point, I: for_i.evaluate(point), K: for_k.evaluate(point)}
+    )
 
 
 def test_substitution_returns_the_same_object_where_nothing_changes() -> None:
@@ -101,7 +115,9 @@ def test_sympy_has_the_same_value(form: Affine, point: Any) -> None:
 
 @given(forms, st.lists(strategies.ranges(max_extent=5), min_size=3, max_size=3))
 def test_interval_holds_every_value(form: Affine, ranges: Any) -> None:
-    values = [form.evaluate(dict(zip(INDICES, point))) for point in product(*(range(*r) for r in ranges))]
+    values = [
+        form.evaluate(dict(zip(INDICES, point))) for point in product(*(range(*r) for r in ranges))
+    ]
     low, high = form.interval(dict(zip(INDICES, ranges)))
     assert low <= min(values) and max(values) <= high
     if form.is_affine():
@@ -111,7 +127,9 @@ def test_interval_holds_every_value(form: Affine, ranges: Any) -> None:
 @given(forms)
 def test_evaluates_arrays_point_by_point(form: Affine) -> None:
     columns = {i: np.array([p[i] for p in POINTS]) for i in INDICES}
-    assert np.broadcast_to(form.evaluate(columns), len(POINTS)).tolist() == [form.evaluate(p) for p in POINTS]
+    assert np.broadcast_to(form.evaluate(columns), len(POINTS)).tolist() == [
+        form.evaluate(p) for p in POINTS
+    ]
 
 
 @given(forms)

@@ -19,24 +19,41 @@ def renamed(scope, names):
     def leaf(node):
         if not isinstance(node, Reduce):
             return node
-        fresh = {it.index: Index(f"{it.index}_{names[len(it.index.name) % len(names)]}") for it in node.iterators}
+        fresh = {
+            it.index: Index(f"{it.index}_{names[len(it.index.name) % len(names)]}")
+            for it in node.iterators
+        }
         iterators = [Iterator(fresh[it.index], it.low, it.high) for it in node.iterators]
         forms = {i: j + 0 for i, j in fresh.items()}
-        return Reduce(node.op, iterators, [c.substitute(forms) for c in node.where], rebuild(substitute(node.body, forms), leaf))
+        return Reduce(
+            node.op,
+            iterators,
+            [c.substitute(forms) for c in node.where],
+            rebuild(substitute(node.body, forms), leaf),
+        )
 
     own = {i: Index(f"{name}{k}") for k, (i, name) in enumerate(zip(scope.indices, names))}
     forms = {i: j + 0 for i, j in own.items()}
     iterators = [Iterator(own[it.index], it.low, it.high) for it in scope.iterators]
-    return Scope(iterators, [c.substitute(forms) for c in scope.where], rebuild(substitute(scope.body, forms), leaf))
+    return Scope(
+        iterators,
+        [c.substitute(forms) for c in scope.where],
+        rebuild(substitute(scope.body, forms), leaf),
+    )
 
 
-@given(strategies.scopes(max_points=60, functions=True, truths=True), st.permutations(["z", "a", "m"]))
+@given(
+    strategies.scopes(max_points=60, functions=True, truths=True), st.permutations(["z", "a", "m"])
+)
 def test_names_do_not_count(scope, names):
     other = renamed(scope, names)
     assert scope.identity == other.identity and hash(scope) == hash(other) and scope == other
 
 
-@given(strategies.scopes(max_indices=2, max_points=6, nested=False), strategies.scopes(max_indices=2, max_points=6, nested=False))
+@given(
+    strategies.scopes(max_indices=2, max_points=6, nested=False),
+    strategies.scopes(max_indices=2, max_points=6, nested=False),
+)
 def test_it_tells_the_same_scopes_apart_as_positional_names(one, other):
     assert (one == other) == (with_positional_names(one) == with_positional_names(other))
 
@@ -63,5 +80,8 @@ def test_equations_have_no_sides():
     A = ea.tensor("A", (3, 3))
     import sympy
 
-    one, other = ea.L[i, j](A[i, j], where=sympy.Eq(i + 1, j)), ea.L[y, x](A[y, x], where=sympy.Eq(y + 1, x))
+    one, other = (
+        ea.L[i, j](A[i, j], where=sympy.Eq(i + 1, j)),
+        ea.L[y, x](A[y, x], where=sympy.Eq(y + 1, x)),
+    )
     assert one == other != ea.L[i, j](A[i, j], where=sympy.Eq(i, j + 1))

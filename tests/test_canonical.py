@@ -28,12 +28,24 @@ def k(text, **tensors):
         ("O[i:4] = Sum[r:2:5](X[i+r])", "O[i:4] = Sum[r:3](X[i+r+2])", dict(X=(9,))),
         ("O[i] = Sum[r:1](X[i+r])", "O[i] = X[i]", dict(X=(9,))),
         ("O[i:4] = Sum[r:4:5, s:3](X[i+r-4+s])", "O[i:4] = Sum[s:3](X[i+s])", dict(X=(9,))),
-        ("O[i] = (L[t:-1:8](X.pad(1)[t]))[i-1] + 1", "O[i] = (L[t:9](X.pad(1)[t-1]))[i] + 1", dict(X=(9,))),
+        (
+            "O[i] = (L[t:-1:8](X.pad(1)[t]))[i-1] + 1",
+            "O[i] = (L[t:9](X.pad(1)[t-1]))[i] + 1",
+            dict(X=(9,)),
+        ),
         ("O[i:4] = (L[t:1, u:5](X[u]*2))[0, i]", "O[i:4] = (L[u:5](X[u]*2))[i]", dict(X=(9,))),
         ("T[i] = X[i] + 1\nO[i] = T[i]*T[i]", "S[j] = 1 + X[j]\nR[x] = S[x]**2", dict(X=(9,))),
         ("O[i] = Max(X[i], Y[i]) + X[i]", "O[i] = X[i] + Max(Y[i], X[i])", dict(X=(9,), Y=(9,))),
-        ("O = L[i:4, j:4](A[i,j], where=j<=i)", "O = L[a:4, b:4](A[a,b], where=(a - b >= 0))", dict(A=(4, 4))),
-        ("O[i:4] = Sum[a:2,b:2,c:2,d:2](X[i,a,b,c,d])", "O[i:4] = Sum[d:2,c:2,b:2,a:2](X[i,a,b,c,d])", dict(X=(4, 2, 2, 2, 2))),
+        (
+            "O = L[i:4, j:4](A[i,j], where=j<=i)",
+            "O = L[a:4, b:4](A[a,b], where=(a - b >= 0))",
+            dict(A=(4, 4)),
+        ),
+        (
+            "O[i:4] = Sum[a:2,b:2,c:2,d:2](X[i,a,b,c,d])",
+            "O[i:4] = Sum[d:2,c:2,b:2,a:2](X[i,a,b,c,d])",
+            dict(X=(4, 2, 2, 2, 2)),
+        ),
         ("O[i:4] = X.pad(1)[i+1]", "O[i:4] = X.pad(5)[i+1]", dict(X=(4,))),
     ],
 )
@@ -60,8 +72,16 @@ def test_same_mathematics_same_key(one, two, tensors):
         ("O[i:4] = X.pad(1)[i+1]", "O[i:4] = X.pad(1, fill=1)[i+1]", dict(X=(4,))),
         ("O[i:1, j] = X[j]", "O[j] = X[j]", dict(X=(4,))),
         ("O[i] += A[i,j,k]*B[j,k]", "O[i] += A[i,j,k]*B[k,j]", dict(A=(4, 3, 3), B=(3, 3))),
-        ("O[i] = Sum[a:2,b:2,c:2](X[i,a,b,c])", "O[i] = Sum[a:2,b:2,c:2](X[i,a,a,c])", dict(X=(4, 2, 2, 2))),
-        ("O = L[i:4, j:4](A[i,j], where=j<=i)", "O = L[i:4, j:4](A[i,j], where=i<=j)", dict(A=(4, 4))),
+        (
+            "O[i] = Sum[a:2,b:2,c:2](X[i,a,b,c])",
+            "O[i] = Sum[a:2,b:2,c:2](X[i,a,a,c])",
+            dict(X=(4, 2, 2, 2)),
+        ),
+        (
+            "O = L[i:4, j:4](A[i,j], where=j<=i)",
+            "O = L[i:4, j:4](A[i,j], where=i<=j)",
+            dict(A=(4, 4)),
+        ),
         ("O[i] = X[i] + 0.1", "O[i] = X[i] + 0.2", dict(X=(4,))),
         ("O[i] = X[i]*i", "O[i] = X[i]", dict(X=(4,))),
     ],
@@ -88,5 +108,7 @@ def test_a_key_is_a_nested_tuple_of_ints_and_names():
 
 
 def test_shared_inner_scopes_cost_nothing():
-    lines = ["T0[i] = X[i] + 1"] + [f"T{n}[i] = T{n - 1}[i]*T{n - 1}[i] + T{n - 1}[i]" for n in range(1, 40)]
+    lines = ["T0[i] = X[i] + 1"] + [
+        f"T{n}[i] = T{n - 1}[i]*T{n - 1}[i] + T{n - 1}[i]" for n in range(1, 40)
+    ]
     assert k("\n".join(lines), X=(3,)) == k("\n".join(lines).replace("i", "j"), X=(3,))

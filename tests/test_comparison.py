@@ -19,7 +19,9 @@ WEIGHT = ea.tensor("W", (5, 3), role="weight")
 
 def compared(text: str, **shapes: object) -> dict[str, Timing]:
     timings = ea.derive(ea.parse(text, **shapes), states=3).compare()
-    assert [t.seconds for t in timings] == sorted(t.seconds for t in timings) and all(0 <= t.error < 1e-5 for t in timings)
+    assert [t.seconds for t in timings] == sorted(t.seconds for t in timings) and all(
+        0 <= t.error < 1e-5 for t in timings
+    )
     return {timing.way: timing for timing in timings}
 
 
@@ -50,29 +52,55 @@ def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"slow": 0, "quick": 0}
     monkeypatch.setattr(backend, "SLOW", 0.0)
     runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
-    assert all(s > 0 for s in backend.Machine().seconds_of_all(runnables, {})) and runs == {"slow": 1, "quick": 1}
+    assert all(s > 0 for s in backend.Machine().seconds_of_all(runnables, {})) and runs == {
+        "slow": 1,
+        "quick": 1,
+    }
 
 
 def test_a_table_in_jupyter() -> None:
     html = Timings([Timing("b", 2.0, 0.0, ()), Timing("<a>", 1.0, 0.0, ("matmul",))])._repr_html_()
-    assert html.count("<tr>") == 3 and html.index(">&lt;a&gt;</th>") < html.index(">b</th>") and "<td>2.00x</td>" in html
+    assert (
+        html.count("<tr>") == 3
+        and html.index(">&lt;a&gt;</th>") < html.index(">b</th>")
+        and "<td>2.00x</td>" in html
+    )
 
 
-MATMUL = ["bench", "O[i,j] += A[i,k]*B[k,j]", "--A", "4,5", "--B", "5,3", "--states", "2", "--without", "torch"]
+MATMUL = [
+    "bench",
+    "O[i,j] += A[i,k]*B[k,j]",
+    "--A",
+    "4,5",
+    "--B",
+    "5,3",
+    "--states",
+    "2",
+    "--without",
+    "torch",
+]
 
 
 def test_at_the_command_line() -> None:
     result = CliRunner().invoke(main.cli, MATMUL)
-    assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, result.output
+    assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, (
+        result.output
+    )
     assert max(map(len, result.stdout.splitlines())) <= 80
     record = json.loads(CliRunner().invoke(main.cli, [*MATMUL, "--json"]).stdout)
-    assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record["text"].startswith("O[i:4, j:3]")
+    assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record[
+        "text"
+    ].startswith("O[i:4, j:3]")
 
 
 @pytest.mark.parametrize(("without", "expected"), [([], ["torch"]), (["--without", "torch"], [])])
-def test_torch_takes_part_unless_it_is_left_out(monkeypatch: pytest.MonkeyPatch, without: list[str], expected: list[str]) -> None:
+def test_torch_takes_part_unless_it_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, without: list[str], expected: list[str]
+) -> None:
     imported: list[str] = []
     monkeypatch.setattr(bench, "find_spec", lambda name: name)
     monkeypatch.setattr(bench, "import_module", imported.append)
-    result = CliRunner().invoke(main.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without])
+    result = CliRunner().invoke(
+        main.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without]
+    )
     assert result.exit_code == 0 and imported == expected, result.output

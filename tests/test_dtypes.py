@@ -31,7 +31,10 @@ def test_names(given: Any, name: str) -> None:
     assert ea.tensor("A", (2,), given).dtype == name
 
 
-@pytest.mark.parametrize("wrong", ["f8", "f4", "i1", "complex64", "", None, object, "f32 ", 3, "torch.complex64", np.dtype("U3")])
+@pytest.mark.parametrize(
+    "wrong",
+    ["f8", "f4", "i1", "complex64", "", None, object, "f32 ", 3, "torch.complex64", np.dtype("U3")],
+)
 def test_unknown_names(wrong: Any) -> None:
     with pytest.raises(ShapeError, match=r"is unknown\n  use one of: bool, i8"):
         dtype_name(wrong)
@@ -39,7 +42,9 @@ def test_unknown_names(wrong: Any) -> None:
 
 @pytest.mark.parametrize("one, other", list(product(["bool", *INTEGERS], repeat=2)))
 def test_whole_numbers_promote_as_in_numpy(one: str, other: str) -> None:
-    expected = np.result_type(NUMPY[one], NUMPY[other]) if {one, other} - {"u64"} else np.dtype(np.uint64)
+    expected = (
+        np.result_type(NUMPY[one], NUMPY[other]) if {one, other} - {"u64"} else np.dtype(np.uint64)
+    )
     if expected.kind == "f":
         expected = np.dtype(promote(one, other).replace("f", "float"))
     assert numpy_dtype(promote(one, other)) == expected
@@ -56,18 +61,41 @@ def test_whole_numbers_never_widen_a_float(whole: str, real: str) -> None:
 
 
 def test_bfloat16_meets_other_floats() -> None:
-    assert [promote("bf16", other) for other in ("bf16", "f16", "f32", "f64")] == ["bf16", "f32", "f32", "f64"]
+    assert [promote("bf16", other) for other in ("bf16", "f16", "f32", "f64")] == [
+        "bf16",
+        "f32",
+        "f32",
+        "f64",
+    ]
     assert promote("bf16", "f16", "i8") == "f32"
 
 
 def test_promotion_has_no_order() -> None:
     for triple in product(["bool", "i8", "u16", "i64", "f16", "bf16", "f64"], repeat=3):
-        assert promote(*triple) == promote(*reversed(triple)) == promote(promote(*triple[:1]), *triple[1:])
-    assert promote() == "f32" and [is_float(d) for d in ("f16", "bf16", "i8", "bool")] == [True, True, False, False]
+        assert (
+            promote(*triple)
+            == promote(*reversed(triple))
+            == promote(promote(*triple[:1]), *triple[1:])
+        )
+    assert promote() == "f32" and [is_float(d) for d in ("f16", "bf16", "i8", "bool")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
-F16, F32, BF16 = ea.tensor("F", (4,), "f16")[i], ea.tensor("G", (4,), "f32")[i], ea.tensor("H", (4,), "bf16")[i]
-I8, U8, I64, BIT = ea.tensor("P", (4,), "i8")[i], ea.tensor("Q", (4,), "u8")[i], ea.tensor("R", (4,), "i64")[i], ea.tensor("T", (4,), "bool")[i]
+F16, F32, BF16 = (
+    ea.tensor("F", (4,), "f16")[i],
+    ea.tensor("G", (4,), "f32")[i],
+    ea.tensor("H", (4,), "bf16")[i],
+)
+I8, U8, I64, BIT = (
+    ea.tensor("P", (4,), "i8")[i],
+    ea.tensor("Q", (4,), "u8")[i],
+    ea.tensor("R", (4,), "i64")[i],
+    ea.tensor("T", (4,), "bool")[i],
+)
 INNER = ea.L[i](ea.tensor("P", (4,), "i8")[i])
 
 
@@ -92,7 +120,11 @@ def test_bodies(body: Any, dtype: str) -> None:
 
 
 def test_a_statement_has_the_type_of_its_scope() -> None:
-    program = ea.parse("T[i] = A[i] > 0\nO[i] = T[i]*B[i]", A=ea.tensor("A", (4,), "i8"), B=ea.tensor("B", (4,), "f16"))
+    program = ea.parse(
+        "T[i] = A[i] > 0\nO[i] = T[i]*B[i]",
+        A=ea.tensor("A", (4,), "i8"),
+        B=ea.tensor("B", (4,), "f16"),
+    )
     assert (program["T"].dtype, program["O"].dtype) == ("bool", "f16")
     (read,) = [t for name, t in program["O"].tensors.items() if name == "T"]
     assert (read.dtype, read.role) == ("bool", "intermediate")

@@ -15,7 +15,15 @@ import sympy
 
 import einalg as ea
 from einalg import errors
-from einalg.errors import LONGEST, EinalgError, NotationError, RangeError, ShapeError, UseError, underline
+from einalg.errors import (
+    LONGEST,
+    EinalgError,
+    NotationError,
+    RangeError,
+    ShapeError,
+    UseError,
+    underline,
+)
 
 A, B, K = ea.tensor("A", (8, 6)), ea.tensor("B", (6, 5)), ea.tensor("K", (3,))
 i, j, k, h, r = ea.indices("i j k h r")
@@ -239,12 +247,29 @@ def of_text(text: str) -> EinalgError:
 
 
 def of_call(call: str) -> EinalgError:
-    known = {"ea": ea, "np": np, "sympy": sympy, "A": A, "B": B, "K": K, "i": i, "j": j, "k": k, "h": h, "r": r}
+    known = {
+        "ea": ea,
+        "np": np,
+        "sympy": sympy,
+        "A": A,
+        "B": B,
+        "K": K,
+        "i": i,
+        "j": j,
+        "k": k,
+        "h": h,
+        "r": r,
+    }
     return message_of(lambda: eval(call, known))
 
 
 def test_every_message_of_the_text_door(golden: Any) -> None:
-    golden("errors/text.txt", "\n".join(shown(text if len(text) < 200 else f"{text[:60]} …", of_text(text)) for text in TEXTS))
+    golden(
+        "errors/text.txt",
+        "\n".join(
+            shown(text if len(text) < 200 else f"{text[:60]} …", of_text(text)) for text in TEXTS
+        ),
+    )
 
 
 def test_every_message_of_the_python_door(golden: Any) -> None:
@@ -259,7 +284,10 @@ def test_a_message_shows_the_place_the_fault_and_a_remedy(text: str) -> None:
     if text in WITHOUT_PLACE:
         return
     assert error.placed
-    assert any(lines[0] == line.strip() if len(line) <= LONGEST else lines[0].strip("… ") in line for line in text.split("\n"))
+    assert any(
+        lines[0] == line.strip() if len(line) <= LONGEST else lines[0].strip("… ") in line
+        for line in text.split("\n")
+    )
     assert set(lines[1]) <= {" ", "^"} and len(lines[1]) <= len(lines[0]) + 1
     assert not lines[2].startswith(" ")
 
@@ -328,17 +356,30 @@ def test_exact(text: str, kind: Any, message: str) -> None:
 
 
 def test_the_family() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EinalgError)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, EinalgError)
+    ]
     names = "EinalgError NotationError UseError RangeError ShapeError RuleError MatchError CodegenError DeviceError RecordError"
     assert {kind.__name__ for kind in kinds} >= set(names.split())
-    assert issubclass(NotationError, ValueError) and issubclass(RangeError, ValueError) and issubclass(UseError, TypeError)
+    assert (
+        issubclass(NotationError, ValueError)
+        and issubclass(RangeError, ValueError)
+        and issubclass(UseError, TypeError)
+    )
     assert all(getattr(ea, name) is getattr(errors, name) for name in names.split())
 
 
 def test_errors_survive_pickling() -> None:
     error = of_text("O[i] = A[i,9]")
     made = pickle.loads(pickle.dumps(error))
-    assert type(made) is type(error) and str(made) == str(error) and made.placed and made.about == error.about
+    assert (
+        type(made) is type(error)
+        and str(made) == str(error)
+        and made.placed
+        and made.about == error.about
+    )
 
 
 def test_nothing_of_the_inside_is_shown() -> None:
@@ -357,7 +398,11 @@ def test_underline() -> None:
 def test_a_long_line_is_shown_around_the_place(column: int) -> None:
     text = "".join(chr(ord("a") + k % 26) for k in range(5000))
     shown, carets = underline(text, column, 2).split("\n")
-    assert len(shown) < 260 and shown[carets.index("^") :][:2] == text[column : column + 2] and carets.count("^") == 2
+    assert (
+        len(shown) < 260
+        and shown[carets.index("^") :][:2] == text[column : column + 2]
+        and carets.count("^") == 2
+    )
     assert shown.startswith("… ") == (column > 100) and shown.endswith(" …") == (column < 4000)
     assert underline(text, column, 5000).count("^") <= 240
     assert underline("x", 0, line=9) == "x\n^"

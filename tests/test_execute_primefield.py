@@ -15,7 +15,14 @@ import einalg as ea
 from einalg.errors import NotationError, ShapeError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
-from einalg.language.interpreters.prime_field.modular import DEPTH, inverse, matmul, power, product_along, residues
+from einalg.language.interpreters.prime_field.modular import (
+    DEPTH,
+    inverse,
+    matmul,
+    power,
+    product_along,
+    residues,
+)
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
 
@@ -30,21 +37,35 @@ def _residue(value: Any, modulus: int) -> int:
 
 
 def _expected(values: Any, modulus: int) -> np.ndarray[Any, Any]:
-    return np.array([_residue(v, modulus) for v in values.astype(object).flat], np.int64).reshape(values.shape)
+    return np.array([_residue(v, modulus) for v in values.astype(object).flat], np.int64).reshape(
+        values.shape
+    )
 
 
 POLYNOMIALS = {
     "contraction": ("O[i,l] += A[i,j]*B[j,k]*C[k,l]", {"A": (3, 2), "B": (2, 5), "C": (5, 3)}),
     "padded": ("O[h:6] += A.pad((1,2),fill=3)[h+r-1]*K[r]", {"A": (5,), "K": (3,)}),
-    "fractions": ("L[i](Sum[k](A[i,k]*B[k]/7) - 3*B[0]**2/4 + 0.375*A[i,0])", {"A": (3, 4), "B": (4,)}),
+    "fractions": (
+        "L[i](Sum[k](A[i,k]*B[k]/7) - 3*B[0]**2/4 + 0.375*A[i,0])",
+        {"A": (3, 4), "B": (4,)},
+    ),
     "quotients": ("L[i](A[i]/(B[i]**2+1) + (B[i]**2+2)**-2)", {"A": (4,), "B": (4,)}),
     "products": ("L[i](Prod[j](A[i,j]+i-j))", {"A": (3, 5)}),
-    "condition": ("L[i,j](Sum[k](A[i,k]*B[k,j], where=k<=i), where=i+j>=2)", {"A": (4, 4), "B": (4, 3)}),
+    "condition": (
+        "L[i,j](Sum[k](A[i,k]*B[k,j], where=k<=i), where=i+j>=2)",
+        {"A": (4, 4), "B": (4, 3)},
+    ),
     "indices": ("L[i:-2:3](Sum[k](i*k*A[k]) + i**3)", {"A": (4,)}),
-    "index functions": ("L[i:5,j:5](Max(i,2*j)*A[i] + Abs(i-j) + floor(i/3) + Piecewise((A[i],i>j),(A[j],True)) + Max[k:3](k*i))", {"A": (5,)}),
+    "index functions": (
+        "L[i:5,j:5](Max(i,2*j)*A[i] + Abs(i-j) + floor(i/3) + Piecewise((A[i],i>j),(A[j],True)) + Max[k:3](k*i))",
+        {"A": (5,)},
+    ),
     "powers of indices": ("L[i:-2:3,j:4](A[j]**j + 2**i)", {"A": (4,)}),
     "split": ("L[i:12](A[i//4,i%4])", {"A": (3, 4)}),
-    "nested": ("L[i:-1:5]((L[a:4](Sum[k](A[a,k]*B[k]))).pad(1,fill=2)[i]*A.pad(1,0)[i,0])", {"A": (4, 3), "B": (3,)}),
+    "nested": (
+        "L[i:-1:5]((L[a:4](Sum[k](A[a,k]*B[k]))).pad(1,fill=2)[i]*A.pad(1,0)[i,0])",
+        {"A": (4, 3), "B": (3,)},
+    ),
 }
 
 
@@ -55,7 +76,9 @@ def test_polynomials_are_exact(name: str, memory: int, modulus: int) -> None:
     text, shapes = POLYNOMIALS[name]
     expr = ea.parse(text, **shapes)
     random = np.random.default_rng(0)
-    arrays = {k: random.integers(-(2**20), 2**20, shape).astype(object) for k, shape in shapes.items()}
+    arrays = {
+        k: random.integers(-(2**20), 2**20, shape).astype(object) for k, shape in shapes.items()
+    }
     (got,) = execute(expr, arrays, arithmetic=PrimeField(modulus), memory=memory).values()
     assert got.dtype == np.int64
     np.testing.assert_array_equal(got, _expected(ea.evaluate(expr, **arrays), modulus))
@@ -69,7 +92,12 @@ def test_random_polynomials(data: st.DataObject) -> None:
     modulus = data.draw(st.sampled_from(PRIMES))
     want = ea.evaluate(expr, **{k: v.astype(object) for k, v in arrays.items()})
     want = want if isinstance(want, dict) else {as_program(expr).outputs[0]: want}
-    got = execute(expr, arrays, arithmetic=PrimeField(modulus), memory=data.draw(st.sampled_from([2**28, 64, 1000])))
+    got = execute(
+        expr,
+        arrays,
+        arithmetic=PrimeField(modulus),
+        memory=data.draw(st.sampled_from([2**28, 64, 1000])),
+    )
     for name, values in want.items():
         np.testing.assert_array_equal(got[name], _expected(values, modulus))
 
@@ -78,20 +106,47 @@ SAME = {
     "a sum is split": ("L[i](Sum[k:8](A[i]*B[k]))", "L[i](A[i]*(Sum[k:3](B[k])+Sum[k:3:8](B[k])))"),
     "quotients": ("L[i](A[i]/B[i] + 1)", "L[i]((A[i]+B[i])/B[i])"),
     "equal arguments": ("L[i](exp((A[i]+B[i])**2))", "L[i](exp(A[i]**2+2*A[i]*B[i]+B[i]**2))"),
-    "odd": ("L[i](tanh(A[i]-B[i]) + erf(A[i]))", "T[i] = B[i]-A[i]\nN[i] = -A[i]\nO[i] = -tanh(T[i]) - erf(N[i])"),
+    "odd": (
+        "L[i](tanh(A[i]-B[i]) + erf(A[i]))",
+        "T[i] = B[i]-A[i]\nN[i] = -A[i]\nO[i] = -tanh(T[i]) - erf(N[i])",
+    ),
     "even": ("L[i](cosh(A[i]-B[i]))", "T[i] = B[i]-A[i]\nO[i] = cosh(T[i])"),
-    "values at 0": ("L[i](exp(A[i]-A[i]) + 0)", "T[i] = A[i]*0\nU[i] = T[i]+B[i]-B[i]\nO[i] = exp(U[i]) + tanh(U[i]) + cosh(U[i]) - 1"),
+    "values at 0": (
+        "L[i](exp(A[i]-A[i]) + 0)",
+        "T[i] = A[i]*0\nU[i] = T[i]+B[i]-B[i]\nO[i] = exp(U[i]) + tanh(U[i]) + cosh(U[i]) - 1",
+    ),
     "erfc": ("L[i](erfc(A[i]))", "L[i](1 - erf(A[i]))"),
     "root of a product": ("T[i] = A[i]*B[i]\nO[i] = T[i]**0.5", "L[i](A[i]**0.5 * B[i]**0.5)"),
     "root to the fourth": ("L[i](A[i]**2)", "T[i] = A[i]**0.5\nO[i] = T[i]**4"),
-    "maximum is associative": ("L[i](Max(A[i],B[i],A[7-i]))", "T[i] = Max(B[i],A[7-i])\nO[i] = Max(T[i],A[i])"),
-    "maximum as a reduction": ("L[i](Max[k:3](A[(i+k)%8]))", "L[i](Max(A[(i+1)%8],A[i],A[(i+2)%8]))"),
+    "maximum is associative": (
+        "L[i](Max(A[i],B[i],A[7-i]))",
+        "T[i] = Max(B[i],A[7-i])\nO[i] = Max(T[i],A[i])",
+    ),
+    "maximum as a reduction": (
+        "L[i](Max[k:3](A[(i+k)%8]))",
+        "L[i](Max(A[(i+1)%8],A[i],A[(i+2)%8]))",
+    ),
     "maximum as cases": ("L[i](Max(A[i],B[i]))", "L[i](Piecewise((A[i],A[i]>=B[i]),(B[i],True)))"),
-    "minimum by maximum": ("L[i](Min(A[i],B[i]))", "T[i] = -A[i]\nU[i] = -B[i]\nO[i] = -Max(T[i],U[i])"),
-    "distributive": ("L[i](Max(A[i],Min(B[i],A[7-i])))", "L[i](Min(Max(A[i],B[i]),Max(A[i],A[7-i])))"),
-    "a maximum is split": ("L[i:1](Max[k:8](A[k]))", "L[i:1](Max(Max[k:3](A[k]),Max[k:3:8](A[k])))"),
-    "padding does not win": ("L[i:1](Max[k:8](A[k]))", "L[i:1](Max[k:-2:9](A.pad((2,1),fill=-inf)[k]))"),
-    "padding does not win a minimum": ("L[i:1](Min[k:8](A[k]))", "L[i:1](Min[k:-2:9](A.pad((2,1),fill=inf)[k]))"),
+    "minimum by maximum": (
+        "L[i](Min(A[i],B[i]))",
+        "T[i] = -A[i]\nU[i] = -B[i]\nO[i] = -Max(T[i],U[i])",
+    ),
+    "distributive": (
+        "L[i](Max(A[i],Min(B[i],A[7-i])))",
+        "L[i](Min(Max(A[i],B[i]),Max(A[i],A[7-i])))",
+    ),
+    "a maximum is split": (
+        "L[i:1](Max[k:8](A[k]))",
+        "L[i:1](Max(Max[k:3](A[k]),Max[k:3:8](A[k])))",
+    ),
+    "padding does not win": (
+        "L[i:1](Max[k:8](A[k]))",
+        "L[i:1](Max[k:-2:9](A.pad((2,1),fill=-inf)[k]))",
+    ),
+    "padding does not win a minimum": (
+        "L[i:1](Min[k:8](A[k]))",
+        "L[i:1](Min[k:-2:9](A.pad((2,1),fill=inf)[k]))",
+    ),
     "absolute value": ("L[i](Abs(A[i]-B[i]))", "T[i] = B[i]-A[i]\nO[i] = sign(T[i])*T[i]"),
     "masked softmax": (
         "L[i,j](Piecewise((exp(A[j])/Sum[k:8](exp(A[k]), where=k<=i), j<=i),(0,True)))",
@@ -110,7 +165,10 @@ def _both(one: str, other: str, field: PrimeField, seed: int = 0) -> list[Any]:
     arrays = {name: random.integers(0, field.modulus, 8) for name in "AB"}
     found = []
     for text in (one, other):
-        text = "\n".join(line.replace("[i] =", "[i:8] =").replace("[i,j] =", "[i:8,j:8] =") for line in text.splitlines())
+        text = "\n".join(
+            line.replace("[i] =", "[i:8] =").replace("[i,j] =", "[i:8,j:8] =")
+            for line in text.splitlines()
+        )
         text = text.replace("L[i](", "L[i:8](").replace("L[i,j](", "L[i:8,j:8](")
         (value,) = execute(ea.parse(text, A=(8,), B=(8,)), arrays, arithmetic=field).values()
         found.append(value)
@@ -133,7 +191,10 @@ DIFFERENT = {
     "maximum and argument": ("L[i](Max(A[i],0))", "L[i](A[i])"),
     "maximum and minimum": ("L[i](Max(A[i],B[i]))", "L[i](Min(A[i],B[i]))"),
     "sign is lost": ("L[i](Abs(A[i]))", "L[i](A[i])"),
-    "fill 0 in a maximum": ("L[i](Max[k:2](A.pad((0,8))[i+8*k]))", "L[i](Max[k:2](A.pad((0,8),fill=-inf)[i+8*k]))"),
+    "fill 0 in a maximum": (
+        "L[i](Max[k:2](A.pad((0,8))[i+8*k]))",
+        "L[i](Max[k:2](A.pad((0,8),fill=-inf)[i+8*k]))",
+    ),
     "a case is lost": ("L[i](Piecewise((1,Eq(A[i],B[i])),(0,True)))", "L[i](0)"),
     "square root of a square": ("T[i] = A[i]**2\nO[i] = T[i]**0.5", "L[i](A[i])"),
     "a dropped condition": ("L[i](Sum[k:8](A[k], where=k<=i))", "L[i](Sum[k:8](A[k]))"),
@@ -152,29 +213,74 @@ def test_a_clipped_interval_is_met() -> None:
     """The middle case of 0 < x < 6 is not almost always missed, and the constants are in their order."""
     arrays = {"A": np.random.default_rng(0).integers(0, P, 4000)}
     for seed in range(8):
-        clipped = execute(ea.parse("L[i](Min(Max(A[i],0),6))", A=(4000,)), arrays, arithmetic=PrimeField(seed=seed))["O"]
+        clipped = execute(
+            ea.parse("L[i](Min(Max(A[i],0),6))", A=(4000,)),
+            arrays,
+            arithmetic=PrimeField(seed=seed),
+        )["O"]
         kept = (clipped == arrays["A"]).mean()
         assert 0.002 < kept < 0.06
         assert abs((clipped == 0).mean() - 0.5) < 0.05
 
 
 def test_constants_are_in_their_order() -> None:
-    numbers = sorted({sympy.Rational(p, q) for q in (1, 2, 3, 5, 7, 9, 16, 100 // 20) for p in range(-70 * q, 70 * q + 1)})
+    numbers = sorted(
+        {
+            sympy.Rational(p, q)
+            for q in (1, 2, 3, 5, 7, 9, 16, 100 // 20)
+            for p in range(-70 * q, 70 * q + 1)
+        }
+    )
     for seed in range(8):
         field = PrimeField(seed=seed)
-        assert (np.diff(field.extended.order(np.array([field.number(v) for v in [-sympy.oo, *numbers, sympy.oo]]))) > 0).all()
+        assert (
+            np.diff(
+                field.extended.order(
+                    np.array([field.number(v) for v in [-sympy.oo, *numbers, sympy.oo]])
+                )
+            )
+            > 0
+        ).all()
 
 
 def test_infinities() -> None:
     low, high, undefined = FIELD.extended.lowest, FIELD.extended.highest, FIELD.extended.undefined
-    assert [int(v) for v in (FIELD.add([low, 2]), FIELD.add([low, high]), FIELD.add([undefined, 2]))] == [low, undefined, undefined]
-    assert [int(v) for v in (FIELD.multiply([high, P - 1]), FIELD.multiply([low, low]), FIELD.multiply([low, 0]))] == [low, high, undefined]
-    assert [int(v) for v in (FIELD.divide(2, high), FIELD.divide(2, 0), FIELD.divide(low, 2), FIELD.power(low, 2))] == [0, undefined, low, high]
-    limits = {sympy.exp: (0, high), sympy.tanh: (P - 1, 1), sympy.erfc: (2, 0), sympy.sign: (P - 1, 1), sympy.Abs: (high, high)}
+    assert [
+        int(v) for v in (FIELD.add([low, 2]), FIELD.add([low, high]), FIELD.add([undefined, 2]))
+    ] == [low, undefined, undefined]
+    assert [
+        int(v)
+        for v in (
+            FIELD.multiply([high, P - 1]),
+            FIELD.multiply([low, low]),
+            FIELD.multiply([low, 0]),
+        )
+    ] == [low, high, undefined]
+    assert [
+        int(v)
+        for v in (
+            FIELD.divide(2, high),
+            FIELD.divide(2, 0),
+            FIELD.divide(low, 2),
+            FIELD.power(low, 2),
+        )
+    ] == [0, undefined, low, high]
+    limits = {
+        sympy.exp: (0, high),
+        sympy.tanh: (P - 1, 1),
+        sympy.erfc: (2, 0),
+        sympy.sign: (P - 1, 1),
+        sympy.Abs: (high, high),
+    }
     for function, expected in limits.items():
         assert tuple(int(FIELD.function(function, [v])) for v in (low, high)) == expected
         assert int(FIELD.function(function, [undefined])) == undefined
-    assert FIELD.compare(sympy.StrictLessThan, low, np.array([0, 5, high, undefined])).tolist() == [True, True, True, False]
+    assert FIELD.compare(sympy.StrictLessThan, low, np.array([0, 5, high, undefined])).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]
     values = np.array([[low, 5, undefined], [low, low, low]])
     assert FIELD.reduce("Max", values, (1,), values != undefined).tolist() == [5, low]
     assert FIELD.reduce("Max", values, (1,), None).tolist() == [undefined, low]
@@ -183,7 +289,9 @@ def test_infinities() -> None:
 
 def test_an_infinity_in_a_sum_of_products() -> None:
     expr = ea.parse("L[i](Sum[k:4](A.pad(0,(0,1),fill=-inf)[i,k]*B[k]))", A=(2, 3), B=(4,))
-    got = execute(expr, {"A": np.ones((2, 3), int), "B": np.array([1, 2, 3, 4])}, arithmetic=FIELD)["O"]
+    got = execute(expr, {"A": np.ones((2, 3), int), "B": np.array([1, 2, 3, 4])}, arithmetic=FIELD)[
+        "O"
+    ]
     assert got.tolist() == [FIELD.extended.lowest] * 2
 
 
@@ -191,12 +299,20 @@ def test_an_infinity_in_a_sum_of_products() -> None:
 def test_modular_arithmetic(modulus: int) -> None:
     random = np.random.default_rng(0)
     values, exponents = random.integers(0, modulus, 200), random.integers(0, 2**20, 200)
-    assert power(values, exponents, modulus).tolist() == [pow(int(v), int(e), modulus) for v, e in zip(values, exponents)]
-    assert inverse(values, modulus).tolist() == [pow(int(v), -1, modulus) if v else 0 for v in values]
+    assert power(values, exponents, modulus).tolist() == [
+        pow(int(v), int(e), modulus) for v, e in zip(values, exponents)
+    ]
+    assert inverse(values, modulus).tolist() == [
+        pow(int(v), -1, modulus) if v else 0 for v in values
+    ]
     cube = values.reshape(2, 20, 5)
-    assert product_along(cube, (0, 2), modulus).tolist() == [int(np.prod(cube[:, k].astype(object))) % modulus for k in range(20)]
+    assert product_along(cube, (0, 2), modulus).tolist() == [
+        int(np.prod(cube[:, k].astype(object))) % modulus for k in range(20)
+    ]
     left, right = random.integers(0, modulus, (2, 3, 7)), random.integers(0, modulus, (2, 7, 4))
-    np.testing.assert_array_equal(matmul(left, right, modulus), (left.astype(object) @ right.astype(object)) % modulus)
+    np.testing.assert_array_equal(
+        matmul(left, right, modulus), (left.astype(object) @ right.astype(object)) % modulus
+    )
 
 
 def test_the_longest_sum_of_the_largest_residues_is_exact() -> None:
@@ -210,7 +326,9 @@ def test_the_longest_sum_of_the_largest_residues_is_exact() -> None:
 def test_residues_of_inputs(modulus: int) -> None:
     floats = np.array([0.5, -0.1, 1e300, 5e-324, 0.0, -3.0, 2.0**60])
     assert residues(floats, modulus).tolist() == [_residue(float(v), modulus) for v in floats]
-    assert residues(np.array([-1, 127, -128], np.int8), modulus).tolist() == [v % modulus for v in (-1, 127, -128)]
+    assert residues(np.array([-1, 127, -128], np.int8), modulus).tolist() == [
+        v % modulus for v in (-1, 127, -128)
+    ]
     assert residues(np.array([2**64 - 1], np.uint64), modulus).tolist() == [(2**64 - 1) % modulus]
     assert residues(np.array([True, False]), modulus).tolist() == [1, 0]
 
@@ -218,9 +336,17 @@ def test_residues_of_inputs(modulus: int) -> None:
 def test_inputs_of_any_kind() -> None:
     expr = ea.parse("L[i](A[i]*2)", A=(3,))
     given_values = {"A": np.array([Fraction(1, 3), 5, -1], object)}
-    assert execute(expr, given_values, arithmetic=FIELD)["O"].tolist() == [_residue(Fraction(2, 3), P), 10, P - 2]
+    assert execute(expr, given_values, arithmetic=FIELD)["O"].tolist() == [
+        _residue(Fraction(2, 3), P),
+        10,
+        P - 2,
+    ]
     floats = {"A": np.array([0.5, np.inf, np.nan])}
-    assert execute(expr, floats, arithmetic=FIELD)["O"].tolist() == [1, FIELD.extended.highest, FIELD.extended.undefined]
+    assert execute(expr, floats, arithmetic=FIELD)["O"].tolist() == [
+        1,
+        FIELD.extended.highest,
+        FIELD.extended.undefined,
+    ]
     with pytest.raises(ShapeError, match="holds complex128"):
         execute(expr, {"A": np.zeros(3, complex)}, arithmetic=FIELD)
 
@@ -228,7 +354,9 @@ def test_inputs_of_any_kind() -> None:
 def test_seeds_draw_other_functions() -> None:
     expr = ea.parse("L[i](exp(A[i]))", A=(9,))
     arrays = {"A": np.arange(1, 10)}
-    one, again, other = (execute(expr, arrays, arithmetic=PrimeField(seed=seed))["O"] for seed in (0, 0, 1))
+    one, again, other = (
+        execute(expr, arrays, arithmetic=PrimeField(seed=seed))["O"] for seed in (0, 0, 1)
+    )
     assert one.tolist() == again.tolist() and (one != other).all()
     assert len(set(one.tolist())) == 9
 

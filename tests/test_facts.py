@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from einalg.language.analysis.simplify import FACTS, needed_conditions, simplify, simplify_scope, with_joined_quotients
+from einalg.language.analysis.simplify import (
+    FACTS,
+    needed_conditions,
+    simplify,
+    simplify_scope,
+    with_joined_quotients,
+)
 from einalg.language.index.affine import FloorDiv, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -26,7 +32,9 @@ def atoms():
     for a, b, const, divisor in product(COEFFICIENTS, (1, 2), (-3, 0, 1, 5), (2, 3, 4, 6)):
         form = affine(X) * a + affine(Y) * b + const
         for make in (floordiv, modulo):
-            yield from ((atom, c) for atom, c in make(form, divisor).terms if not isinstance(atom, Index))
+            yield from (
+                (atom, c) for atom, c in make(form, divisor).terms if not isinstance(atom, Index)
+            )
 
 
 def points(ranges):
@@ -44,7 +52,12 @@ def test_range_facts_hold_at_every_point(fact):
         used += 1
         for x, y in points((xs, ys)):
             env = {X: x, Y: y}
-            assert result.evaluate(env) == affine(atom).scaled(coefficient).evaluate(env), (atom, coefficient, ranges, result)
+            assert result.evaluate(env) == affine(atom).scaled(coefficient).evaluate(env), (
+                atom,
+                coefficient,
+                ranges,
+                result,
+            )
     assert used > 100
 
 
@@ -53,7 +66,12 @@ def test_divisibility_facts_hold_where_the_condition_does(fact):
     used = 0
     for (atom, coefficient), shift, k in product(dict.fromkeys(atoms()), (-1, 0, 2), (2, 3, 4, 6)):
         condition = Constraint(modulo(atom.argument + shift, k), "==")
-        result = fact.use(atom, coefficient * (k if isinstance(atom, FloorDiv) else 1), {X: (-3, 4), Y: (-3, 4)}, (condition,))
+        result = fact.use(
+            atom,
+            coefficient * (k if isinstance(atom, FloorDiv) else 1),
+            {X: (-3, 4), Y: (-3, 4)},
+            (condition,),
+        )
         if result is None:
             continue
         used += 1
@@ -61,7 +79,11 @@ def test_divisibility_facts_hold_where_the_condition_does(fact):
         for x, y in points(((-5, 6), (-5, 6))):
             env = {X: x, Y: y}
             if condition.holds(env):
-                assert result.evaluate(env) == affine(atom).scaled(factor).evaluate(env), (atom, condition, result)
+                assert result.evaluate(env) == affine(atom).scaled(factor).evaluate(env), (
+                    atom,
+                    condition,
+                    result,
+                )
     assert used > 20
 
 
@@ -99,7 +121,9 @@ def test_simplify(form, ranges, expected):
 
 def test_conditions_that_always_hold_are_dropped_and_divisibility_is_recognised():
     ranges = {X: (0, 4), Y: (0, 4)}
-    assert needed_conditions([Constraint(X + Y, ">="), Constraint(X - Y, ">=")], ranges) == (Constraint(X - Y, ">="),)
+    assert needed_conditions([Constraint(X + Y, ">="), Constraint(X - Y, ">=")], ranges) == (
+        Constraint(X - Y, ">="),
+    )
     (found,) = needed_conditions([Constraint(2 * ((X + Y) // 2) - X - Y, "==")], ranges)
     assert found == Constraint((X + Y) % 2, "==")
 
@@ -113,7 +137,10 @@ def test_padding_that_is_never_read_is_dropped():
 
 
 CONDITIONS = [
-    *(Constraint(modulo(affine(X) * a + b, k), "==") for a, b, k in product((1, -1, 3), (0, 1), (2, 3))),
+    *(
+        Constraint(modulo(affine(X) * a + b, k), "==")
+        for a, b, k in product((1, -1, 3), (0, 1), (2, 3))
+    ),
     *(Constraint(affine(X) * a + b, ">=") for a, b in product((1, -1, 2), (-2, 0, 3))),
     *(Constraint(affine(X) - b, "==") for b in (-1, 0, 2)),
     *(Constraint(floordiv(affine(X), 2) - b, "==") for b in (-1, 0, 1)),
@@ -126,24 +153,50 @@ def test_a_condition_on_one_index_is_its_range(op):
     data = ea.tensor("A", (12, 2), "i64")
     for condition, (low, high) in product(CONDITIONS, ((0, 1), (0, 2), (0, 3), (-2, 2), (-3, 4))):
         values = [v for v in range(low, high) if condition.holds({X: v})]
-        node = Reduce(op, [Iterator(X, low, high), Iterator(Y, 0, 2)], [condition], data[affine(X) + 5, Y] * (X + 4))
+        node = Reduce(
+            op,
+            [Iterator(X, low, high), Iterator(Y, 0, 2)],
+            [condition],
+            data[affine(X) + 5, Y] * (X + 4),
+        )
         scope = L[Index("j") : 2](node * (Index("j") + 1))
         simple = simplify_scope(scope)
         consecutive = bool(values) and values[-1] - values[0] + 1 == len(values)
         left = [c for n in reductions(simple.body) for c in n.where]
-        assert (not left) == (consecutive or (not values and op != "Max")), (condition, low, high, simple)
-        assert X not in {i for n in reductions(simple.body) for i in n.indices} or len(values) != 1 or high - low == 1
+        assert (not left) == (consecutive or (not values and op != "Max")), (
+            condition,
+            low,
+            high,
+            simple,
+        )
+        assert (
+            X not in {i for n in reductions(simple.body) for i in n.indices}
+            or len(values) != 1
+            or high - low == 1
+        )
         array = np.arange(1, 25).reshape(12, 2)
         if values or op != "Max":
             given = {"A": array} if "A" in simple.tensors else {}
-            assert (ea.evaluate(simple, **given) == ea.evaluate(scope, A=array)).all(), (condition, low, high)
+            assert (ea.evaluate(simple, **given) == ea.evaluate(scope, A=array)).all(), (
+                condition,
+                low,
+                high,
+            )
 
 
 def test_a_reduction_of_one_point_is_its_body():
     r = Index("r")
     data = ea.tensor("A", (4,))
-    one = simplify_scope(L[X:3](Sum[r:3](data[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])))
+    one = simplify_scope(
+        L[X:3](
+            Sum[r:3](data[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])
+        )
+    )
     assert str(one) == "L[x:3](A[x + 1])"
     flags = ea.tensor("F", (4,), "bool")
-    counted = simplify_scope(L[X:3](Sum[r:3](flags[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])))
+    counted = simplify_scope(
+        L[X:3](
+            Sum[r:3](flags[affine(X) + r - 1], where=[Constraint(modulo(affine(r) + 1, 3), "==")])
+        )
+    )
     assert str(counted) == "L[x:3](Sum[r:2:3](F[r + x - 1]))"

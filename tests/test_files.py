@@ -38,7 +38,9 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path, umask: in
 
 
 def test_a_saved_model_is_a_folder_like_any_other(tmp_path: Path, umask: int) -> None:
-    ea.optimize(ea.parse("O[i] = A[i] + 1", A=(2,)), [np.ones(2)], seconds=0).save(tmp_path / "model")
+    ea.optimize(ea.parse("O[i] = A[i] + 1", A=(2,)), [np.ones(2)], seconds=0).save(
+        tmp_path / "model"
+    )
     assert mode(tmp_path / "model") == 0o777 & ~umask
     assert {mode(path) for path in (tmp_path / "model").iterdir()} == {0o666 & ~umask}
 

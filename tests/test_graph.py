@@ -76,8 +76,13 @@ def failing(array: Any) -> Any:
     raise RuntimeError("no memory")
 
 
-@pytest.mark.parametrize(("is_repeatable", "call"), [(False, doubled), (True, failing), (True, lambda a: [[a]]), (True, lambda a: [a, a])])
-def test_settled_leaves_calls_that_are_random_or_fail_or_give_no_array(is_repeatable: bool, call: Any) -> None:
+@pytest.mark.parametrize(
+    ("is_repeatable", "call"),
+    [(False, doubled), (True, failing), (True, lambda a: [[a]]), (True, lambda a: [a, a])],
+)
+def test_settled_leaves_calls_that_are_random_or_fail_or_give_no_array(
+    is_repeatable: bool, call: Any
+) -> None:
     graph = of_weights(is_repeatable, call)
     assert graph.settled() is graph
 
@@ -121,7 +126,10 @@ def test_joined_keeps_what_is_read_later_and_what_is_given() -> None:
 
 def test_inputs_and_weights_can_be_outputs() -> None:
     graph = chain().graph(["w", "x", "x"])
-    assert all(graph.joined()(X)[k] is graph(X)[k] or np.array_equal(graph.joined()(X)[k], graph(X)[k]) for k in range(3))
+    assert all(
+        graph.joined()(X)[k] is graph(X)[k] or np.array_equal(graph.joined()(X)[k], graph(X)[k])
+        for k in range(3)
+    )
     np.testing.assert_array_equal(graph(X)[1], X)
     assert not graph.joined().nodes
 
@@ -130,7 +138,12 @@ def test_operators_of_several_outputs() -> None:
     b = Builder()
     b.input("x", (5, 2), "f32")
     b.express("Split", ("x",), ("first", "second"), lambda x: ops.split(x, (2, 3)))
-    b.express("Cell", ("first",), ("s", "m"), lambda x: Program([("T", ops.exp(x)), ("s", ops.sum(x)), ("m", ops.max(x))], ("s", "m")))
+    b.express(
+        "Cell",
+        ("first",),
+        ("s", "m"),
+        lambda x: Program([("T", ops.exp(x)), ("s", ops.sum(x)), ("m", ops.max(x))], ("s", "m")),
+    )
     array = np.arange(10, dtype=np.float32).reshape(5, 2)
     second, s, m = b.graph(["second", "s", "m"]).joined()(array)
     np.testing.assert_array_equal(second, array[2:])
@@ -163,7 +176,13 @@ def test_nothing_is_added_where_no_expression_can_be_built() -> None:
 def test_shapes_known_at_run_time_only() -> None:
     b = Builder()
     b.input("x", (4,), "f32")
-    b.call("NonZero", ("x",), {"places": None}, lambda x: [np.flatnonzero(x)], "its shape depends on values")
+    b.call(
+        "NonZero",
+        ("x",),
+        {"places": None},
+        lambda x: [np.flatnonzero(x)],
+        "its shape depends on values",
+    )
     with pytest.raises(ShapeError, match="places is known at run time only"):
         b.express("Neg", ("places",), ("n",), ops.neg)
     np.testing.assert_array_equal(b.graph(["places"])(np.array([0, 1, 0, 2]))[0], [1, 3])
@@ -177,12 +196,23 @@ def test_inputs_that_do_not_fit(arrays: tuple[Any, ...]) -> None:
 
 def test_needed_keeps_the_order() -> None:
     x = ea.tensor("x", (2,))
-    statements = [("a", ops.exp(x)), ("b", ops.neg(x)), ("c", ops.add(ea.tensor("a", (2,), role="intermediate"), x))]
+    statements = [
+        ("a", ops.exp(x)),
+        ("b", ops.neg(x)),
+        ("c", ops.add(ea.tensor("a", (2,), role="intermediate"), x)),
+    ]
     assert [name for name, _ in needed(statements, ["c"])] == ["a", "c"]
 
 
 @pytest.mark.parametrize(
-    "name, found", [("a.b/c:0", "a_b_c_0"), ("0.weight", "v_0_weight"), ("lambda", "v_lambda"), ("...", "value"), ("größe", "gr_e")]
+    "name, found",
+    [
+        ("a.b/c:0", "a_b_c_0"),
+        ("0.weight", "v_0_weight"),
+        ("lambda", "v_lambda"),
+        ("...", "value"),
+        ("größe", "gr_e"),
+    ],
 )
 def test_names_for_tensors(name: str, found: str) -> None:
     assert unique(name, ()) == found
@@ -203,7 +233,9 @@ def test_values_that_are_too_large_for_their_type_are_infinite() -> None:
     b = Builder()
     b.input("x", (2,), "f32")
     b.express("Exp", ("x",), ("y",), ops.exp)
-    (found,) = b.graph(["y"]).run([np.array([0, 100], np.float32)], lambda program, known: execute(in_double(program), known))
+    (found,) = b.graph(["y"]).run(
+        [np.array([0, 100], np.float32)], lambda program, known: execute(in_double(program), known)
+    )
     np.testing.assert_array_equal(found, np.array([1, np.inf], np.float32))
 
 
@@ -233,4 +265,8 @@ def test_random_graphs_join_to_the_same_values(data: st.DataObject) -> None:
 
 def _neighbours(graph: Graph) -> list[Any]:
     """Programs that follow one another without a call between: they ought to be one."""
-    return [(p, q) for p, q in zip(graph.nodes, graph.nodes[1:]) if isinstance(p, Expressed) and isinstance(q, Expressed)]
+    return [
+        (p, q)
+        for p, q in zip(graph.nodes, graph.nodes[1:])
+        if isinstance(p, Expressed) and isinstance(q, Expressed)
+    ]

@@ -14,7 +14,19 @@ import einalg
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 0.5
 TRIES = 5
-HEAVY = {"torch", "pycuda", "IPython", "matplotlib", "onnx", "onnxruntime", "sympy", "islpy", "numpy", "derive", "codegen"}
+HEAVY = {
+    "torch",
+    "pycuda",
+    "IPython",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "sympy",
+    "islpy",
+    "numpy",
+    "derive",
+    "codegen",
+}
 OPTIONAL = (
     "torch",
     "pycuda",
@@ -36,7 +48,11 @@ OPTIONAL = (
     "rich",
 )
 NEEDS_EXTRA = ("einalg.testing", "einalg.cli.")  # strategies are hypothesis's, commands click's
-UNTIL_COMPOSED = set() if (ROOT / "einalg/api/derivation.py").exists() else {n for n, m in einalg._NAMES.items() if m == "einalg.api.derivation"}
+UNTIL_COMPOSED = (
+    set()
+    if (ROOT / "einalg/api/derivation.py").exists()
+    else {n for n, m in einalg._NAMES.items() if m == "einalg.api.derivation"}
+)
 
 TIMED_IMPORT = """
 import json, sys, time
@@ -71,8 +87,16 @@ def test_import_is_quick_and_light() -> None:
 
 def test_every_module_imports_without_extras() -> None:
     """What is optional is imported where it is used, so that the core works and documents itself without it."""
-    paths = sorted(path.relative_to(ROOT) for package in ("einalg", "derive", "codegen") for path in (ROOT / package).rglob("*.py"))
-    names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths if path.name != "__main__.py"]
+    paths = sorted(
+        path.relative_to(ROOT)
+        for package in ("einalg", "derive", "codegen")
+        for path in (ROOT / package).rglob("*.py")
+    )
+    names = [
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        for path in paths
+        if path.name != "__main__.py"
+    ]
     modules = [name for name in names if not name.startswith(NEEDS_EXTRA)]
     _python(IMPORT_WITHOUT_EXTRAS.format(optional=OPTIONAL, modules=modules))
 
@@ -84,7 +108,12 @@ def test_public_name(name: str) -> None:
 
 
 def test_from_imports() -> None:
-    assert _python("from einalg import ops, parse, L, Sum, evaluate; print(ops.__name__, parse.__name__)") == "einalg.ops parse\n"
+    assert (
+        _python(
+            "from einalg import ops, parse, L, Sum, evaluate; print(ops.__name__, parse.__name__)"
+        )
+        == "einalg.ops parse\n"
+    )
 
 
 def test_unknown_name() -> None:

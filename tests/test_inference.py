@@ -76,28 +76,70 @@ def test_inferred(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("O[i] = A[i,0]*B[i,0]", r"index i has two sizes: 8 \(A axis 0\) and 6 \(B axis 0\)\n  write i:6 where it is bound"),
+        (
+            "O[i] = A[i,0]*B[i,0]",
+            r"index i has two sizes: 8 \(A axis 0\) and 6 \(B axis 0\)\n  write i:6 where it is bound",
+        ),
         ("O[i] = A[i,i]", r"index i has two sizes: 8 \(A axis 0\) and 6 \(A axis 1\)"),
-        ("O[i] = A[i,0]*S[i]", r"index i has two ranges: \[0,8\) \(A axis 0\) and \[-2,5\) \(S axis 0\)\n  write i:5 where"),
-        ("O[i] = S[i] + Z[i]", r"two ranges: \[-2,5\) \(S axis 0\) and \[6,9\) \(Z axis 0\)\n  use two indices"),
-        ("O[i] = A[i+1,0]", r"index i would range over \[-1,7\) \(A axis 0\), not from 0\n  write i:7 \(0 to 7\) or i:-1:7 where it is bound"),
-        ("O[i] = A[i-2,0]", r"index i would range over \[2,10\) \(A axis 0\), not from 0\n  write i:2:10 where"),
+        (
+            "O[i] = A[i,0]*S[i]",
+            r"index i has two ranges: \[0,8\) \(A axis 0\) and \[-2,5\) \(S axis 0\)\n  write i:5 where",
+        ),
+        (
+            "O[i] = S[i] + Z[i]",
+            r"two ranges: \[-2,5\) \(S axis 0\) and \[6,9\) \(Z axis 0\)\n  use two indices",
+        ),
+        (
+            "O[i] = A[i+1,0]",
+            r"index i would range over \[-1,7\) \(A axis 0\), not from 0\n  write i:7 \(0 to 7\) or i:-1:7 where it is bound",
+        ),
+        (
+            "O[i] = A[i-2,0]",
+            r"index i would range over \[2,10\) \(A axis 0\), not from 0\n  write i:2:10 where",
+        ),
         ("O[i] = A[-i,0]", r"would range over \[-7,1\)"),
-        ("O[i] = A[-i-1,0]", r"would range over \[-8,0\) \(A axis 0\), not from 0\n  write i:-8:0 where"),
-        ("O[h] = Sum[r:9](A[h+r,0])", r"index h has no value at which every read stays inside \(A axis 0\)\n  pad that axis"),
+        (
+            "O[i] = A[-i-1,0]",
+            r"would range over \[-8,0\) \(A axis 0\), not from 0\n  write i:-8:0 where",
+        ),
+        (
+            "O[h] = Sum[r:9](A[h+r,0])",
+            r"index h has no value at which every read stays inside \(A axis 0\)\n  pad that axis",
+        ),
         ("O[h] = Sum[r:20](A[h+r,0])", "index h has no value at which"),
-        ("O[i,j:9] = A[i,0]+A[i+j,0]", r"reads \[0,16\) of A axis 0, which holds \[0,8\)\n  pad it: A.pad\(\(0, 8\), 0\)"),
-        ("O[i] = A[0,0]", r"cannot infer the range of i: no subscript uses it\n  write i:SIZE where it is bound"),
+        (
+            "O[i,j:9] = A[i,0]+A[i+j,0]",
+            r"reads \[0,16\) of A axis 0, which holds \[0,8\)\n  pad it: A.pad\(\(0, 8\), 0\)",
+        ),
+        (
+            "O[i] = A[0,0]",
+            r"cannot infer the range of i: no subscript uses it\n  write i:SIZE where it is bound",
+        ),
         ("O[i,j] = A[0,0]", "cannot infer the range of i, j: no subscript uses them"),
-        ("O[i,j] = A[i+j,0]", r"cannot infer the range of i, j: each appears only beside another unresolved index, or under // or %"),
+        (
+            "O[i,j] = A[i+j,0]",
+            r"cannot infer the range of i, j: each appears only beside another unresolved index, or under // or %",
+        ),
         ("O[i] = A[i//2,0]", "cannot infer the range of i: each appears only beside"),
         ("O[i] = A[i%3,0] + B[0,0]*i", "cannot infer the range of i"),
-        ("O[i,k] = A[i//2,k]", r"cannot infer the range of i: .*\n  known: k in \[0,6\) \(A axis 1\)\n  write i:SIZE"),
-        ("O[i] = A[i,6]", r"6 reads \[6,7\) of A axis 1, which holds \[0,6\)\n  pad it: A.pad\(0, \(0, 1\)\), or narrow an index"),
+        (
+            "O[i,k] = A[i//2,k]",
+            r"cannot infer the range of i: .*\n  known: k in \[0,6\) \(A axis 1\)\n  write i:SIZE",
+        ),
+        (
+            "O[i] = A[i,6]",
+            r"6 reads \[6,7\) of A axis 1, which holds \[0,6\)\n  pad it: A.pad\(0, \(0, 1\)\), or narrow an index",
+        ),
         ("O[i:9] = A[i,0]", r"i reads \[0,9\) of A axis 0, which holds \[0,8\)"),
         ("O[i:-1:8] = A[i,0]", r"i reads \[-1,8\) of A axis 0"),
-        ("O[i:9] = A.pad((1,0),0,fill=3)[i,0]", r"which holds \[-1,8\)\n  pad it: A.pad\(1, 0, fill=3\)"),
-        ("O[i:8] = (L[i:3](A[i,0]))[i//2]", r"i//2 reads \[0,4\) of the inner scope axis 0, which holds \[0,3\)\n  pad it: \(...\).pad\(\(0, 1\)\)"),
+        (
+            "O[i:9] = A.pad((1,0),0,fill=3)[i,0]",
+            r"which holds \[-1,8\)\n  pad it: A.pad\(1, 0, fill=3\)",
+        ),
+        (
+            "O[i:8] = (L[i:3](A[i,0]))[i//2]",
+            r"i//2 reads \[0,4\) of the inner scope axis 0, which holds \[0,3\)\n  pad it: \(...\).pad\(\(0, 1\)\)",
+        ),
     ],
 )
 def test_what_cannot_be_inferred(text: str, message: str) -> None:
@@ -108,7 +150,10 @@ def test_what_cannot_be_inferred(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("O = L[i](A[i, j])", r"index j is not bound\n  add it to L\[...\] or to a reduction, e.g. Sum\[j\]\(...\)"),
+        (
+            "O = L[i](A[i, j])",
+            r"index j is not bound\n  add it to L\[...\] or to a reduction, e.g. Sum\[j\]\(...\)",
+        ),
         ("O[i] = Sum[i](A[i, 0])", "index i is bound twice\n  rename one of the two"),
         ("O[i] = Sum[k](Sum[k](A[i, k]))", "index k is bound twice"),
         ("O[i, i] = A[i, i]", "index i is bound twice"),
@@ -141,7 +186,14 @@ def test_reads_are_judged_on_the_exact_domain(text: str) -> None:
     ranges(text)
 
 
-@pytest.mark.parametrize("text", ["O = L[i:9, j:9](A[i+j, 0], where=i+j <= 8)", "O[i:9,j:9] = A[(i+j)//2, 0]", "O[i:17] = A[i//2, 0]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O = L[i:9, j:9](A[i+j, 0], where=i+j <= 8)",
+        "O[i:9,j:9] = A[(i+j)//2, 0]",
+        "O[i:17] = A[i//2, 0]",
+    ],
+)
 def test_reads_one_too_far_on_the_exact_domain(text: str) -> None:
     with pytest.raises(RangeError, match=r"reads \[0,9\) of A axis 0"):
         ranges(text)
@@ -156,7 +208,8 @@ def test_nothing_is_shrunk_silently() -> None:
 def test_a_gap_is_not_read() -> None:
     text = "O[i:4,j:4] = (L[i:4, j:4](A[i, j], where=i >= j))"
     with pytest.raises(
-        RangeError, match=r"reads points of the inner scope at which it has no value \(it has where i >= j\)\n  pad it: \(...\).pad\(0, 0\)"
+        RangeError,
+        match=r"reads points of the inner scope at which it has no value \(it has where i >= j\)\n  pad it: \(...\).pad\(0, 0\)",
     ):
         ranges(f"{text}[i, j]")
     assert ranges(f"{text}.pad(0, 0)[i, j]") == "i:4, j:4"
@@ -165,7 +218,10 @@ def test_a_gap_is_not_read() -> None:
 
 def test_a_gap_of_an_earlier_statement_is_not_read() -> None:
     text = "T = L[i:4, j:4](A[i, j], where=i >= j)\nO[i:4,j:4] = "
-    with pytest.raises(RangeError, match=r"T\[i, j\] reads points of T at which it has no value .*\n  pad it: T.pad\(0, 0\)"):
+    with pytest.raises(
+        RangeError,
+        match=r"T\[i, j\] reads points of T at which it has no value .*\n  pad it: T.pad\(0, 0\)",
+    ):
         ea.parse(f"{text}T[i, j]", A=A)
     with pytest.raises(RangeError, match="has no value"):
         ea.parse(f"{text}1 + (L[i:4,j:4](T[i, j]))[i, j]", A=A)
@@ -185,5 +241,9 @@ def test_two_reductions_may_give_one_name_two_ranges() -> None:
 
 def test_every_scope_is_closed_after_inference() -> None:
     scope = ea.parse("O[h] += (L[h](Max[r](A.pad(1,0)[h+r-1,r])))[h+s]*K[s]", A=(8, 3), K=K)
-    bound = [it for s in all_scopes(scope) for it in (*s.iterators, *(it for r in reductions(s.body) for it in r.iterators))]
+    bound = [
+        it
+        for s in all_scopes(scope)
+        for it in (*s.iterators, *(it for r in reductions(s.body) for it in r.iterators))
+    ]
     assert all(isinstance(it.low, int) and isinstance(it.high, int) for it in bound)

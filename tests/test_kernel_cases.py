@@ -40,9 +40,15 @@ def test_einalg_and_torch_agree(name: str) -> None:
     rng = np.random.default_rng(2)
     arrays = {key: rng.random(tensor.shape) - 0.5 for key, tensor in program.inputs.items()}
     expected = execute(in_double(program), arrays)[program.outputs[-1]]
-    found = case.result(case.torch(torch, **{key: torch.from_numpy(array) for key, array in case.given(arrays).items()}).numpy())
+    found = case.result(
+        case.torch(
+            torch, **{key: torch.from_numpy(array) for key, array in case.given(arrays).items()}
+        ).numpy()
+    )
     assert found.shape == expected.shape and np.allclose(found, expected, rtol=1e-12, atol=1e-12)
-    assert set(case.weights) == {key for key, tensor in program.inputs.items() if tensor.role == "weight"}
+    assert set(case.weights) == {
+        key for key, tensor in program.inputs.items() if tensor.role == "weight"
+    }
 
 
 def test_names_are_distinct() -> None:

@@ -31,7 +31,13 @@ def test_indices() -> None:
 
 def test_tensor() -> None:
     weight = ea.tensor("K", (3, (-1, 4)), "float16", "weight")
-    assert (weight.shape, weight.box, weight.dtype, weight.role, weight.rank) == ((3, 5), ((0, 3), (-1, 4)), "f16", "weight", 2)
+    assert (weight.shape, weight.box, weight.dtype, weight.role, weight.rank) == (
+        (3, 5),
+        ((0, 3), (-1, 4)),
+        "f16",
+        "weight",
+        2,
+    )
     assert ea.tensor("S", ()).shape == ()
     assert ea.tensor("A", np.array([8, 6])) == A
     assert ea.tensor("A", (8, 6), role="weight") != A
@@ -43,20 +49,38 @@ DOORS = [
     ("O[i,j] = Sum[k](A[i,k]*B[k,j])", lambda: ea.L[i, j](ea.Sum[k](A[i, k] * B[k, j]))),
     ("L[i, j](A[i, j])", lambda: ea.L[i, j](A[i, j])),
     ("O[i:4, j:-1:3] = A.pad(0, (1, 0))[i, j]", lambda: ea.L[i:4, j:-1:3](A.pad(0, (1, 0))[i, j])),
-    ("O[h,j] += A.pad(1,0)[h+r-1,j]*K[r]", lambda: ea.L[h, j](ea.Sum[r](A.pad(1, 0)[h + r - 1, j] * K[r]))),
-    ("O[h,j] = Max[r:3](A.pad(1, 0, fill=-inf)[h+r-1,j])", lambda: ea.L[h, j](ea.Max[r:3](A.pad(1, 0, fill=-sympy.oo)[h + r - 1, j]))),
+    (
+        "O[h,j] += A.pad(1,0)[h+r-1,j]*K[r]",
+        lambda: ea.L[h, j](ea.Sum[r](A.pad(1, 0)[h + r - 1, j] * K[r])),
+    ),
+    (
+        "O[h,j] = Max[r:3](A.pad(1, 0, fill=-inf)[h+r-1,j])",
+        lambda: ea.L[h, j](ea.Max[r:3](A.pad(1, 0, fill=-sympy.oo)[h + r - 1, j])),
+    ),
     ("O[i:4] = A[2*i, i//2]", lambda: ea.L[i:4](A[2 * i, i // 2])),
     ("O[i] = A[i, i%6]", lambda: ea.L[i](A[i, i % 6])),
     ("O = L[i, j:6](A[i, j], where=i >= j)", lambda: ea.L[i, j:6](A[i, j], where=i >= j)),
-    ("O = L[i, j:6](A[i, j], where=(i >= j, Eq(i, 3)))", lambda: ea.L[i, j:6](A[i, j], where=(i >= j) & sympy.Eq(i, 3))),
+    (
+        "O = L[i, j:6](A[i, j], where=(i >= j, Eq(i, 3)))",
+        lambda: ea.L[i, j:6](A[i, j], where=(i >= j) & sympy.Eq(i, 3)),
+    ),
     ("O[i] = Sum[j](A[i,j], where=j <= i)", lambda: ea.L[i](ea.Sum[j](A[i, j], where=j <= i))),
-    ("O[i, j] = Max(A[i,j], 0) + Min(A[i,j], 1)", lambda: ea.L[i, j](ea.Max(A[i, j], 0) + ea.Min(A[i, j], 1))),
+    (
+        "O[i, j] = Max(A[i,j], 0) + Min(A[i,j], 1)",
+        lambda: ea.L[i, j](ea.Max(A[i, j], 0) + ea.Min(A[i, j], 1)),
+    ),
     ("O[i, j] = exp(-A[i,j]**2)/3", lambda: ea.L[i, j](sympy.exp(-(A[i, j] ** 2)) / 3)),
-    ("O[i, j] = Piecewise((A[i,j], A[i,j] > 0), (0, True))", lambda: ea.L[i, j](sympy.Piecewise((A[i, j], A[i, j] > 0), (0, True)))),
+    (
+        "O[i, j] = Piecewise((A[i,j], A[i,j] > 0), (0, True))",
+        lambda: ea.L[i, j](sympy.Piecewise((A[i, j], A[i, j] > 0), (0, True))),
+    ),
     ("O[i, j] = A[i,j]*(2*i + 1)", lambda: ea.L[i, j](A[i, j] * (2 * i + 1))),
     ("O[i, j] = A[i,j] + 2*i - j//2", lambda: ea.L[i, j](A[i, j] + 2 * i - j // 2)),
     ("O[j, i] = (L[i, j](A[i, j] + 1))[i, j]", lambda: ea.L[j, i](ea.L[i, j](A[i, j] + 1)[i, j])),
-    ("O[i:9] = (L[i, j](A[i, j])).pad(1, 0)[i - 1, 0]", lambda: ea.L[i:9](ea.L[i, j](A[i, j]).pad(1, 0)[i - 1, 0])),
+    (
+        "O[i:9] = (L[i, j](A[i, j])).pad(1, 0)[i - 1, 0]",
+        lambda: ea.L[i:9](ea.L[i, j](A[i, j]).pad(1, 0)[i - 1, 0]),
+    ),
     ("O[()] += A[i, j]", lambda: ea.L[()](ea.Sum[i, j](A[i, j]))),
     ("O[i:4] = Prod[j:2](A[i, j] + i)", lambda: ea.L[i:4](ea.Prod[j:2](A[i, j] + i))),
 ]
@@ -217,7 +241,12 @@ def test_padding_twice_with_one_fill_is_one_padding() -> None:
 
 def test_shape_and_dtype() -> None:
     scope = ea.L[i:-1:3, j](A.pad(1, 0)[i, j])
-    assert (scope.shape, scope.box, scope.rank, scope.dtype) == ((4, 6), ((-1, 3), (0, 6)), 2, "f32")
+    assert (scope.shape, scope.box, scope.rank, scope.dtype) == (
+        (4, 6),
+        ((-1, 3), (0, 6)),
+        2,
+        "f32",
+    )
     assert scope.tensors == {"A": A}
     assert scope.free_symbols == set()
 
@@ -230,7 +259,9 @@ def test_nodes_are_sympy_objects() -> None:
     assert sympy.expand((A[i, j] + 1) ** 2) == A[i, j] ** 2 + 2 * A[i, j] + 1
 
 
-@pytest.mark.parametrize("op, empty", [("Sum", 0), ("Prod", 1), ("Max", -sympy.oo), ("Min", sympy.oo)])
+@pytest.mark.parametrize(
+    "op, empty", [("Sum", 0), ("Prod", 1), ("Max", -sympy.oo), ("Min", sympy.oo)]
+)
 def test_a_reduction_without_indices_or_points(op: str, empty: Any) -> None:
     reduction = Reduce(op, (), None, A[i, j])
     assert reduction.identity == empty
@@ -278,7 +309,9 @@ EINSUMS = [
 ]
 
 
-@pytest.mark.parametrize("equation, shapes", [(case[0], case[1:]) for case in EINSUMS], ids=[case[0] for case in EINSUMS])
+@pytest.mark.parametrize(
+    "equation, shapes", [(case[0], case[1:]) for case in EINSUMS], ids=[case[0] for case in EINSUMS]
+)
 def test_einsum_is_numpys(equation: str, shapes: Any) -> None:
     random = np.random.default_rng(0)
     arrays = {name: random.integers(-3, 4, shape) for name, shape in zip("XYZ", shapes)}
@@ -347,7 +380,10 @@ def test_words_of_the_notation_name_indices(word):
     assert ea.parse(str(scope), A=(4,)) == scope
 
 
-@pytest.mark.parametrize("function", [lambda x: sympy.besselj(0, x), sympy.Heaviside, sympy.sec, lambda x: sympy.exp(sympy.zeta(x))])
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: sympy.besselj(0, x), sympy.Heaviside, sympy.sec, lambda x: sympy.exp(sympy.zeta(x))],
+)
 def test_functions_that_nothing_computes_are_refused(function):
     i = ea.indices("i")
     with pytest.raises(ea.NotationError, match=r"is not a function of the notation\n  known: Abs"):
@@ -369,7 +405,12 @@ def test_functions_of_numpy_say_how_they_are_written():
 def test_numbers_of_numpy_meet_elements():
     A, i = ea.tensor("A", (4,)), ea.indices("i")
     half = np.float64(0.5)
-    for one, two in ((half + A[i], 0.5 + A[i]), (half - A[i], 0.5 - A[i]), (half / A[i], 0.5 / A[i]), (half ** A[i], 0.5 ** A[i])):
+    for one, two in (
+        (half + A[i], 0.5 + A[i]),
+        (half - A[i], 0.5 - A[i]),
+        (half / A[i], 0.5 / A[i]),
+        (half ** A[i], 0.5 ** A[i]),
+    ):
         assert one == two
     assert (half < A[i]) == (A[i] > 0.5) and half != A[i]
     assert A[i] * half == 0.5 * A[i] and np.add(A[i], 1) == A[i] + 1

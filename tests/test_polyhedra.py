@@ -15,7 +15,14 @@ from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.isl import Space, access_relation, affine_of, bounded, box_set, domain_set
+from einalg.language.index.isl import (
+    Space,
+    access_relation,
+    affine_of,
+    bounded,
+    box_set,
+    domain_set,
+)
 from einalg.language.index.iterator import Iterator
 from einalg.testing import strategies
 
@@ -42,7 +49,11 @@ def pairs(found: isl.Map) -> set[tuple[int, ...]]:
 
 
 def enumerated(box: Any, where: Any = ()) -> set[tuple[int, ...]]:
-    return {p for p in product(*(range(low, high) for low, high in box)) if all(c.holds(dict(zip(INDICES, p))) for c in where)}
+    return {
+        p
+        for p in product(*(range(low, high) for low, high in box))
+        if all(c.holds(dict(zip(INDICES, p))) for c in where)
+    }
 
 
 def iterators(box: Any) -> list[Iterator]:
@@ -58,7 +69,9 @@ def test_domains(box: Any, where: Any) -> None:
 def test_maps(box: Any, subscripts: Any) -> None:
     space = Space(INDICES)
     found = space.map(subscripts).intersect_domain(space.set(iterators(box)))
-    assert pairs(found) == {(*p, *(s.evaluate(dict(zip(INDICES, p))) for s in subscripts)) for p in enumerated(box)}
+    assert pairs(found) == {
+        (*p, *(s.evaluate(dict(zip(INDICES, p))) for s in subscripts)) for p in enumerated(box)
+    }
 
 
 @given(forms, boxes)
@@ -83,14 +96,22 @@ def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
     assert scope.domain is scope.domain
     box = [(it.low, it.high) for it in scope.iterators]
     names = [it.index for it in scope.iterators]
-    inside = {p for p in product(*(range(*r) for r in box)) if all(c.holds(dict(zip(names, p))) for c in scope.where)}
+    inside = {
+        p
+        for p in product(*(range(*r) for r in box))
+        if all(c.holds(dict(zip(names, p))) for c in scope.where)
+    }
     assert points(scope.domain) == inside
-    ranges = scope.ranges | {it.index: (it.low, it.high) for r in reductions(scope.body) for it in r.iterators}
+    ranges = scope.ranges | {
+        it.index: (it.low, it.high) for r in reductions(scope.body) for it in r.iterators
+    }
     for access in accesses(scope.body):
         own = sorted(access.free_symbols, key=lambda i: i.name)
         domain = Space(own).set([Iterator(index, *ranges[index]) for index in own])
         box = [range(low, high) for low, high in map(ranges.__getitem__, own)]
-        read = {(*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*box)}
+        read = {
+            (*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*box)
+        }
         assert pairs(access.relation.intersect_domain(domain)) == read
 
 
@@ -114,7 +135,9 @@ def test_a_question_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(isl.Error), bounded(10):
         points_of = space.set(iterators([(0, 1000)] * 3))
         for k in range(100):
-            points_of = points_of.subtract(space.where(Constraint(INDICES[0] % 7 + INDICES[1] // 3 - k, "==")))
+            points_of = points_of.subtract(
+                space.where(Constraint(INDICES[0] % 7 + INDICES[1] // 3 - k, "=="))
+            )
     assert not space.set(iterators([(0, 3)] * 3)).is_empty()
 
 

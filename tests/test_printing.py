@@ -53,7 +53,23 @@ def scope_of(body: Any) -> Any:
 PYTHON = {**TENSORS, "i": i, "j": j, "k": k, "inf": sympy.oo}
 PYTHON |= {
     name: getattr(sympy, name)
-    for name in ("exp", "sqrt", "tanh", "erf", "erfc", "gamma", "Abs", "sign", "floor", "ceiling", "Mod", "atan2", "log", "pi", "E")
+    for name in (
+        "exp",
+        "sqrt",
+        "tanh",
+        "erf",
+        "erfc",
+        "gamma",
+        "Abs",
+        "sign",
+        "floor",
+        "ceiling",
+        "Mod",
+        "atan2",
+        "log",
+        "pi",
+        "E",
+    )
 }
 PYTHON |= {name: getattr(sympy, name) for name in ("Eq", "Ne", "Piecewise")} | {
     name: getattr(ea, name) for name in ("L", "Sum", "Prod", "Max", "Min")
@@ -71,7 +87,11 @@ def test_text_is_python(body: Any) -> None:
     """Both doors read the text as the same expression; Python rounds a fraction that stands alone."""
     scope = scope_of(body)
     found = eval(str(scope), dict(PYTHON))
-    standing_alone = [n for n in sympy.preorder_traversal(scope.body) if isinstance(n, sympy.Rational) and not n.is_Integer]
+    standing_alone = [
+        n
+        for n in sympy.preorder_traversal(scope.body)
+        if isinstance(n, sympy.Rational) and not n.is_Integer
+    ]
     assert found == scope or standing_alone
 
 
@@ -80,14 +100,25 @@ def test_printing_never_raises_and_says_something(program: Any) -> None:
     for shown in (str(program), repr(program), program._repr_latex_(), program.tree()):
         assert shown.strip() and "object at 0x" not in shown
     for _, scope in program:
-        assert all(shown.strip() for shown in (str(scope), latex(scope), scope._repr_latex_(), tree(scope), text(scope.body)))
+        assert all(
+            shown.strip()
+            for shown in (
+                str(scope),
+                latex(scope),
+                scope._repr_latex_(),
+                tree(scope),
+                text(scope.body),
+            )
+        )
 
 
 def test_an_object_offers_latex_or_html_not_both() -> None:
     """JupyterLab would show the HTML only."""
     scope = ea.L[i](a)
     for shown in (scope, ea.parse("T[i] = A[i]\nO[i] = T[i]", A=(3,))):
-        assert shown._repr_latex_().startswith("$\\displaystyle ") and shown._repr_latex_().endswith("$")
+        assert shown._repr_latex_().startswith(
+            "$\\displaystyle "
+        ) and shown._repr_latex_().endswith("$")
         assert not hasattr(shown, "_repr_html_")
 
 
@@ -97,8 +128,16 @@ PAPER = [
         {"A": (8, 9, 9, 4), "K": (3, 3, 5, 4)},
         r"\mathop{L}_{n, h, w, f}\ \sum_{r, s, c} A^{\mathrm{pad}}[n, h+r-1, s+w-1, c]\ K[r, s, f, c]",
     ),
-    ("O[i,j] += A[i,k]*B[k,j]", {"A": (4, 5), "B": (5, 6)}, r"\mathop{L}_{i, j}\ \sum_{k} A[i, k]\ B[k, j]"),
-    ("O[h] += A[2*h+r]*K[r]", {"A": (9,), "K": (3,)}, r"\mathop{L}_{h=0..3}\ \sum_{r} A[2h+r]\ K[r]"),
+    (
+        "O[i,j] += A[i,k]*B[k,j]",
+        {"A": (4, 5), "B": (5, 6)},
+        r"\mathop{L}_{i, j}\ \sum_{k} A[i, k]\ B[k, j]",
+    ),
+    (
+        "O[h] += A[2*h+r]*K[r]",
+        {"A": (9,), "K": (3,)},
+        r"\mathop{L}_{h=0..3}\ \sum_{r} A[2h+r]\ K[r]",
+    ),
     ("O[h:3] = A[h]", {"A": (9,)}, r"\mathop{L}_{h=0..2}\ A[h]"),
     ("O[t:-1:8] = A.pad(1)[t]", {"A": (9,)}, r"\mathop{L}_{t=-1..7}\ A^{\mathrm{pad}}[t]"),
     ("O[t] = A[t]", {"A": ((-1, 4),)}, r"\mathop{L}_{t=-1..3}\ A[t]"),
@@ -112,19 +151,63 @@ PAPER = [
         {"A": (7,)},
         r"\mathop{L}_{h=0..8}\ 2\ \left\{\mathop{L}_{t}\ A[t]\right\}^{\mathrm{pad}}[h-1]",
     ),
-    ("O[i] = Max[j](A.pad(0, 1, fill=-inf)[i,j])", {"A": (3, 4)}, r"\mathop{L}_{i}\ \max_{j} A^{\mathrm{pad}\,-\infty}[i, j]"),
-    ("O[i] = A.pad(1, fill=2).pad(1, fill=3)[i]", {"A": (3,)}, r"\mathop{L}_{i}\ {A^{\mathrm{pad}\,2}}^{\mathrm{pad}\,3}[i]"),
-    ("O = L[i,j](A[i,j], where=(j <= i, Eq(i%2, 0)))", {"A": (3, 4)}, r"\mathop{L}_{i, j,\ i \ge j,\ i \bmod 2 = 0}\ A[i, j]"),
-    ("O[i] = Sum[j](A[i,j], where=j <= 2)", {"A": (3, 4)}, r"\mathop{L}_{i}\ \sum_{j,\ j \le 2} A[i, j]"),
-    ("O[i] = Sum[j](A[i,j] + 1) + 3", {"A": (3, 4)}, r"\mathop{L}_{i}\ \sum_{j} \left(A[i, j] + 1\right) + 3"),
-    ("O[i,j] = exp(weight_1[i,j])/2", {"weight_1": (3, 4)}, r"\mathop{L}_{i, j}\ \frac{e^{\mathrm{weight\_1}[i, j]}}{2}"),
-    ("O[i:7] = A[i//2, i%4]", {"A": (4, 4)}, r"\mathop{L}_{i=0..6}\ A[\lfloor i / 2 \rfloor, i \bmod 4]"),
-    ("O[i:7] = A[(i+1)//2, 2*(i//4)+1]", {"A": (4, 4)}, r"\mathop{L}_{i=0..6}\ A[\lfloor (i+1) / 2 \rfloor, 2\lfloor i / 4 \rfloor+1]"),
+    (
+        "O[i] = Max[j](A.pad(0, 1, fill=-inf)[i,j])",
+        {"A": (3, 4)},
+        r"\mathop{L}_{i}\ \max_{j} A^{\mathrm{pad}\,-\infty}[i, j]",
+    ),
+    (
+        "O[i] = A.pad(1, fill=2).pad(1, fill=3)[i]",
+        {"A": (3,)},
+        r"\mathop{L}_{i}\ {A^{\mathrm{pad}\,2}}^{\mathrm{pad}\,3}[i]",
+    ),
+    (
+        "O = L[i,j](A[i,j], where=(j <= i, Eq(i%2, 0)))",
+        {"A": (3, 4)},
+        r"\mathop{L}_{i, j,\ i \ge j,\ i \bmod 2 = 0}\ A[i, j]",
+    ),
+    (
+        "O[i] = Sum[j](A[i,j], where=j <= 2)",
+        {"A": (3, 4)},
+        r"\mathop{L}_{i}\ \sum_{j,\ j \le 2} A[i, j]",
+    ),
+    (
+        "O[i] = Sum[j](A[i,j] + 1) + 3",
+        {"A": (3, 4)},
+        r"\mathop{L}_{i}\ \sum_{j} \left(A[i, j] + 1\right) + 3",
+    ),
+    (
+        "O[i,j] = exp(weight_1[i,j])/2",
+        {"weight_1": (3, 4)},
+        r"\mathop{L}_{i, j}\ \frac{e^{\mathrm{weight\_1}[i, j]}}{2}",
+    ),
+    (
+        "O[i:7] = A[i//2, i%4]",
+        {"A": (4, 4)},
+        r"\mathop{L}_{i=0..6}\ A[\lfloor i / 2 \rfloor, i \bmod 4]",
+    ),
+    (
+        "O[i:7] = A[(i+1)//2, 2*(i//4)+1]",
+        {"A": (4, 4)},
+        r"\mathop{L}_{i=0..6}\ A[\lfloor (i+1) / 2 \rfloor, 2\lfloor i / 4 \rfloor+1]",
+    ),
     ("O[alpha] = A[alpha]", {"A": (4,)}, r"\mathop{L}_{\alpha}\ A[\alpha]"),
     ("O[i] = Sum[k](A[k])*A[i]", {"A": (4,)}, r"\mathop{L}_{i}\ A[i]\ \sum_{k} A[k]"),
-    ("O[i] = A[i]*Sum[k](A[k])*Max[k](A[k])", {"A": (4,)}, r"\mathop{L}_{i}\ A[i]\ \left(\max_{k} A[k]\right)\ \sum_{k} A[k]"),
-    ("O[i] = A[i] - Sum[k](A[k])**2", {"A": (4,)}, r"\mathop{L}_{i}\ A[i] - \left(\sum_{k} A[k]\right)^{2}"),
-    ("O[i] = A[i]*(i%2) + i%3", {"A": (4,)}, r"\mathop{L}_{i}\ A[i]\ \left(i \bmod 2\right) + \left(i \bmod 3\right)"),
+    (
+        "O[i] = A[i]*Sum[k](A[k])*Max[k](A[k])",
+        {"A": (4,)},
+        r"\mathop{L}_{i}\ A[i]\ \left(\max_{k} A[k]\right)\ \sum_{k} A[k]",
+    ),
+    (
+        "O[i] = A[i] - Sum[k](A[k])**2",
+        {"A": (4,)},
+        r"\mathop{L}_{i}\ A[i] - \left(\sum_{k} A[k]\right)^{2}",
+    ),
+    (
+        "O[i] = A[i]*(i%2) + i%3",
+        {"A": (4,)},
+        r"\mathop{L}_{i}\ A[i]\ \left(i \bmod 2\right) + \left(i \bmod 3\right)",
+    ),
     ("O[()] = A[0]", {"A": (4,)}, r"\mathop{L}_{}\ A[0]"),
 ]
 
@@ -143,7 +226,9 @@ def test_latex_of_a_program() -> None:
 
 
 def test_tree() -> None:
-    scope = ea.parse("O[h] += (L[t:-1:8,r](A.pad(1)[t]*K[r])).pad(1,0)[h+r-2,r] - 2", A=(7,), K=(3,))
+    scope = ea.parse(
+        "O[h] += (L[t:-1:8,r](A.pad(1)[t]*K[r])).pad(1,0)[h+r-2,r] - 2", A=(7,), K=(3,)
+    )
     assert scope.tree().split("\n") == [
         "L[h:9]",
         "  Sum[r:3]",
@@ -155,26 +240,41 @@ def test_tree() -> None:
         "            K[r]",
         "      -2",
     ]
-    assert ea.parse("T[i] = A[i]\nO[i] = T[i]", A=(7,)).tree() == "T =\nL[i:7]\n  A[i]\nO =\nL[i:7]\n  T[i]"
+    assert (
+        ea.parse("T[i] = A[i]\nO[i] = T[i]", A=(7,)).tree()
+        == "T =\nL[i:7]\n  A[i]\nO =\nL[i:7]\n  T[i]"
+    )
     assert ea.parse("O = L[i](A[i], where=i >= 2)", A=(7,)).tree() == "L[i:7] where i >= 2\n  A[i]"
 
 
 TRANSCRIPTS = {
-    "convolution": ("O[n,f,h,w] += A.pad(0,0,1,(2,1))[n,c,h+r-1,w+s-2] * K[f,c,r,s]", {"A": (1, 3, 5, 7), "K": (2, 3, 3, 4)}),
+    "convolution": (
+        "O[n,f,h,w] += A.pad(0,0,1,(2,1))[n,c,h+r-1,w+s-2] * K[f,c,r,s]",
+        {"A": (1, 3, 5, 7), "K": (2, 3, 3, 4)},
+    ),
     "transposed_convolution": (
         "O = L[h:9](Sum[r:3, x:4](A[x]*K[r], where=Eq(2*x + r, h)))",
         {"A": (4,), "K": (3,)},
     ),
-    "softmax": ("M[i] = Max[j](S[i,j])\nE[i,j] = exp(S[i,j] - M[i])\nO[i,j] = E[i,j] / Sum[k](E[i,k])", {"S": (3, 5)}),
+    "softmax": (
+        "M[i] = Max[j](S[i,j])\nE[i,j] = exp(S[i,j] - M[i])\nO[i,j] = E[i,j] / Sum[k](E[i,k])",
+        {"S": (3, 5)},
+    ),
     "layer_norm": (
         "M[i] = Sum[j](X[i,j])/8\nV[i] = Sum[j]((X[i,j] - M[i])**2)/8\nO[i,j] = G[j]*(X[i,j] - M[i])/sqrt(V[i] + 1e-05) + B[j]",
         {"X": (2, 8), "G": (8,), "B": (8,)},
     ),
     "gelu": ("O[i] = 0.5*X[i]*(1 + tanh(sqrt(2/pi)*(X[i] + 0.044715*X[i]**3)))", {"X": (5,)}),
     "max_pool": ("O[h,w] = Max[r:3, s:3](A.pad(1, 1, fill=-inf)[2*h+r-1, 2*w+s-1])", {"A": (7, 9)}),
-    "banded_attention": ("P[i,w:5] += Q[i,d]*K.pad(2,0)[i+w-2,d]\nO[i,d] += P[i,w]*V.pad(2,0)[i+w-2,d]", {"Q": (6, 3), "K": (6, 3), "V": (6, 3)}),
+    "banded_attention": (
+        "P[i,w:5] += Q[i,d]*K.pad(2,0)[i+w-2,d]\nO[i,d] += P[i,w]*V.pad(2,0)[i+w-2,d]",
+        {"Q": (6, 3), "K": (6, 3), "V": (6, 3)},
+    ),
     "blocked_transpose": ("O[x:12] = (L[p:3, q:4](A[4*p + q]))[x%3, x//3]", {"A": (12,)}),
-    "triangle": ("O = L[i,j](A[i,j] + (L[t](B[t])).pad(1)[i-j], where=(j <= i, i - j <= 2))", {"A": (4, 4), "B": (3,)}),
+    "triangle": (
+        "O = L[i,j](A[i,j] + (L[t](B[t])).pad(1)[i-j], where=(j <= i, i - j <= 2))",
+        {"A": (4, 4), "B": (3,)},
+    ),
 }
 
 
@@ -182,5 +282,13 @@ TRANSCRIPTS = {
 def test_transcript(name: str, golden: Any) -> None:
     source, shapes = TRANSCRIPTS[name]
     expression = ea.parse(source, **shapes)
-    parts = {"given": source, "text": str(expression), "LaTeX": expression._repr_latex_(), "tree": expression.tree()}
-    golden(f"printing/{name}.txt", "\n\n".join(f"--- {title}\n{shown}" for title, shown in parts.items()))
+    parts = {
+        "given": source,
+        "text": str(expression),
+        "LaTeX": expression._repr_latex_(),
+        "tree": expression.tree(),
+    }
+    golden(
+        f"printing/{name}.txt",
+        "\n\n".join(f"--- {title}\n{shown}" for title, shown in parts.items()),
+    )

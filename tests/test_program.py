@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import NotationError
-from einalg.language.ir.program import Program, as_program, inlined, statement_tensor, substitute_tensors
+from einalg.language.ir.program import (
+    Program,
+    as_program,
+    inlined,
+    statement_tensor,
+    substitute_tensors,
+)
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
 
@@ -44,19 +50,31 @@ def test_equality_copies_and_text() -> None:
     made = program()
     other = program("T[x] += A[x,y]*W[y]\nU[y] = T[y] + 1\nO[j] = T[j]*U[j]")
     assert made == other and hash(made) == hash(other)
-    assert made != program(TEXT.replace("+ 1", "+ 2")) and made != Program(made.statements, ["T", "O"])
+    assert made != program(TEXT.replace("+ 1", "+ 2")) and made != Program(
+        made.statements, ["T", "O"]
+    )
     assert made != program(TEXT.replace("U", "V"))
     assert pickle.loads(pickle.dumps(made)) == made
     assert Program(*cast(Any, made.args)) == made
-    assert str(made) == repr(made) == "T[i:4] = Sum[j:3](A[i, j]*W[j])\nU[i:4] = T[i] + 1\nO[i:4] = T[i]*U[i]"
+    assert (
+        str(made)
+        == repr(made)
+        == "T[i:4] = Sum[j:3](A[i, j]*W[j])\nU[i:4] = T[i] + 1\nO[i:4] = T[i]*U[i]"
+    )
 
 
 @pytest.mark.parametrize(
     "make, message",
     [
         (lambda: Program([]), "a program needs at least one statement"),
-        (lambda: Program([*program().statements, ("U", program()["U"])]), "U is assigned twice\n  give the second statement a name of its own"),
-        (lambda: Program(program().statements, ["X"]), "output X is not a statement; the statements are T, U, O"),
+        (
+            lambda: Program([*program().statements, ("U", program()["U"])]),
+            "U is assigned twice\n  give the second statement a name of its own",
+        ),
+        (
+            lambda: Program(program().statements, ["X"]),
+            "output X is not a statement; the statements are T, U, O",
+        ),
         (lambda: Program(program().statements[1:]), "statement U reads T before it is assigned"),
         (lambda: Program(program().statements[::-1]), "statement O reads T before it is assigned"),
         (
@@ -67,11 +85,20 @@ def test_equality_copies_and_text() -> None:
             lambda: Program([("T", ea.L[i:4](A[i, 0] > 0)), *program().statements[1:]]),
             "statement U reads T with another shape or dtype than it has",
         ),
-        (lambda: Program([("A", ea.L[i, j](A[i, j]))]), "A is an input of statement A and also the name of a statement\n  rename one of them"),
+        (
+            lambda: Program([("A", ea.L[i, j](A[i, j]))]),
+            "A is an input of statement A and also the name of a statement\n  rename one of them",
+        ),
         (lambda: program()["X"], "the program has no statement 'X'; it has T, U, O"),
-        (lambda: Program(program().statements, ["T", "O"]).result, r"the program has 2 outputs: T, O\n  name one: program\['T'\]"),
+        (
+            lambda: Program(program().statements, ["T", "O"]).result,
+            r"the program has 2 outputs: T, O\n  name one: program\['T'\]",
+        ),
         (lambda: as_program(3), r"expected a tensor expression \(a scope or a program\), not int"),
-        (lambda: as_program(A[i, j]), r"expected a tensor expression \(a scope or a program\), not Access"),
+        (
+            lambda: as_program(A[i, j]),
+            r"expected a tensor expression \(a scope or a program\), not Access",
+        ),
     ],
 )
 def test_what_is_no_program(make: Any, message: str) -> None:
@@ -130,7 +157,9 @@ def test_inlining_keeps_the_values(data: st.DataObject) -> None:
     for name in made.names:
         scope = inlined(made, name)
         known = {t: a for t, a in arrays.items() if t in scope.tensors}
-        np.testing.assert_array_equal(ea.evaluate(scope, **known), values[name] if isinstance(values, dict) else values)
+        np.testing.assert_array_equal(
+            ea.evaluate(scope, **known), values[name] if isinstance(values, dict) else values
+        )
 
 
 def test_the_last_line_names_results_that_other_statements_read() -> None:
@@ -142,7 +171,11 @@ def test_the_last_line_names_results_that_other_statements_read() -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("T[i] = A[i]\nT, U", "there is no statement U"), ("T[i] = A[i]\nT, T", "names a result twice"), ("T\nT[i] = A[i]", "this has no name")],
+    [
+        ("T[i] = A[i]\nT, U", "there is no statement U"),
+        ("T[i] = A[i]\nT, T", "names a result twice"),
+        ("T\nT[i] = A[i]", "this has no name"),
+    ],
 )
 def test_a_last_line_that_names_no_results(text: str, why: str) -> None:
     with pytest.raises(NotationError, match=why):

@@ -15,7 +15,11 @@ from einalg.language.ir.program import Program
 
 i, j, k = ea.indices("i j k")
 RANDOM = np.random.default_rng(7)
-A, B, C = RANDOM.integers(-9, 10, (5, 7)), RANDOM.integers(-9, 10, (7, 3)), RANDOM.integers(-9, 10, 5)
+A, B, C = (
+    RANDOM.integers(-9, 10, (5, 7)),
+    RANDOM.integers(-9, 10, (7, 3)),
+    RANDOM.integers(-9, 10, 5),
+)
 P = np.pad(A, ((1, 2), (0, 3)))
 
 
@@ -43,37 +47,89 @@ FEATURES = [
     ("a maximum", "O[i] = Max[j](A[i,j])", A.max(1)),
     ("a minimum", "O[j] = Min[i](A[i,j])", A.min(0)),
     ("a reduction in a reduction", "O[()] = Max[i](Sum[j](A[i,j]))", A.sum(1).max()),
-    ("a reduction of a difference", "O[i] = Sum[j](A[i,j] - Min[k](A[i,k]))", (A - A.min(1, keepdims=True)).sum(1)),
+    (
+        "a reduction of a difference",
+        "O[i] = Sum[j](A[i,j] - Min[k](A[i,k]))",
+        (A - A.min(1, keepdims=True)).sum(1),
+    ),
     ("padding", "O[i:-1:7,j:10] = A.pad((1,2),(0,3))[i,j]", P),
-    ("padding with another fill", "O[i:-1:6] = C.pad(1,fill=-4)[i]", np.pad(C, 1, constant_values=-4)),
-    ("padding twice", "O[i:-2:6] = C.pad(1,fill=3).pad((1,0),fill=8)[i]", np.pad(np.pad(C, 1, constant_values=3), (1, 0), constant_values=8)),
-    ("padding twice, the inner one wins", "O[i:-2:5] = C.pad((1,0),fill=3).pad((2,0),fill=8)[i]", [8, 3, *C]),
+    (
+        "padding with another fill",
+        "O[i:-1:6] = C.pad(1,fill=-4)[i]",
+        np.pad(C, 1, constant_values=-4),
+    ),
+    (
+        "padding twice",
+        "O[i:-2:6] = C.pad(1,fill=3).pad((1,0),fill=8)[i]",
+        np.pad(np.pad(C, 1, constant_values=3), (1, 0), constant_values=8),
+    ),
+    (
+        "padding twice, the inner one wins",
+        "O[i:-2:5] = C.pad((1,0),fill=3).pad((2,0),fill=8)[i]",
+        [8, 3, *C],
+    ),
     ("a window", "O[i:5] = Sum[r:3](C.pad(1)[i+r-1])", np.convolve(C, [1, 1, 1])[1:-1]),
-    ("a dilated window", "O[i:5] = Sum[r:3](C.pad(2)[i+2*r-2])", np.convolve(C, [1, 0, 1, 0, 1])[2:-2]),
+    (
+        "a dilated window",
+        "O[i:5] = Sum[r:3](C.pad(2)[i+2*r-2])",
+        np.convolve(C, [1, 0, 1, 0, 1])[2:-2],
+    ),
     ("a quotient", "O[i:10] = C[i//2]", np.repeat(C, 2)),
     ("a remainder", "O[i:10] = C[i%5]", np.tile(C, 2)),
     ("a quotient of negatives", "O[i:-4:6] = C.pad(2)[i//2]", np.repeat(np.pad(C, (2, 0))[:5], 2)),
     ("a reshape", "O[i:35] = A[i//7, i%7]", A.ravel()),
     ("a reshape back", "O[i:7,j:5] = A[(5*i+j)//7, (5*i+j)%7]", A.reshape(7, 5)),
-    ("an index as a number", "O[i,j] = A[i,j]*i - 2*j + 1", A * np.arange(5)[:, None] - 2 * np.arange(7) + 1),
+    (
+        "an index as a number",
+        "O[i,j] = A[i,j]*i - 2*j + 1",
+        A * np.arange(5)[:, None] - 2 * np.arange(7) + 1,
+    ),
     ("an index alone", "O[i:-2:3] = i*i", np.arange(-2, 3) ** 2),
     ("a constant", "O[i:2,j:3] = 7", np.full((2, 3), 7)),
     ("a sum of a constant", "O[i:2] = Sum[j:-3:4](2)", [14, 14]),
     ("a triangle", "O = L[i,j](A[i,j], where=j <= i)", np.tril(A)),
     ("a triangle from a sum", "O[i] = Sum[j:7](A[i,j], where=j <= i)", np.tril(A).sum(1)),
     ("every other element", "O = L[i](C[i], where=i%2 == 0)", C * [1, 0, 1, 0, 1]),
-    ("a maximum of a triangle", "O[i] = Max[j](A[i,j], where=j <= i)", [A[n, : n + 1].max() for n in range(5)]),
+    (
+        "a maximum of a triangle",
+        "O[i] = Max[j](A[i,j], where=j <= i)",
+        [A[n, : n + 1].max() for n in range(5)],
+    ),
     ("a condition that never holds", "O = L[i](C[i], where=i >= 9)", np.zeros(5, int)),
-    ("a gap that is padded", "O[i] = (L[i:5](C[i], where=i >= 2)).pad(0, fill=-1)[i]", [-1, -1, *C[2:]]),
+    (
+        "a gap that is padded",
+        "O[i] = (L[i:5](C[i], where=i >= 2)).pad(0, fill=-1)[i]",
+        [-1, -1, *C[2:]],
+    ),
     ("an inner scope", "O[i] = (L[i](C[i] + 1))[4-i]", (C + 1)[::-1]),
     ("an inner scope with an origin", "O[i:3] = (L[t:-1:4](C[t+1]))[i-1]", C[:3]),
-    ("an inner scope read through padding", "O[i:7] = (L[i](C[i]*2)).pad(1, fill=5)[i-1]", np.pad(C * 2, 1, constant_values=5)),
-    ("an inner scope of two", "O[i,j] = (L[i,j](Sum[k](A[i,k]*B[k,j])))[i,j] + C[i]", A @ B + C[:, None]),
+    (
+        "an inner scope read through padding",
+        "O[i:7] = (L[i](C[i]*2)).pad(1, fill=5)[i-1]",
+        np.pad(C * 2, 1, constant_values=5),
+    ),
+    (
+        "an inner scope of two",
+        "O[i,j] = (L[i,j](Sum[k](A[i,k]*B[k,j])))[i,j] + C[i]",
+        A @ B + C[:, None],
+    ),
     ("a power", "O[i] = C[i]**3", C**3),
     ("absolute values and signs", "O[i] = Abs(C[i]) - sign(C[i])", np.abs(C) - np.sign(C)),
-    ("elementwise maximum", "O[i] = Max(C[i], 0) + Min(C[i], 1, A[i,0])", np.maximum(C, 0) + np.minimum(np.minimum(C, 1), A[:, 0])),
-    ("cases", "O[i] = Piecewise((1, C[i] > 3), (-1, C[i] < -3), (0, True))", (C > 3) * 1 - (C < -3) * 1),
-    ("cases of indices", "O[i] = Piecewise((C[i], (i > 0) & (i < 3)), (0, True))", C * [0, 1, 1, 0, 0]),
+    (
+        "elementwise maximum",
+        "O[i] = Max(C[i], 0) + Min(C[i], 1, A[i,0])",
+        np.maximum(C, 0) + np.minimum(np.minimum(C, 1), A[:, 0]),
+    ),
+    (
+        "cases",
+        "O[i] = Piecewise((1, C[i] > 3), (-1, C[i] < -3), (0, True))",
+        (C > 3) * 1 - (C < -3) * 1,
+    ),
+    (
+        "cases of indices",
+        "O[i] = Piecewise((C[i], (i > 0) & (i < 3)), (0, True))",
+        C * [0, 1, 1, 0, 0],
+    ),
     ("a comparison", "O[i,j] = A[i,j] >= C[i]", C[:, None] <= A),
     ("logic", "O[i] = (C[i] > 0) & ~(C[i] > 3) | (C[i] == -9)", (C > 0) & ~(C > 3) | (C == -9)),
     ("rounding", "O[i] = floor(C[i]/2) + ceiling(C[i]/3)", C // 2 - -C // 3),
@@ -86,7 +142,9 @@ FEATURES = [
 ]
 
 
-@pytest.mark.parametrize("text, expected", [case[1:] for case in FEATURES], ids=[case[0] for case in FEATURES])
+@pytest.mark.parametrize(
+    "text, expected", [case[1:] for case in FEATURES], ids=[case[0] for case in FEATURES]
+)
 def test_feature(text: str, expected: Any) -> None:
     found = value(text)
     np.testing.assert_array_equal(found, expected)
@@ -121,15 +179,37 @@ def test_big_integers_are_exact() -> None:
 
 def test_floats_are_computed_in_double_precision() -> None:
     x = RANDOM.standard_normal(5)
-    found = value("O[i] = exp(C[i])*tanh(C[i]) + erf(C[i]) - sqrt(Abs(C[i])) + log(C[i]**2) + C[i]**0.5*0", C=np.abs(x))
+    found = value(
+        "O[i] = exp(C[i])*tanh(C[i]) + erf(C[i]) - sqrt(Abs(C[i])) + log(C[i]**2) + C[i]**0.5*0",
+        C=np.abs(x),
+    )
     from math import erf
 
     y = np.abs(x)
-    np.testing.assert_allclose(found, np.exp(y) * np.tanh(y) + [erf(v) for v in y] - np.sqrt(y) + np.log(y**2), rtol=1e-14)
+    np.testing.assert_allclose(
+        found, np.exp(y) * np.tanh(y) + [erf(v) for v in y] - np.sqrt(y) + np.log(y**2), rtol=1e-14
+    )
     assert found.dtype == np.float64
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "atanh", "erfc", "gamma", "loggamma"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "atanh",
+        "erfc",
+        "gamma",
+        "loggamma",
+    ],
+)
 def test_functions(name: str) -> None:
     x = np.array([0.1, 0.5, 0.9])
     expected = [float(getattr(sympy, name)(sympy.Float(v, 30))) for v in x]
@@ -137,7 +217,9 @@ def test_functions(name: str) -> None:
 
 
 def test_functions_of_two_arguments_and_their_domains() -> None:
-    np.testing.assert_allclose(value("O[i] = atan2(C[i], 2)", C=[-1.0, 0.0, 3.0]), np.arctan2([-1.0, 0.0, 3.0], 2))
+    np.testing.assert_allclose(
+        value("O[i] = atan2(C[i], 2)", C=[-1.0, 0.0, 3.0]), np.arctan2([-1.0, 0.0, 3.0], 2)
+    )
     np.testing.assert_allclose(value("O[i] = acosh(C[i])", C=[1.0, 2.0]), np.arccosh([1.0, 2.0]))
 
 
@@ -188,7 +270,9 @@ def test_reads_of_nothing_are_found_when_they_happen() -> None:
 
 def test_names_mean_nothing_while_evaluating() -> None:
     """The same names inside and outside are different indices."""
-    found = value("O[i,j] = (L[j,i](A[j,i]))[i,j] * (L[i](C[i]))[i] + Sum[k]((L[k,i](A[k,i]))[i,k])")
+    found = value(
+        "O[i,j] = (L[j,i](A[j,i]))[i,j] * (L[i](C[i]))[i] + Sum[k]((L[k,i](A[k,i]))[i,k])"
+    )
     np.testing.assert_array_equal(found, A * C[:, None] + A.sum(1)[:, None])
 
 

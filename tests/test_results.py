@@ -33,7 +33,12 @@ def place(array: Any) -> int:
 def test_memory_comes_back_once_nobody_has_it() -> None:
     make = maker(40, 50)
     first = make()
-    assert first.shape == (40, 50) and first.dtype == KIND and first.flags.writeable and first.flags.c_contiguous
+    assert (
+        first.shape == (40, 50)
+        and first.dtype == KIND
+        and first.flags.writeable
+        and first.flags.c_contiguous
+    )
     where = place(first)
     assert where % 64 == 0
     view = first[3:].T
@@ -107,7 +112,9 @@ def test_programs_give_results_that_stay() -> None:
 
 
 def test_networks_give_results_that_stay() -> None:
-    o = ea.optimize(ea.parse("O[i,j] = Max(A[i,j], 0)", A=(64, 64)), [np.ones((64, 64), np.float32)], seconds=0)
+    o = ea.optimize(
+        ea.parse("O[i,j] = Max(A[i,j], 0)", A=(64, 64)), [np.ones((64, 64), np.float32)], seconds=0
+    )
     one, two = o(np.ones((64, 64), np.float32)), o(np.full((64, 64), 3, np.float32))
     assert one.max() == 1 and two.min() == 3
 
@@ -119,7 +126,9 @@ def test_tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_call, "LARGE", 1 << 12)
     make = direct_call._maker(Results(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
     one, two = make().fill_(1), make().fill_(3)
-    assert one.shape == (64, 64) and one.dtype is torch.float32 and one.max() == 1 and two.min() == 3
+    assert (
+        one.shape == (64, 64) and one.dtype is torch.float32 and one.max() == 1 and two.min() == 3
+    )
     where, view = one.data_ptr(), one[3:]
     del one
     assert make().data_ptr() != where

@@ -28,7 +28,13 @@ def drawn(strategy: Any, count: int = 200) -> list[Any]:
     """So many examples, the same in every run."""
     found: list[Any] = []
 
-    @settings(max_examples=count, phases=[Phase.generate], database=None, derandomize=True, suppress_health_check=SILENT)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        suppress_health_check=SILENT,
+    )
     @given(strategy)
     def collect(value: Any) -> None:
         found.append(value)
@@ -46,7 +52,9 @@ VARIETY: dict[str, Any] = {
     "a negative start": lambda scope: any(it.low < 0 for it in scope.iterators),
     "no reduction": lambda scope: not list(reductions(scope.body)),
     "a reduction": lambda scope: bool(list(reductions(scope.body))),
-    "a reduction in a reduction": lambda scope: any(list(reductions(r.body)) for r in reductions(scope.body)),
+    "a reduction in a reduction": lambda scope: any(
+        list(reductions(r.body)) for r in reductions(scope.body)
+    ),
     "a sum": lambda scope: "Sum[" in str(scope),
     "a product": lambda scope: "Prod[" in str(scope),
     "a maximum": lambda scope: "Max[" in str(scope),
@@ -54,15 +62,23 @@ VARIETY: dict[str, Any] = {
     "an inner scope": lambda scope: len(list(all_scopes(scope))) > 1,
     "an inner scope in an inner scope": lambda scope: len(list(all_scopes(scope))) > 2,
     "two reads": lambda scope: len(list(accesses(scope.body))) > 1,
-    "one tensor twice": lambda scope: any(str(scope).count(f"{name}[") + str(scope).count(f"{name}.pad") > 1 for name in scope.tensors),
+    "one tensor twice": lambda scope: any(
+        str(scope).count(f"{name}[") + str(scope).count(f"{name}.pad") > 1 for name in scope.tensors
+    ),
     "padding": lambda scope: ".pad(" in str(scope),
     "padding with a fill": lambda scope: "fill=" in str(scope),
     "padding by infinity": lambda scope: "inf" in str(scope),
     "a quotient": lambda scope: "//" in str(scope),
     "a remainder": lambda scope: "%" in str(scope),
-    "a stride": lambda scope: any(abs(c) > 1 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms),
-    "a negative stride": lambda scope: any(c < 0 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms),
-    "a window": lambda scope: any(len(s.terms) > 1 for a in accesses(scope.body) for s in a.subscripts),
+    "a stride": lambda scope: any(
+        abs(c) > 1 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms
+    ),
+    "a negative stride": lambda scope: any(
+        c < 0 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms
+    ),
+    "a window": lambda scope: any(
+        len(s.terms) > 1 for a in accesses(scope.body) for s in a.subscripts
+    ),
     "a cut domain": lambda scope: bool(scope.where),
     "a cut reduction": lambda scope: any(r.where for r in reductions(scope.body)),
     "a weight": lambda scope: any(t.role == "weight" for t in scope.tensors.values()),
@@ -85,7 +101,9 @@ def test_examples_are_evaluated_quickly() -> None:
     random = np.random.default_rng(0)
     seconds = []
     for scope in SCOPES[:100]:
-        arrays = {name: random.integers(-3, 4, tensor.shape) for name, tensor in scope.tensors.items()}
+        arrays = {
+            name: random.integers(-3, 4, tensor.shape) for name, tensor in scope.tensors.items()
+        }
         start = perf_counter()
         ea.evaluate(scope, **arrays)
         seconds.append(perf_counter() - start)
@@ -114,10 +132,15 @@ def test_what_an_option_leaves_out(option: str) -> None:
 
 
 def test_limits() -> None:
-    for scope in drawn(strategies.scopes(max_indices=2, max_points=20, reductions=("Max",), nested=False), 60):
+    for scope in drawn(
+        strategies.scopes(max_indices=2, max_points=20, reductions=("Max",), nested=False), 60
+    ):
         bound = [it for r in reductions(scope.body) for it in r.iterators]
         assert scope.rank <= 2 and int(np.prod(scope.shape)) <= 20
-        assert all(r.op == "Max" for r in reductions(scope.body)) and scope.rank + (len(bound) > 0) <= 2
+        assert (
+            all(r.op == "Max" for r in reductions(scope.body))
+            and scope.rank + (len(bound) > 0) <= 2
+        )
 
 
 def test_programs() -> None:
@@ -147,11 +170,16 @@ def test_arrays_of_other_types() -> None:
 
 def test_ranges_and_forms() -> None:
     ranges = drawn(strategies.ranges(max_extent=4))
-    assert {high - low for low, high in ranges} == {1, 2, 3, 4} and any(low < 0 for low, _ in ranges)
+    assert {high - low for low, high in ranges} == {1, 2, 3, 4} and any(
+        low < 0 for low, _ in ranges
+    )
     assert any(low == high for low, high in drawn(strategies.ranges(empty=True)))
     i, j = Index("i"), Index("j")
     forms = drawn(strategies.affine_forms([i, j], quotients=False, strides=False))
-    assert all(form.is_affine() and all(abs(c) == 1 for _, c in form.terms) and form.indices <= {i, j} for form in forms)
+    assert all(
+        form.is_affine() and all(abs(c) == 1 for _, c in form.terms) and form.indices <= {i, j}
+        for form in forms
+    )
 
 
 def shortest(strategy: Any, condition: Any) -> Any:
@@ -159,7 +187,13 @@ def shortest(strategy: Any, condition: Any) -> Any:
     from hypothesis import find
 
     try:
-        return find(strategy, condition, settings=settings(max_examples=300, database=None, derandomize=True, suppress_health_check=SILENT))
+        return find(
+            strategy,
+            condition,
+            settings=settings(
+                max_examples=300, database=None, derandomize=True, suppress_health_check=SILENT
+            ),
+        )
     except NoSuchExample:
         pytest.fail("no example was found")
 
@@ -179,7 +213,9 @@ def test_examples_shrink(condition: Any, length: int) -> None:
 def test_hypothesis_is_needed_only_when_a_strategy_is_made() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import einalg as ea; ea.testing.strategies.ranges()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.endswith("ImportError: einalg.testing.strategies needs hypothesis\n  pip install einalg[test]\n")
+    assert done.stderr.endswith(
+        "ImportError: einalg.testing.strategies needs hypothesis\n  pip install einalg[test]\n"
+    )
 
 
 def test_check_rule_says_what_to_install() -> None:

@@ -18,13 +18,23 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("einalg", "derive", "codegen")
 ALLOWED = {"einalg": {"einalg"}, "derive": {"derive", "einalg"}, "codegen": {"codegen", "einalg"}}
-COMPOSERS = {"einalg.api.derivation", "einalg.api.backend"}  # the modules that join the three packages
+COMPOSERS = {
+    "einalg.api.derivation",
+    "einalg.api.backend",
+}  # the modules that join the three packages
 MOST_LINES = 400
 MOST_LATE_IMPORTS = {"einalg": 30, "derive": 10, "codegen": 10}
 MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
 REFERENCE_LINES = 150
 DATA_MODEL = {
-    *("einalg.language.ir.tensor", "einalg.language.index.affine", "einalg.language.index.text", "einalg.language.index.bounds", "einalg.language.ir.dtypes", "einalg.language.node"),
+    *(
+        "einalg.language.ir.tensor",
+        "einalg.language.index.affine",
+        "einalg.language.index.text",
+        "einalg.language.index.bounds",
+        "einalg.language.ir.dtypes",
+        "einalg.language.node",
+    ),
     *(
         "einalg.errors",
         "einalg.language.index.operators",
@@ -60,7 +70,9 @@ MODULES = {_name(path): path for path in _files(*PACKAGES)}
 
 @cache
 def imports(module: str) -> tuple[Import, ...]:
-    return tuple(_imports(ast.parse(MODULES[module].read_text()), module, late=False, typing_only=False))
+    return tuple(
+        _imports(ast.parse(MODULES[module].read_text()), module, late=False, typing_only=False)
+    )
 
 
 def _imports(node: ast.AST, module: str, late: bool, typing_only: bool) -> Iterator[Import]:
@@ -68,7 +80,10 @@ def _imports(node: ast.AST, module: str, late: bool, typing_only: bool) -> Itera
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             for target, star in _targets(child, module):
                 yield Import(target, child.lineno, late, typing_only, star)
-        elif isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        elif isinstance(child, ast.If) and ast.unparse(child.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        ):
             yield from _imports(ast.Module(child.body, []), module, late, True)
             yield from _imports(ast.Module(child.orelse, []), module, late, typing_only)
         else:
@@ -82,7 +97,9 @@ def _targets(node: ast.Import | ast.ImportFrom, module: str) -> Iterator[tuple[s
         return
     base = node.module or ""
     if node.level:
-        parents = module.split(".") if MODULES[module].name == "__init__.py" else module.split(".")[:-1]
+        parents = (
+            module.split(".") if MODULES[module].name == "__init__.py" else module.split(".")[:-1]
+        )
         base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
     for alias in node.names:
         inner = f"{base}.{alias.name}"
@@ -95,7 +112,11 @@ def _package(module: str) -> str:
 
 def _edges(module: str) -> set[str]:
     """Modules of our own that importing `module` imports."""
-    return {i.target for i in imports(module) if not i.late and not i.typing_only and i.target in MODULES}
+    return {
+        i.target
+        for i in imports(module)
+        if not i.late and not i.typing_only and i.target in MODULES
+    }
 
 
 def _reached(module: str) -> set[str]:
@@ -110,7 +131,9 @@ def _reached(module: str) -> set[str]:
 
 def test_packages_are_found() -> None:
     assert {_package(module) for module in MODULES} == set(PACKAGES)
-    assert "einalg.ops" in MODULES and "einalg.language.index.affine" in _reached("einalg.language.notation.builders")
+    assert "einalg.ops" in MODULES and "einalg.language.index.affine" in _reached(
+        "einalg.language.notation.builders"
+    )
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -128,7 +151,11 @@ def test_layers(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_cycles(package: str) -> None:
-    cycles = [m for m in MODULES if _package(m) == package and any(m in _reached(target) for target in _edges(m))]
+    cycles = [
+        m
+        for m in MODULES
+        if _package(m) == package and any(m in _reached(target) for target in _edges(m))
+    ]
     assert not cycles, f"these modules import each other in a circle: {', '.join(cycles)}"
 
 
@@ -145,7 +172,12 @@ def test_few_imports_inside_functions(package: str) -> None:
 
 
 def test_no_star_imports() -> None:
-    stars = [f"{MODULES[module].relative_to(ROOT)}:{i.line}" for module in MODULES for i in imports(module) if i.star]
+    stars = [
+        f"{MODULES[module].relative_to(ROOT)}:{i.line}"
+        for module in MODULES
+        for i in imports(module)
+        if i.star
+    ]
     assert not stars, stars
 
 
@@ -157,20 +189,27 @@ def test_what_users_read_does_not_cite_internal_documents() -> None:
         for inner in ast.parse(path.read_text()).body
         if not (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))
         for node in ast.walk(inner)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "design §" in node.value
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and "design §" in node.value
     ]
     assert not cited, cited
 
 
 def test_no_long_files() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES.values()}
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES.values()
+    }
     long = {name: length for name, length in lengths.items() if length > MOST_LINES}
     assert not long, f"more than {MOST_LINES} lines: {long}"
 
 
 def test_reference_evaluator_stands_alone() -> None:
     """What everything is tested against shares the data model with what it tests, and nothing else."""
-    assert len(MODULES["einalg.language.interpreters.reference"].read_text().splitlines()) <= REFERENCE_LINES
+    assert (
+        len(MODULES["einalg.language.interpreters.reference"].read_text().splitlines())
+        <= REFERENCE_LINES
+    )
     assert _reached("einalg.language.interpreters.reference") <= DATA_MODEL
     assert not any(i.late for i in imports("einalg.language.interpreters.reference"))
 
@@ -179,23 +218,43 @@ def test_data_model_is_below_the_rest() -> None:
     assert set().union(*(_reached(module) for module in DATA_MODEL)) <= DATA_MODEL
 
 
-GENERAL = ("derive/matching", "derive/rules", "derive/search/repairs.py", "derive/search/variations.py", "derive/search/cleanup.py", "derive/search/expansion.py")
+GENERAL = (
+    "derive/matching",
+    "derive/rules",
+    "derive/search/repairs.py",
+    "derive/search/variations.py",
+    "derive/search/cleanup.py",
+    "derive/search/expansion.py",
+)
 LARGEST_LITERAL = 3
 
 
 def _general_files() -> list[Path]:
-    return [file for name in GENERAL for file in ([ROOT / name] if name.endswith(".py") else _files(name))]
+    return [
+        file
+        for name in GENERAL
+        for file in ([ROOT / name] if name.endswith(".py") else _files(name))
+    ]
 
 
 def _literals(tree: ast.Module) -> Iterator[ast.Constant]:
     """Constants in functions and classes: not docstrings, not the sizes of caches, and not what the module itself names."""
-    named = {id(node) for statement in tree.body if isinstance(statement, (ast.Assign, ast.AnnAssign)) for node in ast.walk(statement)}
+    named = {
+        id(node)
+        for statement in tree.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for node in ast.walk(statement)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             named.add(id(node.value))
         if isinstance(node, ast.FunctionDef):
-            named.update(id(inner) for decorator in node.decorator_list for inner in ast.walk(decorator))
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in named)
+            named.update(
+                id(inner) for decorator in node.decorator_list for inner in ast.walk(decorator)
+            )
+    yield from (
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in named
+    )
 
 
 def test_the_search_is_fitted_to_no_operator() -> None:
@@ -203,14 +262,30 @@ def test_the_search_is_fitted_to_no_operator() -> None:
     from einalg.language.ops.definition.registry import OPERATORS
     from einalg.language.ops.templates import TEMPLATES
 
-    words = {"sum", "max", "min", "prod", "mul", "add", "pad", "split", "stack", "where", "slice", "tile"}  # what they also mean
+    words = {
+        "sum",
+        "max",
+        "min",
+        "prod",
+        "mul",
+        "add",
+        "pad",
+        "split",
+        "stack",
+        "where",
+        "slice",
+        "tile",
+    }  # what they also mean
     operators = {*(t.name for t in TEMPLATES), *OPERATORS} - words
     layout = re.compile(r"(?=.*C)[NCDHWOI]{3,5}")
     wrong = [
         f"{file.relative_to(ROOT)}:{node.lineno} {node.value!r}"
         for file in _general_files()
         for node in _literals(ast.parse(file.read_text()))
-        if (isinstance(node.value, str) and (node.value in operators or layout.fullmatch(node.value)))
+        if (
+            isinstance(node.value, str)
+            and (node.value in operators or layout.fullmatch(node.value))
+        )
         or (type(node.value) is int and abs(node.value) > LARGEST_LITERAL)
     ]
     assert len(_general_files()) > 15 and not wrong, "\n".join(wrong)
@@ -261,6 +336,8 @@ def test_same_for_every_hash_seed() -> None:
 
 def _run(code: str, seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

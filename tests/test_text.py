@@ -32,7 +32,9 @@ def body(text: str) -> Any:
 def test_one_statement_is_a_scope_and_several_are_a_program() -> None:
     assert isinstance(ea.parse("O[i,j] = A[i,j]", A=A), ea.Scope)
     program = ea.parse("T[i,j] = A[i,j]\nO[i] += T[i,j]", A=A)
-    assert isinstance(program, Program) and program.names == ("T", "O") and program.outputs == ("O",)
+    assert (
+        isinstance(program, Program) and program.names == ("T", "O") and program.outputs == ("O",)
+    )
 
 
 def test_an_accumulating_statement_sums_what_is_on_the_right_only() -> None:
@@ -41,7 +43,9 @@ def test_an_accumulating_statement_sums_what_is_on_the_right_only() -> None:
     assert ea.parse("O[i] += Max[j](A[i,j])", A=A) == ea.L[i](ea.Max[j](A[i, j]))
     assert ea.parse("O[i] += A[i,j] + B[0,0]", A=A, B=B) == ea.L[i](ea.Sum[j](A[i, j] + B[0, 0]))
     assert ea.parse("O[k] += A[i,j]*B[j,k]", A=A, B=B) == ea.L[k](ea.Sum[i, j](A[i, j] * B[j, k]))
-    assert ea.parse("O[i] += A[i,j]*k*B[0,k]", A=A, B=B) == ea.L[i](ea.Sum[j, k](A[i, j] * k * B[0, k]))
+    assert ea.parse("O[i] += A[i,j]*k*B[0,k]", A=A, B=B) == ea.L[i](
+        ea.Sum[j, k](A[i, j] * k * B[0, k])
+    )
 
 
 LAYOUTS = [
@@ -69,14 +73,28 @@ def test_layout_means_nothing(text: str) -> None:
 
 def test_names_of_tensors_may_be_anything_and_of_indices_nearly() -> None:
     """What a name means follows from where it stands, so that models may call their tensors as they like."""
-    shapes = {"E": (4,), "L": (4,), "Sum": (4,), "gamma": (4,), "exp": (4,), "pi": (4,), "Max": (4,), "i": (4,), "pad": (4,)}
+    shapes = {
+        "E": (4,),
+        "L": (4,),
+        "Sum": (4,),
+        "gamma": (4,),
+        "exp": (4,),
+        "pi": (4,),
+        "Max": (4,),
+        "i": (4,),
+        "pad": (4,),
+    }
     tensors = {name: ea.tensor(name, shape) for name, shape in shapes.items()}
     text = "L[i:4](E[i] + L[i]*Sum[r:4](Sum[r]) + gamma[i]*gamma(exp[i]) + exp(pi[i])*pi + Max(Max[i], i[i])*i + E*pad.pad(1)[i])"
     scope = ea.parse(text, **tensors)
     assert set(scope.tensors) == set(shapes)
     assert ea.parse(str(scope), **tensors) == scope
     (named_like_a_function,) = (ea.parse("O[exp, L] = A[exp, L]", A=A),)
-    assert ea.parse(str(named_like_a_function), A=A) == named_like_a_function == ea.parse("O[i,j] = A[i,j]", A=A)
+    assert (
+        ea.parse(str(named_like_a_function), A=A)
+        == named_like_a_function
+        == ea.parse("O[i,j] = A[i,j]", A=A)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(CONSTANTS))
@@ -155,7 +173,11 @@ def test_shapes_may_be_given_in_many_ways() -> None:
 )
 def test_bodies(text: str, expected: Any) -> None:
     found = ea.parse(f"O[i:3, j:3] = {text}", A=(5, 5)).body
-    assert found == expected.xreplace({}) if expected.is_number else str(found) == str(ea.L[i:3, j:3](_on(expected)).body)
+    assert (
+        found == expected.xreplace({})
+        if expected.is_number
+        else str(found) == str(ea.L[i:3, j:3](_on(expected)).body)
+    )
 
 
 def _on(expression: Any) -> Any:
@@ -164,7 +186,12 @@ def _on(expression: Any) -> Any:
     return expression.xreplace({a: square[a.subscripts] for a in expression.atoms(type(A[i, j]))})
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"Piecewise", "Eq", "Ne", "And", "Or", "Not", "Mod", "Max", "Min", "atan2"}))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        set(FUNCTIONS) - {"Piecewise", "Eq", "Ne", "And", "Or", "Not", "Mod", "Max", "Min", "atan2"}
+    ),
+)
 def test_every_function_of_one_argument(name: str) -> None:
     scope = ea.parse(f"O[i, j] = {name}(A[i, j])", A=A)
     assert scope.body == getattr(sympy, name)(A[i, j])
@@ -197,7 +224,11 @@ def test_conditions(text: str, expected: str | None) -> None:
             ea.parse(f"L[i, j](A[i, j], {text})", A=A)
         return
     scope = ea.parse(f"L[i, j](A[i, j], {text})", A=A)
-    again = ea.parse(f"L[i, j](A[i, j], where={expected})", A=A) if expected else ea.parse("L[i, j](A[i, j])", A=A)
+    again = (
+        ea.parse(f"L[i, j](A[i, j], where={expected})", A=A)
+        if expected
+        else ea.parse("L[i, j](A[i, j])", A=A)
+    )
     assert scope == again and bool(scope.where) == bool(expected)
     assert ea.parse(str(scope), A=A) == scope
 

@@ -52,13 +52,17 @@ def spelled(body: Any) -> Any:
 
 def changing(change: Callable[[Access, int], Any]) -> Any:
     known: dict[Access, int] = {}
-    return lambda node: change(node, known.setdefault(node, len(known))) if isinstance(node, Access) else node
+    return lambda node: (
+        change(node, known.setdefault(node, len(known))) if isinstance(node, Access) else node
+    )
 
 
 @given(scopes(functions=True, nested=False), st.sampled_from(sorted(LEAVES)))
 def test_random_bodies(scope: Any, change: str) -> None:
     for body in (scope.body, *(node.body for node in scope.body.atoms(Reduce))):
-        assert spelled(rebuild(body, changing(LEAVES[change]))) == spelled(evaluated(body, changing(LEAVES[change])))
+        assert spelled(rebuild(body, changing(LEAVES[change]))) == spelled(
+            evaluated(body, changing(LEAVES[change]))
+        )
 
 
 @pytest.mark.parametrize("change", LEAVES)
@@ -74,13 +78,17 @@ def test_random_bodies(scope: Any, change: str) -> None:
     ids=str,
 )
 def test_functions_and_powers(body: Any, change: str) -> None:
-    assert spelled(rebuild(body, changing(LEAVES[change]))) == spelled(evaluated(body, changing(LEAVES[change])))
+    assert spelled(rebuild(body, changing(LEAVES[change]))) == spelled(
+        evaluated(body, changing(LEAVES[change]))
+    )
 
 
 def test_what_does_not_change_is_the_same_object() -> None:
     body = 1 / (1 + sympy.exp(-A[i])) * B[i]
     assert rebuild(body, lambda node: node) is body
-    moved = rebuild(body, lambda a: Access.of(a.base, tuple(s.substitute({i: affine(k)}) for s in a.subscripts)))
+    moved = rebuild(
+        body, lambda a: Access.of(a.base, tuple(s.substitute({i: affine(k)}) for s in a.subscripts))
+    )
     assert moved == 1 / (1 + sympy.exp(-A[k])) * B[k]
 
 
@@ -88,7 +96,11 @@ TRUTHS = {
     "asked": (sympy.Ne(A[i], 0), B[i] > 1, B[i] > 1),
     "asked for the opposite": (sympy.Eq(A[i], 0), B[i] > 1, B[i] <= 1),
     "compared with 1": (sympy.Eq(A[i], 1), B[i] > 1, B[i] > 1),
-    "a choice": (sympy.Piecewise((C[i], sympy.Ne(A[i], 0)), (0, True)), B[i] > 1, sympy.Piecewise((C[i], B[i] > 1), (0, True))),
+    "a choice": (
+        sympy.Piecewise((C[i], sympy.Ne(A[i], 0)), (0, True)),
+        B[i] > 1,
+        sympy.Piecewise((C[i], B[i] > 1), (0, True)),
+    ),
     "a number": (A[i] * C[i] + 2, B[i] > 1, sympy.Piecewise((1, B[i] > 1), (0, True)) * C[i] + 2),
     "the value of a choice": (
         sympy.Piecewise((A[i], C[i] > 0), (2, True)),
@@ -105,7 +117,10 @@ def test_a_condition_in_the_place_of_a_number(name: str) -> None:
     found = rebuild(body, lambda node: condition if node == A[i] else node)
     values = {"B": [0, 1, 2, 3], "C": [-1, 2, 3, 0]}
     scopes_of = [ea.L[i:4](part) for part in (found, expected)]
-    one, other = (ea.evaluate(scope, **{n: v for n, v in values.items() if n in scope.tensors}) for scope in scopes_of)
+    one, other = (
+        ea.evaluate(scope, **{n: v for n, v in values.items() if n in scope.tensors})
+        for scope in scopes_of
+    )
     assert one.tolist() == other.tolist()
 
 
@@ -114,7 +129,12 @@ def test_cases_of_what_a_condition_compares_stay_where_they_are() -> None:
     inner = ea.L[k:4](sympy.Piecewise((A[k], B[k] > 1), (0, True)))
     choice = ea.L[i:4](sympy.Piecewise((B[i], inner[3 - i] > 0), (7, True)))
     values = {"A": [1, -1, 2, 0], "B": [2, 2, 0, 3]}
-    assert ea.evaluate(choice, **values).tolist() == [7, 7, 7, 3] and ea.parse(f"O = {choice}", A=A, B=B) == choice
+    assert (
+        ea.evaluate(choice, **values).tolist() == [7, 7, 7, 3]
+        and ea.parse(f"O = {choice}", A=A, B=B) == choice
+    )
     within = sympy.Piecewise((A[3 - i], B[3 - i] > 1), (0, True))
-    merged = rebuild(choice.body, lambda node: within if isinstance(node.tensor, ea.Scope) else node)
+    merged = rebuild(
+        choice.body, lambda node: within if isinstance(node.tensor, ea.Scope) else node
+    )
     assert ea.evaluate(ea.L[i:4](merged), **values).tolist() == [7, 7, 7, 3]

@@ -21,17 +21,23 @@ class Clock:
 
 
 @pytest.mark.parametrize(("busy", "passed"), [(0.0, 0.01), (0.035, 0.05), (0.1, 0.11), (5.0, 0.12)])
-def test_a_pause_ends_when_no_thread_runs_any_more(monkeypatch: pytest.MonkeyPatch, busy: float, passed: float) -> None:
+def test_a_pause_ends_when_no_thread_runs_any_more(
+    monkeypatch: pytest.MonkeyPatch, busy: float, passed: float
+) -> None:
     clock = Clock(monkeypatch, busy)
     timing.pause()
     assert clock.now == pytest.approx(passed, abs=timing.LOOK)
     before = clock.now
     timing.pause()
-    assert clock.now - before == pytest.approx(timing.LOOK if busy < 1 else timing.PAUSE, abs=timing.LOOK)
+    assert clock.now - before == pytest.approx(
+        timing.LOOK if busy < 1 else timing.PAUSE, abs=timing.LOOK
+    )
 
 
 @pytest.mark.parametrize(("threads", "pauses"), [("1", 0), ("2", 3)])
-def test_ways_with_several_threads_are_parted_by_pauses(monkeypatch: pytest.MonkeyPatch, threads: str, pauses: int) -> None:
+def test_ways_with_several_threads_are_parted_by_pauses(
+    monkeypatch: pytest.MonkeyPatch, threads: str, pauses: int
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     clock = Clock(monkeypatch, 0.0)
     found = timing.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
@@ -40,7 +46,9 @@ def test_ways_with_several_threads_are_parted_by_pauses(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.001, "ab" + "aabb" * 2), (1.0, "ab" * 3)])
-def test_what_is_brief_finds_the_caches_as_it_left_them(monkeypatch: pytest.MonkeyPatch, seconds: float, calls: str) -> None:
+def test_what_is_brief_finds_the_caches_as_it_left_them(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, calls: str
+) -> None:
     """A call that does not count comes first: the weights of another way may fill all caches."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     clock, called = Clock(monkeypatch, 0.0), list[str]()

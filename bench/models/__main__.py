@@ -34,7 +34,10 @@ from bench.models.measuring import OURS, measured, row
 from bench.rivals import LONGEST, missing, versions
 from bench.targets import judged_network
 
-PATIENCE, POLL = 240.0, 0.2  # seconds in which a library must run for the first time, and how often that is looked after
+PATIENCE, POLL = (
+    240.0,
+    0.2,
+)  # seconds in which a library must run for the first time, and how often that is looked after
 RESULTS = Path(__file__).parents[1] / "results" / "models.json"
 Rows = list[dict[str, Any]]
 Key = tuple[str, int, int]
@@ -53,13 +56,34 @@ def numbers(text: str) -> list[int]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench.options("How fast do whole networks run, optimized, beside the best of the libraries?")
-    made.add_argument("--only", nargs="+", choices=list(MODELS), metavar="NAME", help=f"of {', '.join(MODELS)}")
-    made.add_argument("--batch", type=numbers, default=[1, 16], help="sizes of the batch, separated by commas (default: 1,16)")
-    made.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads, separated by commas (default: 1,2)")
-    made.add_argument("--seconds", type=float, default=300.0, metavar="S", help="for each search (default: 300)")
+    made = bench.options(
+        "How fast do whole networks run, optimized, beside the best of the libraries?"
+    )
+    made.add_argument(
+        "--only", nargs="+", choices=list(MODELS), metavar="NAME", help=f"of {', '.join(MODELS)}"
+    )
+    made.add_argument(
+        "--batch",
+        type=numbers,
+        default=[1, 16],
+        help="sizes of the batch, separated by commas (default: 1,16)",
+    )
+    made.add_argument(
+        "--threads",
+        type=numbers,
+        default=[1, 2],
+        help="numbers of threads, separated by commas (default: 1,2)",
+    )
+    made.add_argument(
+        "--seconds", type=float, default=300.0, metavar="S", help="for each search (default: 300)"
+    )
     made.add_argument("--small", action="store_true", help="sizes for a quick test")
-    made.add_argument("--without", default="", metavar="LIBRARY", help="leave these out: names of libraries, separated by commas")
+    made.add_argument(
+        "--without",
+        default="",
+        metavar="LIBRARY",
+        help="leave these out: names of libraries, separated by commas",
+    )
     made.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     made.add_argument("--skip", action="append", default=[], help=argparse.SUPPRESS)
     return made
@@ -68,14 +92,31 @@ def parser() -> argparse.ArgumentParser:
 def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool) -> dict[str, Any]:
     """A row; where the process ends before it is there, the row tells that, and which libraries did not come back."""
     name, batch, threads = key
-    options = ["--only", name, "--batch", str(batch), "--threads", str(threads), "--seconds", str(seconds)]
+    options = [
+        "--only",
+        name,
+        "--batch",
+        str(batch),
+        "--threads",
+        str(threads),
+        "--seconds",
+        str(seconds),
+    ]
     options += ["--without", ",".join(without), *(["--small"] if small else [])]
     environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
     lost: list[str] = []
     while True:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "row.json"
-            command = [sys.executable, "-m", "bench.models", *options, "--worker", str(path), *(word for way in lost for word in ("--skip", way))]
+            command = [
+                sys.executable,
+                "-m",
+                "bench.models",
+                *options,
+                "--worker",
+                str(path),
+                *(word for way in lost for word in ("--skip", way)),
+            ]
             status, lines, hung = watched(command, environment, trial(path))
             if hung:
                 lost.append(hung)
@@ -83,13 +124,21 @@ def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool
             if path.is_file():
                 found = json.loads(path.read_text())
             else:
-                found = row(key, {}, {}, {"failed": f"ended with {status}: {lines[-1] if lines else 'nothing is told'}"}, {})
+                found = row(
+                    key,
+                    {},
+                    {},
+                    {"failed": f"ended with {status}: {lines[-1] if lines else 'nothing is told'}"},
+                    {},
+                )
         found["more"]["left out"] |= dict.fromkeys(lost, f"no result after {PATIENCE:g} seconds")
         found["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
         return found
 
 
-def watched(command: Sequence[str], environment: dict[str, str], trial: Path, patience: float | None = None) -> tuple[int, list[str], str]:
+def watched(
+    command: Sequence[str], environment: dict[str, str], trial: Path, patience: float | None = None
+) -> tuple[int, list[str], str]:
     """Exit status and lines of a process; and of one that was ended, for it spent `patience` seconds there, what it was trying."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
@@ -118,7 +167,15 @@ def work(chosen: argparse.Namespace) -> None:
     """The row of one network in this process, written to a file."""
     without = [*(name for name in chosen.without.split(",") if name), *chosen.skip]
     trying = trial(chosen.worker).write_text
-    found = measured(chosen.only[0], chosen.batch[0], chosen.threads[0], chosen.seconds, without, chosen.small, trying)
+    found = measured(
+        chosen.only[0],
+        chosen.batch[0],
+        chosen.threads[0],
+        chosen.seconds,
+        without,
+        chosen.small,
+        trying,
+    )
     chosen.worker.write_text(json.dumps(found))
 
 
@@ -128,8 +185,13 @@ def shown(rows: Rows) -> str:
     remarks: dict[str, list[str]] = {}
     for found in rows:
         more = found["more"]
-        for remark in [*(f"without {way}: {reason}" for way, reason in more["left out"].items()), *more["warnings"]]:
-            remarks.setdefault(remark[:LONGEST], []).append(f"{found['model']} {found['batch']}/{found['threads']}")
+        for remark in [
+            *(f"without {way}: {reason}" for way, reason in more["left out"].items()),
+            *more["warnings"],
+        ]:
+            remarks.setdefault(remark[:LONGEST], []).append(
+                f"{found['model']} {found['batch']}/{found['threads']}"
+            )
     told = (f"{remark} ({', '.join(dict.fromkeys(where))})" for remark, where in remarks.items())
     return "\n".join([bench.table(_line(found, names) for found in rows), "", *told]).rstrip()
 
@@ -137,7 +199,9 @@ def shown(rows: Rows) -> str:
 def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     line = {name: found[name] for name in ("model", "batch", "threads")}
     line |= {f"{name} ms": found["ms"].get(name, "") for name in names}
-    return line | {name: value for name, value in found.items() if name not in (*line, "ms", "more")}
+    return line | {
+        name: value for name, value in found.items() if name not in (*line, "ms", "more")
+    }
 
 
 def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[str, Any]]:
@@ -149,12 +213,21 @@ def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[s
     if path is None or not path.is_file():
         return {}
     record = json.loads(path.read_text())
-    other = [name for name, value in json.loads(json.dumps(told)).items() if record.get(name) != value]
+    other = [
+        name for name, value in json.loads(json.dumps(told)).items() if record.get(name) != value
+    ]
     if other and path == RESULTS:
         return {}
     if other:
-        raise SystemExit(f"{path} was measured with other values of: {', '.join(other)}\n  name another file with --json")
-    return {(row["model"], row["batch"], row["threads"]): row if record["small"] else judged_network(row) for row in record["models"]}
+        raise SystemExit(
+            f"{path} was measured with other values of: {', '.join(other)}\n  name another file with --json"
+        )
+    return {
+        (row["model"], row["batch"], row["threads"]): row
+        if record["small"]
+        else judged_network(row)
+        for row in record["models"]
+    }
 
 
 def main() -> None:
@@ -164,19 +237,30 @@ def main() -> None:
     without = [name for name in chosen.without.split(",") if name]
     whole = not (chosen.only or without or chosen.small)
     path = chosen.json or (RESULTS if whole else None)
-    told = {"machine": {**bench.machine(), **versions()}, "not installed": missing(), "left out": without}
+    told = {
+        "machine": {**bench.machine(), **versions()},
+        "not installed": missing(),
+        "left out": without,
+    }
     told |= {"small": chosen.small}
     rows, measured_now = measured_before(path, told), list[dict[str, Any]]()
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
-                found = in_own_process((name, batch, threads), chosen.seconds, without, chosen.small)
-                found = {**(found if chosen.small else judged_network(found)), "allowed s": chosen.seconds}
+                found = in_own_process(
+                    (name, batch, threads), chosen.seconds, without, chosen.small
+                )
+                found = {
+                    **(found if chosen.small else judged_network(found)),
+                    "allowed s": chosen.seconds,
+                }
                 rows[name, batch, threads] = found
                 measured_now.append(found)
                 print(shown([found]).splitlines()[1], file=sys.stderr, flush=True)
                 if path:  # an interrupt keeps what was measured until then
-                    path.write_text(json.dumps({**told, "models": list(rows.values())}, indent=2) + "\n")
+                    path.write_text(
+                        json.dumps({**told, "models": list(rows.values())}, indent=2) + "\n"
+                    )
     print(shown(measured_now))
 
 

@@ -14,7 +14,11 @@ def _enlarge(inputs: int, outputs: int, norm: bool = True) -> list[nn.Module]:
 
 
 def _begin(inputs: int, outputs: int, kernel: int) -> list[nn.Module]:
-    return [nn.ConvTranspose2d(inputs, outputs, kernel, 1, 0, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+    return [
+        nn.ConvTranspose2d(inputs, outputs, kernel, 1, 0, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(inplace=True),
+    ]
 
 
 def _picture(inputs: int) -> list[nn.Module]:
@@ -36,6 +40,12 @@ def dcgan(batch: int, width: int = 64) -> Model:
     """Noise, 100 numbers, to a picture of 64x64, through 512, 256, 128 and 64 channels on 4x4 to 32x32."""
     c = width
     return seeded(
-        lambda: nn.Sequential(*_begin(100, 8 * c, 4), *_enlarge(8 * c, 4 * c), *_enlarge(4 * c, 2 * c), *_enlarge(2 * c, c), *_picture(c)),
+        lambda: nn.Sequential(
+            *_begin(100, 8 * c, 4),
+            *_enlarge(8 * c, 4 * c),
+            *_enlarge(4 * c, 2 * c),
+            *_enlarge(2 * c, c),
+            *_picture(c),
+        ),
         (batch, 100, 1, 1),
     )

@@ -68,12 +68,23 @@ def measured(
     for way, call, result in running(ways(rival, inputs, threads), without, left_out, trying):
         calls[way], results[way] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
-    times = alternately({way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS)
+    times = alternately(
+        {way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS
+    )
     if told.get("work") and (compiler := find_compiler()):
-        read, size = reading(compiler, int(1e6 * max((kind["weights MB"] for kind in told["work"]["statements"]), default=0.0)))
+        read, size = reading(
+            compiler,
+            int(
+                1e6 * max((kind["weights MB"] for kind in told["work"]["statements"]), default=0.0)
+            ),
+        )
         limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, threads, 0.0)
         highest, copied = rates(limits, threads)
-        told["work"] |= {"GFLOP/s": highest / 1e9, "GB/s": copied / 1e9, "cache GB/s": size * threads / limits["read"] / 1e9}
+        told["work"] |= {
+            "GFLOP/s": highest / 1e9,
+            "GB/s": copied / 1e9,
+            "cache GB/s": size * threads / limits["read"] / 1e9,
+        }
     return row((name, batch, threads), times, errors, told, left_out)
 
 
@@ -104,26 +115,47 @@ def work(network: ea.Optimized) -> dict[str, Any]:
     These are told by kind, each with the megabytes of weights that it reads and how many there are.
     """
     programs = [part.before for part in network.parts.values()]
-    kinds = Counter(_kind(scope, network.graph.weights) for program in programs for _, scope in program.statements)
-    statements = [{"count": count, "GFLOP": work / 1e9, "weights MB": held / 1e6} for (work, held), count in kinds.items() if work]
+    kinds = Counter(
+        _kind(scope, network.graph.weights)
+        for program in programs
+        for _, scope in program.statements
+    )
+    statements = [
+        {"count": count, "GFLOP": work / 1e9, "weights MB": held / 1e6}
+        for (work, held), count in kinds.items()
+        if work
+    ]
     tensors = {name: tensor for program in programs for name, tensor in program.inputs.items()}
     outputs = [program[name] for program in programs for name in program.outputs]
     held = sum(prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in (*tensors.values(), *outputs))
-    return {"GFLOP": sum(map(arithmetic, programs)) / 1e9, "MB": held / 1e6, "statements": statements}
+    return {
+        "GFLOP": sum(map(arithmetic, programs)) / 1e9,
+        "MB": held / 1e6,
+        "statements": statements,
+    }
 
 
 def _kind(scope: Scope, weights: Collection[str]) -> tuple[int, int]:
     """Operations of the sums of a statement, and the bytes of the weights that it reads."""
     read = (tensor for name, tensor in scope.tensors.items() if name in weights)
-    return arithmetic_of(scope), sum(prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in read)
+    return arithmetic_of(scope), sum(
+        prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in read
+    )
 
 
 def again(name: str, batch: int, seconds: float) -> dict[str, float]:
     """What `reoptimized` tells in a fresh process, which finds what this one kept on disk; raises `RuntimeError` where it ends without that."""
     script = f"import json; from bench.models import measuring; print(json.dumps(measuring.reoptimized({name!r}, {batch}, {seconds})))"
-    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, errors="replace")
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     if ended.returncode:
-        raise RuntimeError(f"ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing is told'])[-1]}")
+        raise RuntimeError(
+            f"ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing is told'])[-1]}"
+        )
     return json.loads(ended.stdout.splitlines()[-1])
 
 
@@ -141,7 +173,10 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
 
         return call
 
-    with patch.object(derivation, "network", counted(derivation.network, "read s")), patch.object(Machine, "seconds", counted(Machine.seconds, "timed s")):
+    with (
+        patch.object(derivation, "network", counted(derivation.network, "read s")),
+        patch.object(Machine, "seconds", counted(Machine.seconds, "timed s")),
+    ):
         counted(ea.optimize, "again s")(module, inputs, seconds=seconds)
     return told
 
@@ -153,7 +188,10 @@ def peak_megabytes() -> float:
 
 
 def ways(module: Any, inputs: tuple[Any, ...], threads: int) -> dict[str, Maker]:
-    return {**of_module(module, inputs, threads), "onnxruntime": lambda: session(*exported(module, inputs), threads)}
+    return {
+        **of_module(module, inputs, threads),
+        "onnxruntime": lambda: session(*exported(module, inputs), threads),
+    }
 
 
 def exact(module: Any, inputs: tuple[Any, ...]) -> list[Array]:
@@ -164,12 +202,16 @@ def exact(module: Any, inputs: tuple[Any, ...]) -> list[Array]:
     return [np.concatenate(parts) for parts in zip(*rows)]
 
 
-def errors_of(results: dict[str, Callable[[], list[Array]]], expected: list[Array], left_out: dict[str, str]) -> dict[str, float]:
+def errors_of(
+    results: dict[str, Callable[[], list[Array]]], expected: list[Array], left_out: dict[str, str]
+) -> dict[str, float]:
     """The largest deviation of each way, relative to the largest element of that result; a way that fails now is left out."""
     errors: dict[str, float] = {}
     for way, result in results.items():
         try:
-            errors[way] = max(relative(found, wanted) for found, wanted in zip(result(), expected, strict=True))
+            errors[way] = max(
+                relative(found, wanted) for found, wanted in zip(result(), expected, strict=True)
+            )
         except Exception as error:  # whatever a library raises
             left_out[way] = f"{type(error).__name__}: {reason(error)}"
     return errors
@@ -183,15 +225,24 @@ def relative(found: Array, wanted: Array) -> float:
     """
     if found.shape != wanted.shape:
         return float("inf")
-    return float(np.abs(found - wanted).max(initial=0.0) / max(np.abs(wanted).max(initial=0.0), np.finfo(np.float32).tiny))
+    return float(
+        np.abs(found - wanted).max(initial=0.0)
+        / max(np.abs(wanted).max(initial=0.0), np.finfo(np.float32).tiny)
+    )
 
 
 def row(
-    key: tuple[str, int, int], times: dict[str, float], errors: dict[str, float], told: dict[str, Any], left_out: dict[str, str]
+    key: tuple[str, int, int],
+    times: dict[str, float],
+    errors: dict[str, float],
+    told: dict[str, Any],
+    left_out: dict[str, str],
 ) -> dict[str, Any]:
     """What is shown, and under `more` what explains it. A library with other values does not count; where ours has them, there is no ratio."""
     milliseconds = {way: seconds * 1e3 for way, seconds in times.items()}
-    others = {way: spent for way, spent in milliseconds.items() if way != OURS and errors[way] < WRONG}  # not of NaN either
+    others = {
+        way: spent for way, spent in milliseconds.items() if way != OURS and errors[way] < WRONG
+    }  # not of NaN either
     best = min(others, key=lambda way: others[way], default="")
     if not told["failed"] and OURS in left_out:
         told["failed"] = left_out.pop(OURS)
@@ -199,7 +250,27 @@ def row(
         told["failed"] = f"other values: error {errors[OURS]:.1e}"
     counts = best and OURS in milliseconds and not told["failed"]
     shown = dict(zip(("model", "batch", "threads"), key)) | {"ms": milliseconds, "best": best}
-    shown |= {"ratio": others[best] / milliseconds[OURS] if counts else "", "error": errors.get(OURS, "")}
-    shown |= {name: told.get(name, "") for name in ("search s", "again s", "read s", "timed s", "layers", "searched", "cached", "peak MB", "failed")}
-    rest = {"programs ms": told.get("programs ms", []), "opaque": told.get("opaque", []), "work": told.get("work", {})}
+    shown |= {
+        "ratio": others[best] / milliseconds[OURS] if counts else "",
+        "error": errors.get(OURS, ""),
+    }
+    shown |= {
+        name: told.get(name, "")
+        for name in (
+            "search s",
+            "again s",
+            "read s",
+            "timed s",
+            "layers",
+            "searched",
+            "cached",
+            "peak MB",
+            "failed",
+        )
+    }
+    rest = {
+        "programs ms": told.get("programs ms", []),
+        "opaque": told.get("opaque", []),
+        "work": told.get("work", {}),
+    }
     return {**shown, "more": {**rest, "errors": errors, "left out": left_out}}

@@ -9,7 +9,9 @@ from bench.models.seeded import Model, seeded
 
 
 def _convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs))
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs)
+    )
 
 
 class Residual(nn.Module):
@@ -18,20 +20,35 @@ class Residual(nn.Module):
     def __init__(self, path: nn.Sequential, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.path = path
-        self.shortcut = nn.Identity() if (inputs, stride) == (outputs, 1) else _convolution(inputs, outputs, 1, stride)
+        self.shortcut = (
+            nn.Identity()
+            if (inputs, stride) == (outputs, 1)
+            else _convolution(inputs, outputs, 1, stride)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(self.path(x) + self.shortcut(x))
 
 
 def _basic(inputs: int, width: int, stride: int) -> Residual:
-    path = nn.Sequential(_convolution(inputs, width, 3, stride), nn.ReLU(inplace=True), _convolution(width, width, 3))
+    path = nn.Sequential(
+        _convolution(inputs, width, 3, stride), nn.ReLU(inplace=True), _convolution(width, width, 3)
+    )
     return Residual(path, inputs, width, stride)
 
 
 def _bottleneck(inputs: int, width: int, stride: int) -> Residual:
-    first, middle, last = _convolution(inputs, width, 1), _convolution(width, width, 3, stride), _convolution(width, 4 * width, 1)
-    return Residual(nn.Sequential(first, nn.ReLU(inplace=True), middle, nn.ReLU(inplace=True), last), inputs, 4 * width, stride)
+    first, middle, last = (
+        _convolution(inputs, width, 1),
+        _convolution(width, width, 3, stride),
+        _convolution(width, 4 * width, 1),
+    )
+    return Residual(
+        nn.Sequential(first, nn.ReLU(inplace=True), middle, nn.ReLU(inplace=True), last),
+        inputs,
+        4 * width,
+        stride,
+    )
 
 
 def stem() -> nn.Sequential:
@@ -46,7 +63,11 @@ def stages(blocks: tuple[int, ...], bottleneck: bool) -> list[nn.Sequential]:
         width = 64 * 2**k
         parts = []
         for position in range(count):
-            parts.append((_bottleneck if bottleneck else _basic)(inputs, width, 2 if k and not position else 1))
+            parts.append(
+                (_bottleneck if bottleneck else _basic)(
+                    inputs, width, 2 if k and not position else 1
+                )
+            )
             inputs = 4 * width if bottleneck else width
         made.append(nn.Sequential(*parts))
     return made
@@ -58,7 +79,9 @@ class ResNet18(nn.Module):
     def __init__(self, classes: int = 1000):
         super().__init__()
         self.trunk = nn.Sequential(stem(), *stages((2, 2, 2, 2), bottleneck=False))
-        self.classify = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+        self.classify = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.classify(self.trunk(x))

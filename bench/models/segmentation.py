@@ -17,7 +17,8 @@ def csrnet(batch: int, size: int = 14, width: int = 64) -> Model:
 
     def made() -> nn.Module:
         dilated = (
-            (convolution(a, b, 3, padding=2, dilation=2), relu(inplace=True)) for (convolution, relu), a, b in zip(layers, channels, channels[1:])
+            (convolution(a, b, 3, padding=2, dilation=2), relu(inplace=True))
+            for (convolution, relu), a, b in zip(layers, channels, channels[1:])
         )
         return nn.Sequential(*(part for pair in dilated for part in pair), nn.Conv2d(width, 1, 1))
 
@@ -30,8 +31,12 @@ class GlobalConvolution(nn.Module):
     def __init__(self, inputs: int, outputs: int, kernel: int):
         super().__init__()
         tall, wide = (kernel, 1), (1, kernel)
-        self.left = nn.Sequential(self._thin(inputs, outputs, tall), self._thin(outputs, outputs, wide))
-        self.right = nn.Sequential(self._thin(inputs, outputs, wide), self._thin(outputs, outputs, tall))
+        self.left = nn.Sequential(
+            self._thin(inputs, outputs, tall), self._thin(outputs, outputs, wide)
+        )
+        self.right = nn.Sequential(
+            self._thin(inputs, outputs, wide), self._thin(outputs, outputs, tall)
+        )
 
     @staticmethod
     def _thin(inputs: int, outputs: int, kernel: tuple[int, int]) -> nn.Conv2d:
@@ -46,7 +51,11 @@ class BoundaryRefinement(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.path = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU(inplace=True), nn.Conv2d(channels, channels, 3, padding=1))
+        self.path = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, padding=1),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.path(x)
@@ -63,7 +72,9 @@ class GCN(nn.Module):
         super().__init__()
         self.stem = stem()
         self.stages = nn.ModuleList(stages(blocks, bottleneck=True))
-        self.globals = nn.ModuleList(GlobalConvolution(256 * 2**k, classes, kernel) for k in range(len(blocks)))
+        self.globals = nn.ModuleList(
+            GlobalConvolution(256 * 2**k, classes, kernel) for k in range(len(blocks))
+        )
         self.refined = nn.ModuleList(BoundaryRefinement(classes) for _ in blocks)
         self.joined = nn.ModuleList(BoundaryRefinement(classes) for _ in blocks[1:])
         self.last = BoundaryRefinement(classes)
@@ -73,7 +84,12 @@ class GCN(nn.Module):
         for stage in self.stages:
             x = stage(x)
             features.append(x)
-        coarse, *finer = reversed([refine(convolution(f)) for f, convolution, refine in zip(features, self.globals, self.refined)])
+        coarse, *finer = reversed(
+            [
+                refine(convolution(f))
+                for f, convolution, refine in zip(features, self.globals, self.refined)
+            ]
+        )
         score = _doubled(coarse)
         for own, join in zip(finer, self.joined):
             score = _doubled(join(score + own))

@@ -30,10 +30,17 @@ class BandedAttention(nn.Module):
         super().__init__()
         self.width, self.dilation = width, dilation
         position = torch.arange(rows)[:, None] + dilation * (torch.arange(2 * width + 1) - width)
-        self.register_buffer("hidden", torch.zeros(rows, 2 * width + 1).masked_fill((position < 0) | (position >= rows), -math.inf))
+        self.register_buffer(
+            "hidden",
+            torch.zeros(rows, 2 * width + 1).masked_fill(
+                (position < 0) | (position >= rows), -math.inf
+            ),
+        )
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        scores = torch.einsum("bik,bikw->biw", q, banded(k, self.width, self.dilation)) / math.sqrt(q.shape[-1])
+        scores = torch.einsum("bik,bikw->biw", q, banded(k, self.width, self.dilation)) / math.sqrt(
+            q.shape[-1]
+        )
         weights = torch.softmax(scores + self.hidden, -1)
         return torch.einsum("biw,bikw->bik", weights, banded(v, self.width, self.dilation))
 
@@ -49,33 +56,67 @@ class TiledAttention(BandedAttention):
         length = q.shape[1]
         tiles = length // self.width
         q = q.reshape(-1, tiles, self.width, depth)
-        k, v = (pad(x, (0, 0, self.width, self.width)).unfold(1, 3 * self.width, self.width).transpose(-1, -2) for x in (k, v))
+        k, v = (
+            pad(x, (0, 0, self.width, self.width))
+            .unfold(1, 3 * self.width, self.width)
+            .transpose(-1, -2)
+            for x in (k, v)
+        )
         seen = self._seen(rows, length, tiles)
         scores = (q @ k.transpose(-1, -2)) / math.sqrt(depth)
-        found = torch.softmax(scores.masked_fill(~seen.repeat(batch, 1, 1, 1), -math.inf), -1).nan_to_num() @ v
+        found = (
+            torch.softmax(
+                scores.masked_fill(~seen.repeat(batch, 1, 1, 1), -math.inf), -1
+            ).nan_to_num()
+            @ v
+        )
         together = found.reshape(batch, self.dilation, length, depth).transpose(1, 2)
         return together.reshape(batch, length * self.dilation, depth)[:, :rows]
 
     def _apart(self, x: torch.Tensor) -> torch.Tensor:
         """Positions of one class modulo the dilation as a sequence of its own."""
         batch, rows, depth = x.shape
-        return x.reshape(batch, rows // self.dilation, self.dilation, depth).transpose(1, 2).reshape(-1, rows // self.dilation, depth)
+        return (
+            x.reshape(batch, rows // self.dilation, self.dilation, depth)
+            .transpose(1, 2)
+            .reshape(-1, rows // self.dilation, depth)
+        )
 
     def _seen(self, rows: int, length: int, tiles: int) -> torch.Tensor:
         """Which of its three blocks' rows every row of a tile sees, for each class."""
         row = torch.arange(length).reshape(1, tiles, self.width, 1)
-        column = (torch.arange(tiles)[:, None] * self.width + torch.arange(3 * self.width) - self.width).reshape(1, tiles, 1, -1)
+        column = (
+            torch.arange(tiles)[:, None] * self.width + torch.arange(3 * self.width) - self.width
+        ).reshape(1, tiles, 1, -1)
         real = column * self.dilation + torch.arange(self.dilation).reshape(-1, 1, 1, 1) < rows
         return ((row - column).abs() <= self.width) & (column >= 0) & real
 
 
-def _attention(batch: int, rows: int, heads: int, depth: int, width: int, dilation: int, kind: type[BandedAttention]) -> Model:
+def _attention(
+    batch: int,
+    rows: int,
+    heads: int,
+    depth: int,
+    width: int,
+    dilation: int,
+    kind: type[BandedAttention],
+) -> Model:
     return seeded(lambda: kind(rows, width, dilation), *([(batch * heads, rows, depth)] * 3))
 
 
-def longformer(batch: int, dilation: int = 1, rows: int = 4096, heads: int = 12, depth: int = 64, width: int = 256, tiled: bool = False) -> Model:
+def longformer(
+    batch: int,
+    dilation: int = 1,
+    rows: int = 4096,
+    heads: int = 12,
+    depth: int = 64,
+    width: int = 256,
+    tiled: bool = False,
+) -> Model:
     """The attention of a Longformer layer (Beltagy et al., 2020): batch times heads sequences, `width` positions on either side."""
-    return _attention(batch, rows, heads, depth, width, dilation, TiledAttention if tiled else BandedAttention)
+    return _attention(
+        batch, rows, heads, depth, width, dilation, TiledAttention if tiled else BandedAttention
+    )
 
 
 class Bert(nn.Module):
@@ -84,8 +125,13 @@ class Bert(nn.Module):
     def __init__(self, hidden: int = 768, heads: int = 12, inner: int = 3072):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value, self.output = (nn.Linear(hidden, hidden) for _ in range(4))
-        self.after_attention, self.after_linear = nn.LayerNorm(hidden, eps=1e-12), nn.LayerNorm(hidden, eps=1e-12)
+        self.query, self.key, self.value, self.output = (
+            nn.Linear(hidden, hidden) for _ in range(4)
+        )
+        self.after_attention, self.after_linear = (
+            nn.LayerNorm(hidden, eps=1e-12),
+            nn.LayerNorm(hidden, eps=1e-12),
+        )
         self.linear = nn.Sequential(nn.Linear(hidden, inner), nn.GELU(), nn.Linear(inner, hidden))
 
     def _split(self, x: torch.Tensor) -> torch.Tensor:
@@ -122,19 +168,29 @@ def lstm(batch: int, layers: int = 10, steps: int = 100, size: int = 256) -> Mod
 class MixtureOfExperts(nn.Module):
     """Experts that all tasks share, a gate and a tower for each task (Ma et al., 2018)."""
 
-    def __init__(self, features: int, experts: int, units: int, tasks: int, hidden: int, classes: int):
+    def __init__(
+        self, features: int, experts: int, units: int, tasks: int, hidden: int, classes: int
+    ):
         super().__init__()
         self.experts = nn.Parameter(torch.randn(features, units, experts) / math.sqrt(features))
         self.shift = nn.Parameter(torch.randn(units, experts) / 10)
         self.gates = nn.ModuleList(nn.Linear(features, experts) for _ in range(tasks))
-        self.towers = nn.ModuleList(nn.Sequential(nn.Linear(units, hidden), nn.ReLU(), nn.Linear(hidden, classes)) for _ in range(tasks))
+        self.towers = nn.ModuleList(
+            nn.Sequential(nn.Linear(units, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+            for _ in range(tasks)
+        )
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
         found = torch.relu(torch.einsum("bf,fue->bue", x, self.experts) + self.shift)
-        mixed = (torch.einsum("bue,be->bu", found, torch.softmax(gate(x), -1)) for gate in self.gates)
+        mixed = (
+            torch.einsum("bue,be->bu", found, torch.softmax(gate(x), -1)) for gate in self.gates
+        )
         return [torch.softmax(tower(m), -1) for tower, m in zip(self.towers, mixed)]
 
 
 def mmoe(batch: int, features: int = 499) -> Model:
     """The census income model: 499 features, 8 experts of 4 units, 2 tasks with towers of 8 units and 2 classes."""
-    return seeded(lambda: MixtureOfExperts(features, experts=8, units=4, tasks=2, hidden=8, classes=2), (batch, features))
+    return seeded(
+        lambda: MixtureOfExperts(features, experts=8, units=4, tasks=2, hidden=8, classes=2),
+        (batch, features),
+    )

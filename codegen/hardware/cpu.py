@@ -45,9 +45,24 @@ class Machine:
 def machine() -> Machine:
     """This machine."""
     flags = set(cpu().split())
-    vector, registers = (64, 32) if "avx512f" in flags else (32, 16) if "avx2" in flags else (16, 32 if _is_arm() else 16)
-    level1, level2 = (_cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2)))
-    return Machine(vector, registers, level1, level2, threads(), 2 if vector == 64 and _has_narrow_units(cpu()) else 1)
+    vector, registers = (
+        (64, 32)
+        if "avx512f" in flags
+        else (32, 16)
+        if "avx2" in flags
+        else (16, 32 if _is_arm() else 16)
+    )
+    level1, level2 = (
+        _cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2))
+    )
+    return Machine(
+        vector,
+        registers,
+        level1,
+        level2,
+        threads(),
+        2 if vector == 64 and _has_narrow_units(cpu()) else 1,
+    )
 
 
 def _has_narrow_units(text: str) -> bool:
@@ -56,7 +71,10 @@ def _has_narrow_units(text: str) -> bool:
     >>> _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 25"), _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 26")
     (True, False)
     """
-    return bool(re.search(r"^vendor_id\s*: AuthenticAMD$", text, re.M) and re.search(r"^cpu family\s*: 25$", text, re.M))
+    return bool(
+        re.search(r"^vendor_id\s*: AuthenticAMD$", text, re.M)
+        and re.search(r"^cpu family\s*: 25$", text, re.M)
+    )
 
 
 def _is_arm() -> bool:
@@ -67,7 +85,9 @@ def _cache(level: str) -> int:
     """Bytes of the data cache of a level, or 0 where the system does not say."""
     for folder in sorted(CACHES.glob("index*")):
         try:
-            found, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            found, kind, size = (
+                (folder / name).read_text().strip() for name in ("level", "type", "size")
+            )
             if found == level and kind != "Instruction":
                 return int(size[:-1]) * UNITS[size[-1]]
         except (OSError, ValueError, KeyError, IndexError):
@@ -82,5 +102,16 @@ def cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()} {platform.node()}"
-    wanted = ("vendor_id", "cpu family", "model name", "flags", "features", "cpu part", "cpu implementer")
-    return "\n".join(dict.fromkeys(line for line in lines if line.lower().startswith(wanted))) + platform.machine()
+    wanted = (
+        "vendor_id",
+        "cpu family",
+        "model name",
+        "flags",
+        "features",
+        "cpu part",
+        "cpu implementer",
+    )
+    return (
+        "\n".join(dict.fromkeys(line for line in lines if line.lower().startswith(wanted)))
+        + platform.machine()
+    )

@@ -31,7 +31,12 @@ class Writer:
 
     @contextmanager
     def loop(
-        self, index: Index, high: Bound | int, low: Bound | int = 0, kind: str = "seq", known: tuple[int, int] | None = None
+        self,
+        index: Index,
+        high: Bound | int,
+        low: Bound | int = 0,
+        kind: str = "seq",
+        known: tuple[int, int] | None = None,
     ) -> Iterator[Affine]:
         """A loop around all that is written inside; `known` encloses its values where its bounds are not numbers."""
         before, self.out = self.out, []

@@ -222,7 +222,20 @@ class StoreMatrix:
     fragment: Ref
 
 
-Statement = Alloc | Put | For | If | Sync | Prefetch | Turn | Combine | Fill | LoadMatrix | Multiply | StoreMatrix
+Statement = (
+    Alloc
+    | Put
+    | For
+    | If
+    | Sync
+    | Prefetch
+    | Turn
+    | Combine
+    | Fill
+    | LoadMatrix
+    | Multiply
+    | StoreMatrix
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +290,9 @@ def text(node: Any) -> str:
     if isinstance(node, tuple):
         return "(" + "".join(f"{text(v)}," for v in node) + ")"
     if is_dataclass(node):
-        return f"{type(node).__name__}({', '.join(text(getattr(node, f.name)) for f in fields(node))})"
+        return (
+            f"{type(node).__name__}({', '.join(text(getattr(node, f.name)) for f in fields(node))})"
+        )
     return str(node) if isinstance(node, (Affine, Constraint, Index)) else repr(node)
 
 

@@ -12,7 +12,11 @@ Names = Mapping[str, str]
 
 def renamed(function: Function, names: Names) -> Function:
     """A function whose inputs and output have other names, to be called with; its body is as it was."""
-    return replace(function, inputs=tuple(_named(b, names) for b in function.inputs), output=_named(function.output, names))
+    return replace(
+        function,
+        inputs=tuple(_named(b, names) for b in function.inputs),
+        output=_named(function.output, names),
+    )
 
 
 def _named(buf: Buf, names: Names) -> Buf:

@@ -31,7 +31,12 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     sympy.atan2: "atan2", sympy.asinh: "asinh", sympy.acosh: "acosh", sympy.atanh: "atanh", sympy.gamma: "tgamma",
     sympy.loggamma: "lgamma", sympy.floor: "floor", sympy.ceiling: "ceil", sympy.Mod: "mod",
 }  # fmt: skip
-KEEPING_FUNCTIONS: dict[Any, str] = {sympy.Abs: "abs", sympy.sign: "sign", sympy.Max: "max", sympy.Min: "min"}
+KEEPING_FUNCTIONS: dict[Any, str] = {
+    sympy.Abs: "abs",
+    sympy.sign: "sign",
+    sympy.Max: "max",
+    sympy.Min: "min",
+}
 COMPARISONS: dict[Any, str] = {
     sympy.StrictLessThan: "lt", sympy.LessThan: "le", sympy.StrictGreaterThan: "gt", sympy.GreaterThan: "ge", sympy.Eq: "eq", sympy.Ne: "ne",
 }  # fmt: skip
@@ -136,12 +141,17 @@ def _function(body: Any, arguments: list[Value]) -> Value:
         return apply(LOGIC[kind], arguments, "bool")
     if kind in FLOAT_FUNCTIONS:
         return _of_float(FLOAT_FUNCTIONS[kind], arguments)
-    raise CodegenError(f"no code can be generated for the function {kind.__name__}\n  write it with exp, log, tanh, erf, sqrt, powers and Piecewise")
+    raise CodegenError(
+        f"no code can be generated for the function {kind.__name__}\n  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
+    )
 
 
 def _product(body: Any, leaves: Leaves) -> Value:
     """A product with its negative powers as one division."""
-    above, below = list[tuple[Value, int]](), list[tuple[Value, int]]()  # with how often each is a factor
+    above, below = (
+        list[tuple[Value, int]](),
+        list[tuple[Value, int]](),
+    )  # with how often each is a factor
     for factor in sympy.Mul.make_args(body):
         base, exponent = factor.as_base_exp() if factor.is_Pow else (factor, sympy.S.One)
         if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
@@ -164,7 +174,13 @@ def _product(body: Any, leaves: Leaves) -> Value:
 def _multiplied(factors: Sequence[tuple[Value, int]]) -> Value:
     """The product of values, each as often as is said: all of it is computed in one type."""
     dtype = common([value for value, _ in factors])
-    return apply("mul", [value if times == 1 else apply("ipow", [value, Number(times, WEAK)], dtype) for value, times in factors])
+    return apply(
+        "mul",
+        [
+            value if times == 1 else apply("ipow", [value, Number(times, WEAK)], dtype)
+            for value, times in factors
+        ],
+    )
 
 
 def _power(base: Value, exponent: Any, leaves: Leaves) -> tuple[Value, int]:
@@ -176,7 +192,9 @@ def _power(base: Value, exponent: Any, leaves: Leaves) -> tuple[Value, int]:
 
 
 def _piecewise(body: Any, leaves: Leaves) -> Value:
-    pieces = [(translate(condition, leaves), translate(value, leaves)) for value, condition in body.args]
+    pieces = [
+        (translate(condition, leaves), translate(value, leaves)) for value, condition in body.args
+    ]
     dtype = common([value for _, value in pieces])
     total: Value = Number(float("nan") if is_float(dtype) else 0, dtype)
     for test, value in reversed(pieces):
@@ -189,7 +207,9 @@ def _comparison(body: Any, leaves: Leaves) -> Value:
     if isinstance(condition, Constraint):
         test = leaves.holds(condition)
         return apply("not", [test], "bool") if isinstance(body, sympy.Ne) else test
-    return Apply(COMPARISONS[type(body)], (translate(body.lhs, leaves), translate(body.rhs, leaves)), "bool")
+    return Apply(
+        COMPARISONS[type(body)], (translate(body.lhs, leaves), translate(body.rhs, leaves)), "bool"
+    )
 
 
 def index_condition(body: Any) -> Constraint | None:
@@ -201,14 +221,23 @@ def index_condition(body: Any) -> Constraint | None:
         return Constraint(left - right, "==")
     if isinstance(body, (sympy.GreaterThan, sympy.StrictGreaterThan)):
         left, right = right, left
-    return Constraint(right - left - (1 if isinstance(body, (sympy.StrictLessThan, sympy.StrictGreaterThan)) else 0), ">=")
+    return Constraint(
+        right
+        - left
+        - (1 if isinstance(body, (sympy.StrictLessThan, sympy.StrictGreaterThan)) else 0),
+        ">=",
+    )
 
 
 def index_form(body: Any) -> Affine | None:
     """A part of a body that is made of indices and integers alone, as index arithmetic."""
     if isinstance(body, (IndexArithmetic, sympy.Integer)):
         return affine(body)
-    if not isinstance(body, (sympy.Add, sympy.Mul)) or not body.is_integer or body.atoms(Access, Reduce):
+    if (
+        not isinstance(body, (sympy.Add, sympy.Mul))
+        or not body.is_integer
+        or body.atoms(Access, Reduce)
+    ):
         return None
     try:
         return affine(body)
@@ -223,7 +252,13 @@ def common(values: Sequence[Value]) -> str:
     if dtypes:
         dtype = promote(*dtypes)
         return dtype if whole or is_float(dtype) else "f32"
-    return "f32" if not whole else "bool" if all(isinstance(v, Number) and v.value in (0, 1) for v in values) else "i64"
+    return (
+        "f32"
+        if not whole
+        else "bool"
+        if all(isinstance(v, Number) and v.value in (0, 1) for v in values)
+        else "i64"
+    )
 
 
 def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
@@ -250,7 +285,11 @@ def _is(value: Value, number: float) -> bool:
 
 def _flat(op: str, arguments: list[Value], dtype: str) -> list[Value]:
     """Arguments of an associative function, those of the same function and type opened."""
-    return [b for a in arguments for b in (a.arguments if isinstance(a, Apply) and (a.op, a.dtype) == (op, dtype) else (a,))]
+    return [
+        b
+        for a in arguments
+        for b in (a.arguments if isinstance(a, Apply) and (a.op, a.dtype) == (op, dtype) else (a,))
+    ]
 
 
 def _add(arguments: list[Value], dtype: str) -> Value:
@@ -289,7 +328,9 @@ def _extreme(op: str, identity: float) -> Any:
         kept = list(dict.fromkeys(a for a in _flat(op, arguments, dtype) if not _is(a, identity)))
         if len(kept) < 2:
             return cast(kept[0], dtype) if kept else Number(identity, dtype)
-        kept.sort(key=lambda a: not isinstance(a, Number))  # a NaN in the second place is kept by the comparison
+        kept.sort(
+            key=lambda a: not isinstance(a, Number)
+        )  # a NaN in the second place is kept by the comparison
         return Apply(op, tuple(kept), dtype)
 
     return fold
@@ -309,19 +350,35 @@ def _and(arguments: list[Value], dtype: str) -> Value:
     conditions = tuple(dict.fromkeys(c for a in kept if isinstance(a, Holds) for c in a.conditions))
     rest = [a for a in kept if not isinstance(a, Holds)]
     parts = ([Holds(conditions)] if conditions else []) + rest
-    return Number(True, "bool") if not parts else parts[0] if len(parts) == 1 else Apply("and", tuple(parts), "bool")
+    return (
+        Number(True, "bool")
+        if not parts
+        else parts[0]
+        if len(parts) == 1
+        else Apply("and", tuple(parts), "bool")
+    )
 
 
 def _or(arguments: list[Value], dtype: str) -> Value:
     if any(isinstance(a, Number) and a.value for a in arguments):
         return Number(True, "bool")
     kept = [a for a in arguments if not isinstance(a, Number)]
-    return Number(False, "bool") if not kept else kept[0] if len(kept) == 1 else Apply("or", tuple(kept), "bool")
+    return (
+        Number(False, "bool")
+        if not kept
+        else kept[0]
+        if len(kept) == 1
+        else Apply("or", tuple(kept), "bool")
+    )
 
 
 def _not(arguments: list[Value], dtype: str) -> Value:
     (test,) = arguments
-    return Number(not test.value, "bool") if isinstance(test, Number) else Apply("not", (test,), "bool")
+    return (
+        Number(not test.value, "bool")
+        if isinstance(test, Number)
+        else Apply("not", (test,), "bool")
+    )
 
 
 _FOLD: dict[str, Any] = {

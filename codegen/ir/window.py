@@ -44,9 +44,13 @@ def window(kernel: Kernel, least: int = 1) -> Window:
     )
 
 
-def setting(kernel: Kernel, name: str, space: Sequence[str], least: int, side: str = "") -> tuple[int, ...]:
+def setting(
+    kernel: Kernel, name: str, space: Sequence[str], least: int, side: str = ""
+) -> tuple[int, ...]:
     """A parameter for each spatial axis."""
-    return tuple(kernel.sizes.get("_".join(filter(None, (name, letter, side))), least) for letter in space)
+    return tuple(
+        kernel.sizes.get("_".join(filter(None, (name, letter, side))), least) for letter in space
+    )
 
 
 def reduction(scope: Scope) -> tuple[str, float] | None:

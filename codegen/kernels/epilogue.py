@@ -51,11 +51,19 @@ class Reading:
         return replace(pieces[0], index=axis.index) if len(pieces) == 1 else None
 
 
-def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scope: Scope) -> Reading | None:
+def read_once(
+    axes: Sequence[Axis], target: Operand, dtype: str, name: str, scope: Scope
+) -> Reading | None:
     """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
     product, same = target.buf, dtype == target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))
-    if not same or scope.where or any(True for _ in reductions(scope.body)) or not all(map(is_plain, reads)) or has_numbers(scope):
+    if (
+        not same
+        or scope.where
+        or any(True for _ in reductions(scope.body))
+        or not all(map(is_plain, reads))
+        or has_numbers(scope)
+    ):
         return None
     elements = {access: simplify(flat(access), scope.ranges) for access in reads}
     results = {elements[access] for access in reads if access.tensor.name == product.name}
@@ -65,25 +73,41 @@ def read_once(axes: Sequence[Axis], target: Operand, dtype: str, name: str, scop
     least = min((axis.target for axis in axes if axis.extent != 1), default=1)
     if digits is None or target.offset or least < 1 or extent(axes) != prod(product.shape):
         return None
-    others = {access: form for access, form in elements.items() if access.tensor.name != product.name}
+    others = {
+        access: form for access, form in elements.items() if access.tensor.name != product.name
+    }
     forms = [own(scope), *others.values()]
     pieces = [_pieces(axis, digits, forms) for axis in axes]
     if any(piece is None for piece in pieces):
         return None
     lows = {it.index: affine(it.low) for it in scope.iterators}
-    operands = {access: Operand(buffer(access.tensor), form.substitute(lows).const) for access, form in others.items()}
+    operands = {
+        access: Operand(buffer(access.tensor), form.substitute(lows).const)
+        for access, form in others.items()
+    }
     stored = Operand(Buf(name, scope.shape, scope.dtype), 0)
-    return Reading([piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands))
+    return Reading(
+        [piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands)
+    )
 
 
 def is_plain(access: Access) -> bool:
     """Whether an access reads a tensor in memory as it is."""
-    return access.base is access.tensor and isinstance(access.tensor, Tensor) and not isinstance(access.tensor, Constant)
+    return (
+        access.base is access.tensor
+        and isinstance(access.tensor, Tensor)
+        and not isinstance(access.tensor, Constant)
+    )
 
 
 def flat(access: Access) -> Affine:
     """The element that an access reads, counted as it lies in memory."""
-    return _counted(zip((form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)), access.tensor.shape))
+    return _counted(
+        zip(
+            (form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)),
+            access.tensor.shape,
+        )
+    )
 
 
 def own(scope: Scope) -> Affine:
@@ -100,7 +124,11 @@ def _counted(subscripts: Iterable[tuple[Affine, int]]) -> Affine:
 
 def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:
     """The indices of a scope as digits of the element that it reads; None where not every element is read once."""
-    found = [Digit(it.index, it.extent, result.coefficient(it.index)) for it in scope.iterators if it.extent != 1]
+    found = [
+        Digit(it.index, it.extent, result.coefficient(it.index))
+        for it in scope.iterators
+        if it.extent != 1
+    ]
     step = 1
     for digit in sorted(found, key=lambda d: d.step):
         if digit.step != step:
@@ -114,16 +142,27 @@ def _pieces(axis: Axis, digits: Sequence[Digit], forms: Sequence[Affine]) -> lis
     found = [piece for digit in digits for piece in _common(axis, digit, forms)]
     if prod(piece.extent for piece in found) != axis.extent:
         return None
-    return found if len(found) == 1 else [replace(piece, index=Index(f"{axis.index.name}_{k}")) for k, piece in enumerate(found)]
+    return (
+        found
+        if len(found) == 1
+        else [
+            replace(piece, index=Index(f"{axis.index.name}_{k}")) for k, piece in enumerate(found)
+        ]
+    )
 
 
 def _common(axis: Axis, digit: Digit, forms: Sequence[Affine]) -> Iterator[Axis]:
     """The part of an axis along which one digit counts."""
-    low, high = max(axis.target, digit.step), min(axis.target * axis.extent, digit.step * digit.extent)
+    low, high = (
+        max(axis.target, digit.step),
+        min(axis.target * axis.extent, digit.step * digit.extent),
+    )
     if low < high and not (high % low or low % axis.target or low % digit.step):
         along, times = low // axis.target, low // digit.step
         target, *beside = (form.coefficient(digit.index) * times for form in forms)
-        yield Axis(axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside))
+        yield Axis(
+            axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside)
+        )
 
 
 class Elements:
@@ -140,7 +179,9 @@ class Elements:
         raise CodegenError(f"what is computed at one place sums nothing, but {reduce}")
 
     def holds(self, condition: Constraint) -> Value:
-        raise CodegenError(f"what is computed at one place asks for no other, but whether {condition}")
+        raise CodegenError(
+            f"what is computed at one place asks for no other, but whether {condition}"
+        )
 
     def index(self, form: Affine) -> Affine:
         raise CodegenError(f"what is computed at one place asks for no other, but for {form}")

@@ -31,7 +31,11 @@ def axes(letter: str, **views: View) -> tuple[Axis, ...]:
     """A group of axes, those of extent 1 left out."""
     groups = list(zip(*(view.axes[letter] for view in views.values())))
     found = [
-        Axis(Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **{o: step for o, (_, step) in zip(views, group)})
+        Axis(
+            Index(letter if len(groups) == 1 else f"{letter}{number}"),
+            group[0][0],
+            **{o: step for o, (_, step) in zip(views, group)},
+        )
         for number, group in enumerate(groups)
     ]
     return tuple(a for a in found if a.extent != 1)

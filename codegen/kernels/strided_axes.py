@@ -81,7 +81,9 @@ class Window:
         >>> window.between(0, 0), window.between(5, 6)
         ((2, 6), (-1, 3))
         """
-        return -((high * self.step - self.before) // self.apart), (self.before + self.inside - 1 - low * self.step) // self.apart + 1
+        return -((high * self.step - self.before) // self.apart), (
+            self.before + self.inside - 1 - low * self.step
+        ) // self.apart + 1
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +96,9 @@ def taken(window: Window, together: int) -> float:
     """
     lows = range(0, window.positions, together)
     ends = (window.between(low, min(low + together, window.positions) - 1) for low in lows)
-    return sum(max(0, min(stop, window.taps) - max(first, 0)) for first, stop in ends) / (len(lows) * window.taps)
+    return sum(max(0, min(stop, window.taps) - max(first, 0)) for first, stop in ends) / (
+        len(lows) * window.taps
+    )
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,12 @@ def merged(axes: Sequence[Axis], *operands: Side, but: Collection[Index] = ()) -
     found: list[Axis] = []
     for axis in axes:
         outer = found[-1] if found else None
-        if outer and outer.index not in but and axis.index not in but and all(outer.step(o) == axis.step(o) * axis.extent for o in operands):
+        if (
+            outer
+            and outer.index not in but
+            and axis.index not in but
+            and all(outer.step(o) == axis.step(o) * axis.extent for o in operands)
+        ):
             found[-1] = replace(axis, extent=outer.extent * axis.extent)
         else:
             found.append(axis)

@@ -35,7 +35,9 @@ ROWS, COLUMNS, NUMBER = Index("rows"), Index("columns"), Index("number")
 SIZES = (4, 8)  # bytes of elements of which a square fits into registers
 
 
-def turned(name: str, scope: Scope, target: Machine | None = None, parallel: bool | None = None) -> Function | None:
+def turned(
+    name: str, scope: Scope, target: Machine | None = None, parallel: bool | None = None
+) -> Function | None:
     """The function of the statement `name = scope` if it reads elements one by one, some in another order; else None.
 
     >>> import einalg as ea
@@ -45,26 +47,44 @@ def turned(name: str, scope: Scope, target: Machine | None = None, parallel: boo
     True
     """
     reads = list(dict.fromkeys(accesses(scope.body)))
-    if scope.where or any(True for _ in reductions(scope.body)) or not all(map(is_plain, reads)) or has_numbers(scope):
+    if (
+        scope.where
+        or any(True for _ in reductions(scope.body))
+        or not all(map(is_plain, reads))
+        or has_numbers(scope)
+    ):
         return None
     walk = _walk(scope, reads)
     column = next((axis for axis in walk.axes if axis.target == 1), None) if walk else None
     if walk is None or column is None:
         return None
     across = [number for number in range(len(reads)) if column.step(number) not in (0, 1)]
-    row = next((axis for axis in walk.axes if across and all(axis.step(number) == 1 for number in across)), None)
+    row = next(
+        (axis for axis in walk.axes if across and all(axis.step(number) == 1 for number in across)),
+        None,
+    )
     dtypes = {reads[number].tensor.dtype for number in across}
-    if row is None or len(dtypes) > 1 or (isinstance(scope.body, Access) and dtypes != {scope.dtype}):
+    if (
+        row is None
+        or len(dtypes) > 1
+        or (isinstance(scope.body, Access) and dtypes != {scope.dtype})
+    ):
         return None
     (dtype,) = dtypes
     size = (target or machine()).vector // numpy_dtype(dtype).itemsize
-    if computed(dtype) != dtype or numpy_dtype(dtype).itemsize not in SIZES or min(row.extent, column.extent) < size:
+    if (
+        computed(dtype) != dtype
+        or numpy_dtype(dtype).itemsize not in SIZES
+        or min(row.extent, column.extent) < size
+    ):
         return None
     tensors = {tensor.name: buffer(tensor) for tensor in scope.tensors.values()}
     out = Buf(name, scope.shape, scope.dtype)
     w = Writer((*tensors, name))
     threads = prod(scope.shape) >= ELEMENTS if parallel is None else parallel
-    _Squares(w, scope, reads, walk, (row, column), across, size, out).write("par" if threads else "seq")
+    _Squares(w, scope, reads, walk, (row, column), across, size, out).write(
+        "par" if threads else "seq"
+    )
     return Function(name, tuple(tensors.values()), out, tuple(w.out), str(scope))
 
 
@@ -87,15 +107,25 @@ def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
         digits = _digits(it, elements, {*scope.indices, *ranges})
         ranges |= {digit: (0, extent) for digit, extent, _ in digits}
         forms[it.index] = sum((affine(digit) * step for digit, _, step in digits), affine(it.low))
-    result, *elements = (simplify(form.substitute(forms), ranges) for form in (own(scope), *elements))
+    result, *elements = (
+        simplify(form.substitute(forms), ranges) for form in (own(scope), *elements)
+    )
     if not all(form.is_affine() for form in elements):
         return None
-    axes = [Axis(i, n, 0, 0, result.coefficient(i), tuple(form.coefficient(i) for form in elements)) for i, (_, n) in ranges.items() if n != 1]
+    axes = [
+        Axis(i, n, 0, 0, result.coefficient(i), tuple(form.coefficient(i) for form in elements))
+        for i, (_, n) in ranges.items()
+        if n != 1
+    ]
     ordered = sorted(axes, key=lambda axis: -axis.target)
-    return _Walk(list(merged(ordered, "target", *range(len(elements)))), [form.const for form in elements])
+    return _Walk(
+        list(merged(ordered, "target", *range(len(elements)))), [form.const for form in elements]
+    )
 
 
-def _digits(it: Iterator, forms: Sequence[Affine], taken: set[Index]) -> list[tuple[Index, int, int]]:
+def _digits(
+    it: Iterator, forms: Sequence[Affine], taken: set[Index]
+) -> list[tuple[Index, int, int]]:
     """An index, or the two digits of it that are read: the name, the extent and the step of each."""
     atoms = (atom for form in forms for atom, _ in form.terms if not isinstance(atom, Index))
     divisors = {atom.divisor for atom in atoms if it.index in atom.argument.indices}
@@ -103,7 +133,10 @@ def _digits(it: Iterator, forms: Sequence[Affine], taken: set[Index]) -> list[tu
     high = fresh_index(it.index.name, taken)
     if divisor == 1 or it.extent % divisor:
         return [(high, it.extent, 1)]
-    return [(high, it.extent // divisor, divisor), (fresh_index(it.index.name, {*taken, high}), divisor, 1)]
+    return [
+        (high, it.extent // divisor, divisor),
+        (fresh_index(it.index.name, {*taken, high}), divisor, 1),
+    ]
 
 
 @dataclass(frozen=True)
@@ -128,7 +161,9 @@ class _Squares:
                 with w.loop(ROWS, count, kind="seq" if outer else kind) as rows:
                     for start, number in _blocks(column.extent, self.size):
                         with w.loop(COLUMNS, number) as columns:
-                            self.square(outer, rows * self.size + first, columns * self.size + start)
+                            self.square(
+                                outer, rows * self.size + first, columns * self.size + start
+                            )
 
     def square(self, outer: Sequence[Axis], first: Affine, start: Affine) -> None:
         """The results of so many rows from `first` on, and columns from `start` on."""
@@ -136,21 +171,39 @@ class _Squares:
         for number in self.across:
             begin = self.place(outer, number, first, start)
             squares[number] = w.local("square", (size * size,), begin.buf.dtype)
-            w.out.append(Turn(begin, self.pair[1].step(number), size, size, Ref(squares[number], (affine(0),))))
+            w.out.append(
+                Turn(
+                    begin, self.pair[1].step(number), size, size, Ref(squares[number], (affine(0),))
+                )
+            )
         with w.loop(NUMBER, size) as line:
             column = affine(LANE)
-            turned = {number: Ref(square, (line * size + column,)) for number, square in squares.items()}
+            turned = {
+                number: Ref(square, (line * size + column,)) for number, square in squares.items()
+            }
             target = self.place(outer, "target", first + line, start + column)
             if isinstance(self.scope.body, Access):
                 return w.lanes(Put(target, "=", turned[0]), size)
-            read = [turned.get(number) or self.place(outer, number, first + line, start + column) for number in range(len(self.reads))]
+            read = [
+                turned.get(number) or self.place(outer, number, first + line, start + column)
+                for number in range(len(self.reads))
+            ]
             with w.loop(LANE, size, kind="vec"):
                 w.put(target, "=", Elements(self.scope.body, dict(zip(self.reads, read))).value)
 
     def place(self, outer: Sequence[Axis], side: Side, row: Affine, column: Affine) -> Ref:
         """An element of the result, or of a read."""
-        buf, first = (self.out, 0) if side == "target" else (buffer(self.reads[int(side)].tensor), self.walk.first[int(side)])
-        at = offset(outer, side) + row * self.pair[0].step(side) + column * self.pair[1].step(side) + first
+        buf, first = (
+            (self.out, 0)
+            if side == "target"
+            else (buffer(self.reads[int(side)].tensor), self.walk.first[int(side)])
+        )
+        at = (
+            offset(outer, side)
+            + row * self.pair[0].step(side)
+            + column * self.pair[1].step(side)
+            + first
+        )
         return Ref(Buf(buf.name, (prod(buf.shape),), buf.dtype), (at,))
 
 

@@ -39,7 +39,9 @@ class Library:
 
 LIBRARIES: dict[str, Library] = {
     "numpy": Library("numpy", {"numpy": {**numpy.BINDINGS, **banded.BINDINGS}}),
-    "torch": Library("torch", {"torch": torch.BINDINGS, "torch, channels last": torch.CHANNELS_LAST}),
+    "torch": Library(
+        "torch", {"torch": torch.BINDINGS, "torch, channels last": torch.CHANNELS_LAST}
+    ),
 }
 
 
@@ -55,7 +57,9 @@ def names() -> tuple[str, ...]:
     wanted = dict.fromkeys(name.strip() for name in chosen.split(",") if name.strip())
     unknown = [name for name in wanted if name not in LIBRARIES]
     if unknown:
-        raise CodegenError(f"{CHOSEN} names {unknown[0]!r}, which is no library here\n  use some of: {','.join(LIBRARIES)}")
+        raise CodegenError(
+            f"{CHOSEN} names {unknown[0]!r}, which is no library here\n  use some of: {','.join(LIBRARIES)}"
+        )
     return tuple(name for name in wanted if _is_installed(name))
 
 
@@ -63,7 +67,12 @@ def names() -> tuple[str, ...]:
 def _is_installed(name: str) -> bool:
     found = find_spec(LIBRARIES[name].module) is not None
     if not found:
-        LOG.warning("einalg: %s names %s, which is not installed; pip install 'einalg[%s]'", CHOSEN, name, name)
+        LOG.warning(
+            "einalg: %s names %s, which is not installed; pip install 'einalg[%s]'",
+            CHOSEN,
+            name,
+            name,
+        )
     return found
 
 

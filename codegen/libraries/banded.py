@@ -35,13 +35,18 @@ class Band:
             for low in range(0, members, block):
                 high = min(members, low + block)
                 reached = high + self.taps - 1
-                yield slice(first + low * d, first + (high - 1) * d + 1, d), slice(first + low * d, first + (reached - 1) * d + 1, d)
+                yield (
+                    slice(first + low * d, first + (high - 1) * d + 1, d),
+                    slice(first + low * d, first + (reached - 1) * d + 1, d),
+                )
 
 
 def diagonals(block: Array, taps: int) -> Array:
     """Of a block `[b, t, u]` the elements `[b, t, t + w]` for so many w."""
     batch, row, column = block.strides
-    return np.lib.stride_tricks.as_strided(block, (*block.shape[:2], taps), (batch, row + column, column))
+    return np.lib.stride_tricks.as_strided(
+        block, (*block.shape[:2], taps), (batch, row + column, column)
+    )
 
 
 def g2bmm(kernel: Kernel, scope: Scope) -> Run | None:
@@ -64,12 +69,22 @@ def gbmm(kernel: Kernel, scope: Scope) -> Run | None:
     return _banded(kernel, scope, ("b", "i", "k"), ("b", "i", "w"), block)
 
 
-def _banded(kernel: Kernel, scope: Scope, out: tuple[str, ...], left: tuple[str, ...], block: Callable[[Array, Array, Array], None]) -> Run | None:
+def _banded(
+    kernel: Kernel,
+    scope: Scope,
+    out: tuple[str, ...],
+    left: tuple[str, ...],
+    block: Callable[[Array, Array, Array], None],
+) -> Run | None:
     if len(kernel.views) != 3:
         return None
     first, second, target = kernel.views
     pads = second.pads.get("i", (0, 0))
-    one, other, result = operand(first, *left), operand(second, "b", "i", "k"), operand(target, *out)
+    one, other, result = (
+        operand(first, *left),
+        operand(second, "b", "i", "k"),
+        operand(target, *out),
+    )
     band = Band(one.sizes[1], kernel.sizes["w"], kernel.sizes.get("dilation", 1))
     if other.sizes[1] + sum(pads) != band.rows + (band.taps - 1) * band.dilation:
         return None

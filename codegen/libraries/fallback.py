@@ -37,5 +37,7 @@ class Guarded:
     def _fall(self, error: Exception) -> Any:
         with self._lock:
             if not self._fallen:
-                LOG.warning("einalg: %s failed, generated code is used instead: %s", self.what, str(error))
+                LOG.warning(
+                    "einalg: %s failed, generated code is used instead: %s", self.what, str(error)
+                )
                 self.run, self._fallen = self.instead(), True

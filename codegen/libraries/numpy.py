@@ -18,14 +18,21 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import accesses
 
 Run = Callable[[Mapping[str, Array]], None]
-COMBINED: dict[str, np.ufunc] = {"Sum": np.add, "Max": np.maximum, "Min": np.minimum, "Prod": np.multiply}
+COMBINED: dict[str, np.ufunc] = {
+    "Sum": np.add,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Prod": np.multiply,
+}
 
 
 def matmul(kernel: Kernel, scope: Scope) -> Run | None:
     """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where the kernel has no such views."""
     if len(kernel.views) != 3:
         return None
-    left, right, target = (operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn")))
+    left, right, target = (
+        operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bnk", "bmn"))
+    )
     size = (*target.sizes, left.sizes[2])
     work = numpy_dtype(computed_in(scope))
     result = numpy_dtype(scope.dtype)
@@ -37,7 +44,10 @@ def matmul(kernel: Kernel, scope: Scope) -> Run | None:
         if size[3] == 0:
             out.fill(0)
             return
-        a, b = _matrices(left, buffers[left.name], work), _matrices(right, buffers[right.name], work).swapaxes(1, 2)
+        a, b = (
+            _matrices(left, buffers[left.name], work),
+            _matrices(right, buffers[right.name], work).swapaxes(1, 2),
+        )
         axes = target.matrices() if work == result else None
         if axes is not None:
             np.matmul(a, b, out=target.of(out, axes))
@@ -50,7 +60,11 @@ def matmul(kernel: Kernel, scope: Scope) -> Run | None:
 
 def _matrices(view: Operand, array: Array, dtype: np.dtype[Any]) -> Array:
     axes = view.matrices()
-    found = view.of(array, axes) if axes else np.ascontiguousarray(view.whole(array)).reshape(view.sizes)
+    found = (
+        view.of(array, axes)
+        if axes
+        else np.ascontiguousarray(view.whole(array)).reshape(view.sizes)
+    )
     return found.astype(dtype, copy=False)
 
 
@@ -64,7 +78,9 @@ def reduce(kernel: Kernel, scope: Scope) -> Run | None:
 
     def run(buffers: Mapping[str, Array]) -> None:
         found = combine.reduce(data.whole(buffers[data.name]), axis=summed, dtype=work)
-        target.whole(buffers[kernel.output])[...] = found if how[1] == 1 else found * work.type(how[1])
+        target.whole(buffers[kernel.output])[...] = (
+            found if how[1] == 1 else found * work.type(how[1])
+        )
 
     return run
 
@@ -78,11 +94,18 @@ def pool(kernel: Kernel, scope: Scope) -> Run | None:
     pads = [view.pads.get(letter, (0, 0)) for letter in found.space]
     if how[0] != "Sum" and any(map(any, pads)) and not is_float(scope.dtype):
         return None  # no integer is infinite
-    data, target = operand(view, "n", "c", *found.space), operand(kernel.views[1], "n", "f", *found.space)
+    data, target = (
+        operand(view, "n", "c", *found.space),
+        operand(kernel.views[1], "n", "f", *found.space),
+    )
     combine, work = COMBINED[how[0]], numpy_dtype(computed(scope.dtype))
 
     def run(buffers: Mapping[str, Array]) -> None:
-        padded = with_border(data.read(buffers[data.name]), ((0, 0), (0, 0), *pads), 0 if how[0] == "Sum" else -np.inf)
+        padded = with_border(
+            data.read(buffers[data.name]),
+            ((0, 0), (0, 0), *pads),
+            0 if how[0] == "Sum" else -np.inf,
+        )
         parts = (padded[part] for part in tapped(found, target.sizes[2:]))
         total = next(parts).astype(work)
         for part in parts:
@@ -97,7 +120,9 @@ def with_border(array: Array, pads: Sequence[tuple[int, int]], fill: float) -> A
     """An array with a border; itself where that has no width."""
     if not any(map(any, pads)):
         return array
-    found = np.full([before + n + after for n, (before, after) in zip(array.shape, pads)], fill, array.dtype)
+    found = np.full(
+        [before + n + after for n, (before, after) in zip(array.shape, pads)], fill, array.dtype
+    )
     found[tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, pads))] = array
     return found
 

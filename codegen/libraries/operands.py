@@ -44,7 +44,13 @@ class Operand:
 
     def of(self, array: Array, axes: Sequence[Axis]) -> Array:
         size = array.itemsize
-        return np.ndarray([n for n, _ in axes], array.dtype, array, self.offset * size, [s * size for _, s in axes])
+        return np.ndarray(
+            [n for n, _ in axes],
+            array.dtype,
+            array,
+            self.offset * size,
+            [s * size for _, s in axes],
+        )
 
     def whole(self, array: Array) -> Array:
         """The view with one axis for each index."""
@@ -67,7 +73,11 @@ def operand(view: View, *groups: str) -> Operand:
     Operand(name='A', groups=(((2, 12),), ((4, 1), (3, 4)), ()), offset=0)
     """
     axes = {**view.axes, BATCH: view.batch}
-    return Operand(view.name, tuple(tuple(axis for letter in group for axis in axes.get(letter, ())) for group in groups), view.offset)
+    return Operand(
+        view.name,
+        tuple(tuple(axis for letter in group for axis in axes.get(letter, ())) for group in groups),
+        view.offset,
+    )
 
 
 def writable(array: Array) -> Array:

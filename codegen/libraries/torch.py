@@ -54,7 +54,11 @@ class Call:
     def prepared(self, known: Mapping[str, Array], _: Any) -> Call:
         """The same call with its weights packed, where they are known."""
         last = self.operands[-1]
-        if self.pack is None or last.name not in known or any(o.name == last.name for o in self.operands[:-1]):
+        if (
+            self.pack is None
+            or last.name not in known
+            or any(o.name == last.name for o in self.operands[:-1])
+        ):
             return self
         weights = called(self.pack, tensor(last, known))
         assert self.packed is not None
@@ -83,7 +87,10 @@ def is_exact(dtype: str, kind: str) -> bool:
     if dtype not in FLOATS:
         return False
     settings = torch().backends.mkldnn
-    return all(getattr(part, "fp32_precision", "none") in ("none", "ieee") for part in (settings, getattr(settings, kind, None)))
+    return all(
+        getattr(part, "fp32_precision", "none") in ("none", "ieee")
+        for part in (settings, getattr(settings, kind, None))
+    )
 
 
 def types(scope: Scope) -> set[str]:
@@ -93,14 +100,24 @@ def types(scope: Scope) -> set[str]:
 
 def _packs(dtype: str) -> bool:
     """Whether oneDNN is there, and has operators for weights of its own layout."""
-    return dtype == "f32" and torch().backends.mkldnn.is_available() and hasattr(torch().ops.mkldnn, "_linear_pointwise")
+    return (
+        dtype == "f32"
+        and torch().backends.mkldnn.is_available()
+        and hasattr(torch().ops.mkldnn, "_linear_pointwise")
+    )
 
 
 def matmul(kernel: Kernel, scope: Scope) -> Call | None:
     """`torch.matmul`; of one matrix that is known ahead, a linear layer with packed weights."""
-    if len(kernel.views) != 3 or types(scope) != {computed_in(scope)} or not is_exact(scope.dtype, "matmul"):
+    if (
+        len(kernel.views) != 3
+        or types(scope) != {computed_in(scope)}
+        or not is_exact(scope.dtype, "matmul")
+    ):
         return None
-    left, right, target = (operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bkn", "bmn")))
+    left, right, target = (
+        operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bkn", "bmn"))
+    )
     module = torch()
     plain = Call((left, right), target, module.matmul)
     if target.sizes[0] != 1 or not _packs(scope.dtype):
@@ -116,7 +133,9 @@ def matmul(kernel: Kernel, scope: Scope) -> Call | None:
     return replace(plain, pack=pack, packed=packed)
 
 
-Layer = tuple[Compute, Callable[[Tensor], Tensor] | None, Compute | None]  # plain; packs weights; with packed ones
+Layer = tuple[
+    Compute, Callable[[Tensor], Tensor] | None, Compute | None
+]  # plain; packs weights; with packed ones
 
 
 def convolution(kernel: Kernel, scope: Scope) -> Call | None:
@@ -129,27 +148,42 @@ def transposed(kernel: Kernel, scope: Scope) -> Call | None:
     return _windowed(kernel, scope, "c", "f", _transposed)
 
 
-def channels_last(binding: Callable[[Kernel, Scope], Call | None]) -> Callable[[Kernel, Scope], Call | None]:
+def channels_last(
+    binding: Callable[[Kernel, Scope], Call | None],
+) -> Callable[[Kernel, Scope], Call | None]:
     """The same operator with channels as the innermost axis; None where they are already."""
 
     def bound(kernel: Kernel, scope: Scope) -> Call | None:
         call = binding(kernel, scope)
-        if call is None or [step for n, step in call.operands[0].groups[1] if n > 1][-1:] in ([], [1]):
+        if call is None or [step for n, step in call.operands[0].groups[1] if n > 1][-1:] in (
+            [],
+            [1],
+        ):
             return None
         module = torch()
-        form = module.channels_last if len(call.operands[0].groups) == 4 else module.channels_last_3d
+        form = (
+            module.channels_last if len(call.operands[0].groups) == 4 else module.channels_last_3d
+        )
 
         def turned(compute: Compute | None) -> Any:
-            return compute and (lambda data, weights: compute(data.contiguous(memory_format=form), weights))
+            return compute and (
+                lambda data, weights: compute(data.contiguous(memory_format=form), weights)
+            )
 
         return replace(call, compute=turned(call.compute), packed=turned(call.packed))
 
     return bound
 
 
-def _windowed(kernel: Kernel, scope: Scope, first: str, second: str, make: Callable[..., Layer]) -> Call | None:
+def _windowed(
+    kernel: Kernel, scope: Scope, first: str, second: str, make: Callable[..., Layer]
+) -> Call | None:
     """A convolution of either kind, whose weights have the axes `first` (of all groups) and `second`."""
-    if len(kernel.views) != 3 or types(scope) != {computed_in(scope)} or not is_exact(scope.dtype, "conv"):
+    if (
+        len(kernel.views) != 3
+        or types(scope) != {computed_in(scope)}
+        or not is_exact(scope.dtype, "conv")
+    ):
         return None
     found = window(kernel, 2)  # oneDNN packs no weights of one axis
     data = operand(kernel.views[0], "n", "*c", *found.space)
@@ -160,7 +194,9 @@ def _windowed(kernel: Kernel, scope: Scope, first: str, second: str, make: Calla
     return replace(call, pack=pack, packed=packed) if _packs(scope.dtype) else call
 
 
-def _convolution(kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]) -> Layer:
+def _convolution(
+    kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]
+) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
     pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in found.space]
     even = all(before == after for before, after in pads)
@@ -169,51 +205,82 @@ def _convolution(kernel: Kernel, found: Window, sizes: Sequence[int], points: Se
     options = (padding, list(found.stride), list(found.dilation), groups)
 
     def padded(data: Tensor) -> Tensor:
-        return data if even else module.nn.functional.pad(data, [n for pad in reversed(pads) for n in pad])
+        return (
+            data
+            if even
+            else module.nn.functional.pad(data, [n for pad in reversed(pads) for n in pad])
+        )
 
     def compute(data: Tensor, weights: Tensor) -> Tensor:
         function = module.nn.functional.conv2d if len(pads) == 2 else module.nn.functional.conv3d
         return function(padded(data), weights, None, found.stride, padding, found.dilation, groups)
 
     def pack(weights: Tensor) -> Tensor:
-        made = module._C._nn.mkldnn_reorder_conv2d_weight if len(pads) == 2 else module._C._nn.mkldnn_reorder_conv3d_weight
+        made = (
+            module._C._nn.mkldnn_reorder_conv2d_weight
+            if len(pads) == 2
+            else module._C._nn.mkldnn_reorder_conv3d_weight
+        )
         return made(weights.contiguous().to_mkldnn(), *options, shape)
 
     def packed(data: Tensor, weights: Tensor) -> Tensor:
-        return module.ops.mkldnn._convolution_pointwise(padded(data), weights, None, *options, *PLAIN)
+        return module.ops.mkldnn._convolution_pointwise(
+            padded(data), weights, None, *options, *PLAIN
+        )
 
     return compute, pack, packed
 
 
-def _transposed(kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]) -> Layer:
+def _transposed(
+    kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]
+) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
-    padding, extra, cut = _fitting(setting(kernel, "padding", found.space, 0, "before"), found, sizes[2:], points[2:])
+    padding, extra, cut = _fitting(
+        setting(kernel, "padding", found.space, 0, "before"), found, sizes[2:], points[2:]
+    )
     options = (padding, extra, list(found.stride), list(found.dilation), groups)
 
     def compute(data: Tensor, weights: Tensor) -> Tensor:
-        function = module.nn.functional.conv_transpose2d if len(padding) == 2 else module.nn.functional.conv_transpose3d
-        return function(data, weights, None, found.stride, padding, extra, groups, found.dilation)[cut]
+        function = (
+            module.nn.functional.conv_transpose2d
+            if len(padding) == 2
+            else module.nn.functional.conv_transpose3d
+        )
+        return function(data, weights, None, found.stride, padding, extra, groups, found.dilation)[
+            cut
+        ]
 
     def pack(weights: Tensor) -> Tensor:
-        return module.ops.mkldnn._reorder_convolution_transpose_weight(weights.contiguous(), *options, list(sizes))
+        return module.ops.mkldnn._reorder_convolution_transpose_weight(
+            weights.contiguous(), *options, list(sizes)
+        )
 
     def packed(data: Tensor, weights: Tensor) -> Tensor:
-        return module.ops.mkldnn._convolution_transpose_pointwise(data, weights, None, *options, *PLAIN)[cut]
+        return module.ops.mkldnn._convolution_transpose_pointwise(
+            data, weights, None, *options, *PLAIN
+        )[cut]
 
     return (compute, pack, packed) if len(padding) == 2 else (compute, None, None)
 
 
-def _fitting(before: Sequence[int], found: Window, sizes: Sequence[int], points: Sequence[int]) -> tuple[list[int], list[int], Any]:
+def _fitting(
+    before: Sequence[int], found: Window, sizes: Sequence[int], points: Sequence[int]
+) -> tuple[list[int], list[int], Any]:
     """Padding of both sides, elements to add after it, and the part of the result that is wanted.
 
     torch pads both sides alike, and adds fewer elements than a stride or dilation; without padding that is always enough.
     """
-    whole = [(n - 1) * step + (taps - 1) * apart + 1 for n, step, taps, apart in zip(sizes, found.stride, found.sizes, found.dilation)]
+    whole = [
+        (n - 1) * step + (taps - 1) * apart + 1
+        for n, step, taps, apart in zip(sizes, found.stride, found.sizes, found.dilation)
+    ]
     for padding in (list(before), [0] * len(before)):
         starts = [pad - taken for pad, taken in zip(before, padding)]
         lengths = [n - 2 * taken for n, taken in zip(whole, padding)]
         extra = [max(0, start + n - length) for start, n, length in zip(starts, points, lengths)]
-        if min(lengths) > 0 and all(n < max(steps) for n, *steps in zip(extra, found.stride, found.dilation)):
+        if min(lengths) > 0 and all(
+            n < max(steps) for n, *steps in zip(extra, found.stride, found.dilation)
+        ):
             break
     return padding, extra, (..., *(slice(start, start + n) for start, n in zip(starts, points)))
 
@@ -221,18 +288,34 @@ def _fitting(before: Sequence[int], found: Window, sizes: Sequence[int], points:
 def reduce(kernel: Kernel, scope: Scope) -> Call | None:
     """A sum, mean, largest or smallest element, or product over an axis."""
     how = reduction(scope)
-    if how is None or len(kernel.views) != 2 or types(scope) != {scope.dtype} or scope.dtype not in FLOATS:
+    if (
+        how is None
+        or len(kernel.views) != 2
+        or types(scope) != {scope.dtype}
+        or scope.dtype not in FLOATS
+    ):
         return None
     module = torch()
-    combine = {"Sum": module.sum, "Max": module.amax, "Min": module.amin, "Prod": module.prod}[how[0]]
+    combine = {"Sum": module.sum, "Max": module.amax, "Min": module.amin, "Prod": module.prod}[
+        how[0]
+    ]
     data, target = operand(kernel.views[0], "i", "k"), operand(kernel.views[1], "i")
-    return Call((data,), target, lambda values: combine(values, 1) if how[1] == 1 else combine(values, 1).mul_(how[1]))
+    return Call(
+        (data,),
+        target,
+        lambda values: combine(values, 1) if how[1] == 1 else combine(values, 1).mul_(how[1]),
+    )
 
 
 def pool(kernel: Kernel, scope: Scope) -> Call | None:
     """Largest elements of windows, or their means where no taps are left out."""
     how = reduction(scope)
-    if how is None or len(kernel.views) != 2 or types(scope) != {scope.dtype} or scope.dtype not in FLOATS:
+    if (
+        how is None
+        or len(kernel.views) != 2
+        or types(scope) != {scope.dtype}
+        or scope.dtype not in FLOATS
+    ):
         return None
     found, module = window(kernel), torch()
     rank, mean = len(found.space), how[0] == "Sum"
@@ -246,7 +329,9 @@ def pool(kernel: Kernel, scope: Scope) -> Call | None:
 
     def compute(values: Tensor) -> Tensor:
         if any(map(any, pads)):
-            values = module.nn.functional.pad(values, [n for pad in reversed(pads) for n in pad], value=outside)
+            values = module.nn.functional.pad(
+                values, [n for pad in reversed(pads) for n in pad], value=outside
+            )
         if mean:
             values = function(values, found.sizes, found.stride)
             return values if abs(scale - 1) < 1e-12 else values * scale
@@ -255,6 +340,8 @@ def pool(kernel: Kernel, scope: Scope) -> Call | None:
     return Call((data,), operand(kernel.views[1], "n", "f", *found.space), compute)
 
 
-CONVOLUTIONS = {f"conv{rank}d": convolution for rank in (1, 2, 3)} | {f"conv_transpose{rank}d": transposed for rank in (1, 2, 3)}
+CONVOLUTIONS = {f"conv{rank}d": convolution for rank in (1, 2, 3)} | {
+    f"conv_transpose{rank}d": transposed for rank in (1, 2, 3)
+}
 BINDINGS = {"matmul": matmul, "reduce": reduce, **dict.fromkeys(POOLS, pool), **CONVOLUTIONS}
 CHANNELS_LAST = {op: channels_last(binding) for op, binding in CONVOLUTIONS.items()}

@@ -35,7 +35,11 @@ class DeviceCall:
         with torch().inference_mode(), precision("tf32" if self.reduced else "ieee"):
             out = _whole(call.target, memory)
             with in_order(out):
-                out.copy_(call.compute(*(_whole(o, memory).reshape(o.sizes) for o in call.operands)).reshape(out.shape))
+                out.copy_(
+                    call.compute(
+                        *(_whole(o, memory).reshape(o.sizes) for o in call.operands)
+                    ).reshape(out.shape)
+                )
 
 
 def in_order(tensor: Any) -> AbstractContextManager[Any]:
@@ -51,7 +55,12 @@ def ways(kernel: Kernel, scope: Scope, reduced: bool = False) -> dict[str, Devic
     for name, bindings in WAYS.items():
         binding: Callable[[Kernel, Scope], Call | None] | None = bindings.get(kernel.op)
         call = binding(kernel, wide) if binding else None
-        if call is not None and all(step >= 0 for o in (*call.operands, call.target) for group in o.groups for _, step in group):
+        if call is not None and all(
+            step >= 0
+            for o in (*call.operands, call.target)
+            for group in o.groups
+            for _, step in group
+        ):
             found[name] = DeviceCall(call, reduced)
     return found
 
@@ -65,12 +74,16 @@ def on_device(array: Any, dtype: str) -> Any:
 def _whole(view: Operand, memory: Flat) -> Any:
     """A view with one axis for each index."""
     axes = [axis for group in view.groups for axis in group]
-    return memory(view.name).as_strided([n for n, _ in axes], [step for _, step in axes], view.offset)
+    return memory(view.name).as_strided(
+        [n for n, _ in axes], [step for _, step in axes], view.offset
+    )
 
 
 def _single(scope: Scope) -> Scope:
     """The same scope with its elements in single precision."""
-    wide: Mapping[str, Tensor] = {name: Tensor(name, t.axes, "f32", t.role) for name, t in scope.tensors.items()}
+    wide: Mapping[str, Tensor] = {
+        name: Tensor(name, t.axes, "f32", t.role) for name, t in scope.tensors.items()
+    }
     return substitute_tensors(scope, wide)
 
 
@@ -79,11 +92,16 @@ def precision(name: str) -> Iterator[None]:
     """Products of f32 in full ("ieee") or with 10 bits of each factor ("tf32"), and sums of half precision in f32; then as before."""
     backends = torch().backends
     matmul, conv = backends.cuda.matmul, getattr(backends.cudnn, "conv", None)
-    wanted = [(matmul, f"allow_{dtype}_reduced_precision_reduction", False) for dtype in ("fp16", "bf16")]
+    wanted = [
+        (matmul, f"allow_{dtype}_reduced_precision_reduction", False) for dtype in ("fp16", "bf16")
+    ]
     if conv is not None and hasattr(matmul, "fp32_precision"):
         wanted += [(matmul, "fp32_precision", name), (conv, "fp32_precision", name)]
     else:
-        wanted += [(matmul, "allow_tf32", name == "tf32"), (backends.cudnn, "allow_tf32", name == "tf32")]
+        wanted += [
+            (matmul, "allow_tf32", name == "tf32"),
+            (backends.cudnn, "allow_tf32", name == "tf32"),
+        ]
     before = [(owner, setting, getattr(owner, setting)) for owner, setting, _ in wanted]
     try:
         for owner, setting, value in wanted:

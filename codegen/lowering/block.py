@@ -10,7 +10,20 @@ from typing import Any
 
 import sympy
 
-from codegen.ir.nodes import Alloc, Bound, Buf, For, Holds, If, Number, Put, Ref, Statement, Value, walk
+from codegen.ir.nodes import (
+    Alloc,
+    Bound,
+    Buf,
+    For,
+    Holds,
+    If,
+    Number,
+    Put,
+    Ref,
+    Statement,
+    Value,
+    walk,
+)
 from codegen.ir.scalar import computed, constant, index_condition
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.lowering.loop_plan import Plan, distinct_indices, make_plan, points, repeating
@@ -47,7 +60,10 @@ class Source:
 
     @cached_property
     def plan(self) -> Plan:
-        everything = [*self.cutting, *(c for r in reductions(self.scope.body) for c in self.skipping(r))]
+        everything = [
+            *self.cutting,
+            *(c for r in reductions(self.scope.body) for c in self.skipping(r)),
+        ]
         return make_plan(self.scope, tuple(dict.fromkeys(everything)), self.schedule)
 
     def layers(self, access: Access) -> list[Layer]:
@@ -81,12 +97,20 @@ class Source:
         for body in (self.scope.body, *(r.body for r in reduces)):
             for access in direct_accesses(body):
                 found += [c for conditions, _ in self.layers(access) for c in conditions]
-            found += [c for c in map(index_condition, sorted(body.atoms(sympy.Rel), key=str)) if c is not None]
+            found += [
+                c
+                for c in map(index_condition, sorted(body.atoms(sympy.Rel), key=str))
+                if c is not None
+            ]
         bounding = set()
         for reduce in reduces:
             found += reduce.where
             if self.is_large(reduce):
-                bounding |= {c for c in self.skipping(reduce) if any(c.form.coefficient(i) for i in reduce.indices)}
+                bounding |= {
+                    c
+                    for c in self.skipping(reduce)
+                    if any(c.form.coefficient(i) for i in reduce.indices)
+                }
         return tuple(c for c in dict.fromkeys(found) if c not in bounding)
 
     def accumulated(self, reduce: Reduce) -> str:
@@ -98,7 +122,9 @@ class Source:
 
     def target(self, place: Place) -> Ref:
         """The element of the output at a place."""
-        return self._element(self.output, [affine(it.index) - it.low for it in self.scope.iterators], place)
+        return self._element(
+            self.output, [affine(it.index) - it.low for it in self.scope.iterators], place
+        )
 
     def read(self, access: Access, place: Place) -> Ref:
         """The element that an access reads at a place, inside its tensor."""
@@ -159,14 +185,26 @@ class Block:
         """Add a loop; one without loops inside, over elements of arrays, is for vector registers."""
         if body.statements:
             inside = [node for statement in body.statements for node in walk(statement)]
-            flat = not any(isinstance(n, For) or (isinstance(n, Alloc) and n.buf.shape) for n in inside)
+            flat = not any(
+                isinstance(n, For) or (isinstance(n, Alloc) and n.buf.shape) for n in inside
+            )
             bounds = enclosure(low, body.place.ranges)[0], enclosure(high, body.place.ranges)[1]
-            self.add(For(index, low, high, bounds, tuple(body.statements), "vec" if flat else "seq"))
+            self.add(
+                For(index, low, high, bounds, tuple(body.statements), "vec" if flat else "seq")
+            )
 
-    def branch(self, conditions: Sequence[Constraint], then: Block, orelse: Block | None = None) -> None:
+    def branch(
+        self, conditions: Sequence[Constraint], then: Block, orelse: Block | None = None
+    ) -> None:
         """Add `then` where the conditions hold, and `orelse` where not."""
         if then.statements or (orelse and orelse.statements):
-            self.add(If(Holds(tuple(conditions)), tuple(then.statements), tuple(orelse.statements) if orelse else ()))
+            self.add(
+                If(
+                    Holds(tuple(conditions)),
+                    tuple(then.statements),
+                    tuple(orelse.statements) if orelse else (),
+                )
+            )
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
         self.add(Put(ref, op, value))

@@ -65,7 +65,11 @@ class Place:
 
     def bounded(self, bound: Bound) -> Bound:
         """A loop bound as it is here."""
-        return self.form(bound) if isinstance(bound, Affine) else extreme(bound.op, [self.bounded(b) for b in bound.of], self)
+        return (
+            self.form(bound)
+            if isinstance(bound, Affine)
+            else extreme(bound.op, [self.bounded(b) for b in bound.of], self)
+        )
 
     def is_bound(self, condition: Constraint) -> bool:
         return self.condition(condition).indices <= self.bound
@@ -73,7 +77,9 @@ class Place:
     def fix(self, index: Index, value: int | Affine) -> Place:
         """Inside a loop over one value only."""
         known = {index: affine(value)}
-        return replace(self, fixed={**{i: form.substitute(known) for i, form in self.fixed.items()}, **known})
+        return replace(
+            self, fixed={**{i: form.substitute(known) for i, form in self.fixed.items()}, **known}
+        )
 
     def loop(self, index: Index, low: int, high: int) -> Place:
         """Inside a loop over `index`, whose values `[low, high)` encloses."""
@@ -126,7 +132,9 @@ def skipping(reduce: Reduce, holes: Mapping[str, Scope]) -> tuple[Constraint, ..
     found = list(reduce.where)
     for access in dict.fromkeys(direct_accesses(reduce.body)):
         inside, *fills = layers(access, holes)
-        if fills and all(_replaced(reduce.body, access, fill) == reduce.identity for _, fill in fills):
+        if fills and all(
+            _replaced(reduce.body, access, fill) == reduce.identity for _, fill in fills
+        ):
             found += inside[0]
     return tuple(dict.fromkeys(found))
 
@@ -148,14 +156,20 @@ def _replaced(body: Any, access: Access, fill: Any) -> Any:
     return rebuild(body, lambda node: fill if node == access else node)
 
 
-def narrowed(place: Place, index: Index, low: Bound, high: Bound, conditions: Sequence[Constraint]) -> tuple[Bound, Bound, tuple[Constraint, ...]]:
+def narrowed(
+    place: Place, index: Index, low: Bound, high: Bound, conditions: Sequence[Constraint]
+) -> tuple[Bound, Bound, tuple[Constraint, ...]]:
     """Bounds of a loop over `index` inside which the conditions that are linear in it hold; and the conditions that are left."""
     lows, highs, left = [low], [high], []
     for condition in conditions:
         form = place.form(condition.form)
         step = form.coefficient(index)
         rest = form - affine(index) * step
-        if not step or not rest.indices <= place.bound or (condition.relation == "==" and abs(step) != 1):
+        if (
+            not step
+            or not rest.indices <= place.bound
+            or (condition.relation == "==" and abs(step) != 1)
+        ):
             left.append(condition)
             continue
         if condition.relation == "==":
@@ -193,7 +207,9 @@ def enclosure(bound: Bound, ranges: Mapping[Index, Range]) -> Range:
     return pick(lows), pick(highs)
 
 
-def cuts(place: Place, index: Index, low: int, high: int, conditions: Iterable[Constraint]) -> list[int]:
+def cuts(
+    place: Place, index: Index, low: int, high: int, conditions: Iterable[Constraint]
+) -> list[int]:
     """Where to cut `[low, high)` so that in each part as many conditions as possible are decided.
 
     Between all values of a short range, where the index stands under `//` or `%`.

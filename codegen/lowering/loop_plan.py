@@ -70,7 +70,12 @@ class Plan:
 def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule) -> Plan:
     """The loops of a scope with distinct indices; `conditions` are all that decide what is read or written."""
     reduces = list(reductions(scope.body))
-    plan = Plan(ranges={it.index: (it.low, it.high) for it in (*scope.iterators, *(it for r in reduces for it in r.iterators))})
+    plan = Plan(
+        ranges={
+            it.index: (it.low, it.high)
+            for it in (*scope.iterators, *(it for r in reduces for it in r.iterators))
+        }
+    )
     inner = repeating(scope, schedule.again)
     large = bool(inner) or any(points(reduce) > schedule.unroll for reduce in reduces)
     quotients = _quotients(scope, conditions)
@@ -109,13 +114,17 @@ def repeating(scope: Scope, least: float) -> frozenset[Index]:
 
 def points(reduce: Reduce) -> int:
     """The points of a reduction, with those of the reductions inside it."""
-    return prod(it.extent for it in reduce.iterators) * prod(it.extent for r in reductions(reduce.body) for it in r.iterators)
+    return prod(it.extent for it in reduce.iterators) * prod(
+        it.extent for r in reductions(reduce.body) for it in r.iterators
+    )
 
 
 # Quotients.
 
 
-def _quotients(scope: Scope, conditions: Iterable[Constraint]) -> dict[Index, list[tuple[int, bool, int]]]:
+def _quotients(
+    scope: Scope, conditions: Iterable[Constraint]
+) -> dict[Index, list[tuple[int, bool, int]]]:
     """For each index under `//` or `%`: the period, whether it stands there alone with coefficient 1, and the constant beside it."""
     found: dict[Index, dict[tuple[int, bool, int], None]] = {}
 
@@ -138,12 +147,16 @@ def _quotients(scope: Scope, conditions: Iterable[Constraint]) -> dict[Index, li
     return {index: list(entries) for index, entries in found.items()}
 
 
-def _split(plan: Plan, it: Iterator, quotients: Sequence[tuple[int, bool, int]], phases: int) -> list[Level]:
+def _split(
+    plan: Plan, it: Iterator, quotients: Sequence[tuple[int, bool, int]], phases: int
+) -> list[Level]:
     """The loops over one index: one, or a loop over blocks and one inside each block."""
     if it.extent == 1:
         plan.fixed[it.index] = affine(it.low)
         return []
-    periods = {p for p, alone, const in quotients if alone and (it.low + const) % p == 0 and p < it.extent}
+    periods = {
+        p for p, alone, const in quotients if alone and (it.low + const) % p == 0 and p < it.extent
+    }
     if phases and quotients and not periods:
         common = prod({p for p, _, _ in quotients}) if len(quotients) < 8 else phases + 1
         periods = {common} if common <= min(phases, it.extent - 1) else periods
@@ -171,7 +184,12 @@ def _write_out(plan: Plan, scope: Scope, most: int) -> None:
     Everything else is then read once for all steps, as in the transforms of a bilinear factorisation.
     """
     constants = [access for access in accesses(scope.body) if isinstance(access.tensor, Constant)]
-    choosing = {i for access in constants for form in access.subscripts for i in form.substitute(plan.fixed).indices}
+    choosing = {
+        i
+        for access in constants
+        for form in access.subscripts
+        for i in form.substitute(plan.fixed).indices
+    }
     if not plan.output or plan.output[-1].index in choosing:
         return
     terms = max(1, sum(points(reduce) for reduce in reductions(scope.body)))
@@ -215,7 +233,10 @@ def merge_last(plan: Plan, scope: Scope, longest: float) -> bool:
             return False
     merged = plan.fresh(f"{one.index.name}_{two.index.name}")
     size = one.extent * two.extent
-    place = {one.index: affine(one.range[0]), two.index: affine(merged) + two.range[0]}  # runs on over the ends of the rows
+    place = {
+        one.index: affine(one.range[0]),
+        two.index: affine(merged) + two.range[0],
+    }  # runs on over the ends of the rows
     plan.fixed = {**{i: form.substitute(place) for i, form in plan.fixed.items()}, **place}
     plan.output[-2:] = [plan.level(merged, affine(0), affine(size), (0, size))]
     plan.merged.add(merged)
@@ -229,7 +250,11 @@ def _tile(plan: Plan, scope: Scope, edge: int) -> None:
     last = plan.output[-1]
     for access in accesses(scope.body):
         steps = strides(access, plan.fixed)
-        across = [k for k, level in enumerate(plan.output[:-1]) if steps(level.index) == 1 and level.extent >= edge]
+        across = [
+            k
+            for k, level in enumerate(plan.output[:-1])
+            if steps(level.index) == 1 and level.extent >= edge
+        ]
         if across and abs(steps(last.index) or 0) >= edge:
             first = plan.output[across[0]]
             (rows, row), (columns, column) = _tiled(plan, first, edge), _tiled(plan, last, edge)
@@ -248,7 +273,9 @@ def _tiled(plan: Plan, level: Level, edge: int) -> tuple[Level, Level]:
     if level.extent % edge:
         plan.conditions.append(Constraint(-begin + (high - edge), ">="))
         end = Extreme("min", (end, affine(high)))
-    return plan.level(tile, affine(0), affine(count), (0, count)), plan.level(level.index, begin, end, level.range)
+    return plan.level(tile, affine(0), affine(count), (0, count)), plan.level(
+        level.index, begin, end, level.range
+    )
 
 
 def distinct_indices(scope: Scope) -> Scope:
@@ -262,7 +289,11 @@ def distinct_indices(scope: Scope) -> Scope:
         names: dict[Index, Affine] = {}
         iterators = []
         for index, low, high in node.iterators:
-            own = index if known.get(index, (low, high)) == (low, high) else fresh_index(index.name, taken)
+            own = (
+                index
+                if known.get(index, (low, high)) == (low, high)
+                else fresh_index(index.name, taken)
+            )
             if own is not index:
                 names[index] = affine(own)
             taken.add(own)

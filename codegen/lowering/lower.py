@@ -17,7 +17,15 @@ from codegen.ir.nodes import Bound, For, Function, Number, Put, Statement, walk
 from codegen.lowering.block import Block, Source, constant_bound
 from codegen.lowering.guards import PHASES, Place, cuts
 from codegen.lowering.loop_plan import Level, points
-from codegen.lowering.reductions import add_each, add_row, contributing, hoist, outermost_reductions, read_indices, value
+from codegen.lowering.reductions import (
+    add_each,
+    add_row,
+    contributing,
+    hoist,
+    outermost_reductions,
+    read_indices,
+    value,
+)
 from codegen.lowering.schedule import DEFAULT, Schedule, prefers_row
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -27,7 +35,9 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import accesses
 
 
-def lower(name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: Schedule = DEFAULT) -> Function:
+def lower(
+    name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: Schedule = DEFAULT
+) -> Function:
     """The loop nest of the statement `name = scope`, whose body reads tensors and earlier statements only.
 
     `holes` are the scopes of earlier statements: those with conditions have no value at some points, which a padded read
@@ -60,7 +70,9 @@ class _Nest:
         if prod(source.output.shape):
             self.nest(0, block)
         body = tuple(self._parallel(s, self.threaded) for s in block.statements)
-        return Function(source.name, tuple(source.buffers.values()), source.output, body, str(source.scope))
+        return Function(
+            source.name, tuple(source.buffers.values()), source.output, body, str(source.scope)
+        )
 
     def nest(self, depth: int, block: Block) -> None:
         """The loops over the output from `depth` inwards."""
@@ -74,7 +86,11 @@ class _Nest:
             self.zeros(depth, outside)
             return block.branch(here, inside, outside)
         if depth == len(self.levels):
-            return block.put(self.source.target(block.place), "=", value(self.source, self.source.scope.body, block))
+            return block.put(
+                self.source.target(block.place),
+                "=",
+                value(self.source, self.source.scope.body, block),
+            )
         hoist(self.source, self.source.scope.body, block, bool(pending))
         self.loop(depth, block)
 
@@ -115,7 +131,9 @@ class _Nest:
         for step in range(first, last):
             self.nest(depth + 1, block.beside(block.place.fix(level.index, step)))
 
-    def branches(self, index: Index, parts: Sequence[tuple[Bound, Bound]], depth: int, block: Block) -> None:
+    def branches(
+        self, index: Index, parts: Sequence[tuple[Bound, Bound]], depth: int, block: Block
+    ) -> None:
         """The parts of a loop that threads share, as one loop with a branch for each part."""
         (low, high), *others = parts
         first, last = constant_bound(low), constant_bound(high)
@@ -142,11 +160,15 @@ class _Nest:
     def zeros(self, depth: int, block: Block) -> None:
         """Points of the output outside the conditions of the scope hold 0."""
         if depth == len(self.levels):
-            return block.put(self.source.target(block.place), "=", Number(0, self.source.output.dtype))
+            return block.put(
+                self.source.target(block.place), "=", Number(0, self.source.output.dtype)
+            )
         level = self.levels[depth]
         inside = block.inner(block.place.loop(level.index, *level.range))
         self.zeros(depth + 1, inside)
-        block.loop(level.index, block.place.bounded(level.low), block.place.bounded(level.high), inside)
+        block.loop(
+            level.index, block.place.bounded(level.low), block.place.bounded(level.high), inside
+        )
 
     # The innermost loop, over outputs that are neighbours in memory.
 
@@ -156,9 +178,18 @@ class _Nest:
             return self.nest(self.last + 1, block.beside(place))
         first, last = constant_bound(low), constant_bound(high)
         written = {level.index for level in self.levels[self.last + 1 :]}
-        reduces = [r for r in outermost_reductions(self.source.scope.body) if r not in block.results and not written & read_indices(r, place)]
+        reduces = [
+            r
+            for r in outermost_reductions(self.source.scope.body)
+            if r not in block.results and not written & read_indices(r, place)
+        ]
         large = [r for r in reduces if contributing(self.source, r, place) is None]
-        if large and first is not None and last is not None and prefers_row(large, level.index, last - first, place.fixed):
+        if (
+            large
+            and first is not None
+            and last is not None
+            and prefers_row(large, level.index, last - first, place.fixed)
+        ):
             return self.rows(level.index, first, last, large, block, self.last)
         inside = block.inner(place)
         self.nest(self.last + 1, inside)
@@ -168,13 +199,23 @@ class _Nest:
         """Sum rows before the loops on which no reduction depends; whether there are reductions of the innermost loop that can be."""
         index, place = self.levels[self.last].index, block.place
         (first, last), known = self.levels[self.last].range, {*place.bound, index}
-        reads = {reduce: read_indices(reduce, place) for reduce in outermost_reductions(self.source.scope.body) if reduce not in block.results}
-        large = [reduce for reduce, read in reads.items() if index in read and read <= known and self.source.is_large(reduce)]
+        reads = {
+            reduce: read_indices(reduce, place)
+            for reduce in outermost_reductions(self.source.scope.body)
+            if reduce not in block.results
+        }
+        large = [
+            reduce
+            for reduce, read in reads.items()
+            if index in read and read <= known and self.source.is_large(reduce)
+        ]
         if large:
             self.rows(index, first, last, large, block, depth)
         return bool(large)
 
-    def rows(self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block, depth: int) -> None:
+    def rows(
+        self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block, depth: int
+    ) -> None:
         """The innermost loop in tiles, each with a row of accumulators for every large reduction; the loops from `depth` on are inside them."""
         size = self.schedule.row
         tiles, rest = divmod(high - low, size)
@@ -188,9 +229,21 @@ class _Nest:
         if rest:
             self.tile(index, affine(high - rest), rest, large, block, depth)
 
-    def tile(self, index: Index, base: Affine, width: int, large: Sequence[Reduce], block: Block, depth: int) -> None:
+    def tile(
+        self,
+        index: Index,
+        base: Affine,
+        width: int,
+        large: Sequence[Reduce],
+        block: Block,
+        depth: int,
+    ) -> None:
         for reduce in large:
-            add = add_row if prefers_row([reduce], index, width, block.place.fixed) or depth == self.last else add_each
+            add = (
+                add_row
+                if prefers_row([reduce], index, width, block.place.fixed) or depth == self.last
+                else add_each
+            )
             add(self.source, reduce, index, base, width, block)
         first, last = base.interval(block.place.ranges)
         if depth == self.last:
@@ -210,7 +263,9 @@ class _Nest:
     def _uncut(self, place: Place) -> set[Index]:
         """The loops that are not cut: outer ones first where all cuts together would give too many parts."""
         uncut: set[Index] = set()
-        most = max(self.schedule.regions, sum(1 for _ in accesses(self.source.scope.body)))  # the parts of what is joined of many
+        most = max(
+            self.schedule.regions, sum(1 for _ in accesses(self.source.scope.body))
+        )  # the parts of what is joined of many
         regions = 1
         for level in reversed(self.source.plan.output):
             count = len(cuts(place, level.index, *level.range, self.conditions)) + 1
@@ -222,7 +277,9 @@ class _Nest:
 
     def _threaded_levels(self) -> int:
         """How many outer loops threads share."""
-        work = prod(self.source.output.shape) * (1 + sum(points(r) for r in outermost_reductions(self.source.scope.body)))
+        work = prod(self.source.output.shape) * (
+            1 + sum(points(r) for r in outermost_reductions(self.source.scope.body))
+        )
         if work < self.schedule.parallel or not self.levels:
             return 0
         chunks = 1
@@ -234,7 +291,12 @@ class _Nest:
 
     def _parallel(self, statement: Statement, depth: int) -> Statement:
         """A loop over the output as one that threads share, with the loops directly inside it."""
-        if not isinstance(statement, For) or statement.index not in self.walked or not depth or not self._writes(statement):
+        if (
+            not isinstance(statement, For)
+            or statement.index not in self.walked
+            or not depth
+            or not self._writes(statement)
+        ):
             return statement
         if constant_bound(statement.low) is None or constant_bound(statement.high) is None:
             return statement
@@ -244,10 +306,16 @@ class _Nest:
         return replace(statement, kind="par", body=body)
 
     def _writes(self, statement: Statement) -> bool:
-        return any(isinstance(node, Put) and node.ref.buf == self.source.output for node in walk(statement))
+        return any(
+            isinstance(node, Put) and node.ref.buf == self.source.output for node in walk(statement)
+        )
 
 
 def _inside(place: Place, level: Level, low: Bound, high: Bound) -> Place:
     """Inside one part of a loop."""
     first, last = constant_bound(low), constant_bound(high)
-    return place.loop(level.index, *level.range) if first is None or last is None else place.within(level.index, first, last)
+    return (
+        place.loop(level.index, *level.range)
+        if first is None or last is None
+        else place.within(level.index, first, last)
+    )

@@ -13,4 +13,7 @@ PRODUCTS, ELEMENTS, BYTES = 1 << 19, 1 << 16, 1 << 19
 
 def pays(products: int, *operands: Buf) -> bool:
     """Whether threads pay for so many products of elements of these buffers."""
-    return products >= PRODUCTS or sum(prod(buf.shape) * numpy_dtype(buf.dtype).itemsize for buf in operands) >= BYTES
+    return (
+        products >= PRODUCTS
+        or sum(prod(buf.shape) * numpy_dtype(buf.dtype).itemsize for buf in operands) >= BYTES
+    )

@@ -36,12 +36,18 @@ class Values:
         load, *fills = self.source.layers(access)
         total: Value = Number(0, dtype)
         for conditions, fill in reversed(fills):
-            total = apply("select", [self.together(conditions), element(fill, access.tensor.dtype), total], dtype)
+            total = apply(
+                "select",
+                [self.together(conditions), element(fill, access.tensor.dtype), total],
+                dtype,
+            )
         inside = self.together(load[0])
         if isinstance(inside, Number) and not inside.value:
             return total
         value = self.number(access) or self.source.read(access, place)
-        return value if isinstance(inside, Number) else apply("select", [inside, value, total], dtype)
+        return (
+            value if isinstance(inside, Number) else apply("select", [inside, value, total], dtype)
+        )
 
     def number(self, access: Access) -> Number | None:
         """The element of a constant, where it is always the same one."""
@@ -54,7 +60,13 @@ class Values:
     def together(self, conditions: Sequence[Constraint]) -> Value:
         """Whether all conditions hold."""
         pending = self.block.place.open(conditions)
-        return Number(False, "bool") if pending is None else Holds(pending) if pending else Number(True, "bool")
+        return (
+            Number(False, "bool")
+            if pending is None
+            else Holds(pending)
+            if pending
+            else Number(True, "bool")
+        )
 
     def reduction(self, reduce: Reduce) -> Value:
         return reduced(self.source, reduce, self.block)
@@ -75,7 +87,11 @@ def reduced(source: Source, reduce: Reduce, block: Block) -> Value:
     """The value of a reduction: what is summed already, else its points written out, else a loop into an accumulator."""
     if reduce in block.results:
         known = block.results[reduce]
-        return Ref(known.buf, tuple(map(block.place.form, known.subscripts))) if isinstance(known, Ref) else known
+        return (
+            Ref(known.buf, tuple(map(block.place.form, known.subscripts)))
+            if isinstance(known, Ref)
+            else known
+        )
     found = contributing(source, reduce, block.place)
     if found is not None:
         total = _written_out(source, reduce, found, block)
@@ -107,7 +123,9 @@ def contributing(source: Source, reduce: Reduce, place: Place) -> list[Place] | 
         if pending is not None:
             found.append(at)
     inner = outermost_reductions(reduce.body)
-    return None if any(contributing(source, r, at) is None for at in found for r in inner) else found
+    return (
+        None if any(contributing(source, r, at) is None for at in found for r in inner) else found
+    )
 
 
 def _written_out(source: Source, reduce: Reduce, places: Sequence[Place], block: Block) -> Value:
@@ -122,7 +140,9 @@ def _written_out(source: Source, reduce: Reduce, places: Sequence[Place], block:
     return total
 
 
-def add_loops(source: Source, reduce: Reduce, conditions: Sequence[Constraint], block: Block, leaf: Leaf) -> None:
+def add_loops(
+    source: Source, reduce: Reduce, conditions: Sequence[Constraint], block: Block, leaf: Leaf
+) -> None:
     """Loops over the points of a reduction that meet the conditions.
 
     Conditions on an index that no loop has opened yet are left to the leaf.
@@ -131,7 +151,14 @@ def add_loops(source: Source, reduce: Reduce, conditions: Sequence[Constraint], 
     _loops(source, reduce, levels, conditions, block, leaf)
 
 
-def _loops(source: Source, reduce: Reduce, levels: Sequence[Level], conditions: Sequence[Constraint], block: Block, leaf: Leaf) -> None:
+def _loops(
+    source: Source,
+    reduce: Reduce,
+    levels: Sequence[Level],
+    conditions: Sequence[Constraint],
+    block: Block,
+    leaf: Leaf,
+) -> None:
     pending = block.place.open(conditions)
     if pending is None:
         return
@@ -144,7 +171,9 @@ def _loops(source: Source, reduce: Reduce, levels: Sequence[Level], conditions: 
         return leaf(block, pending)
     hoist(source, reduce.body, block, bool(pending))
     level, *others = levels
-    if level.extent <= PHASES and any(level.index in c.indices and not c.form.coefficient(level.index) for c in pending):
+    if level.extent <= PHASES and any(
+        level.index in c.indices and not c.form.coefficient(level.index) for c in pending
+    ):
         for step in range(*level.range):
             at = block.beside(block.place.fix(level.index, step))
             _loops(source, reduce, others, (*pending, *_steps_at(level, step)), at, leaf)
@@ -154,7 +183,9 @@ def _loops(source: Source, reduce: Reduce, levels: Sequence[Level], conditions: 
     if first >= last:
         return
     if low == affine(first) and high == affine(last) and last - first == 1:
-        return _loops(source, reduce, others, left, block.beside(block.place.fix(level.index, first)), leaf)
+        return _loops(
+            source, reduce, others, left, block.beside(block.place.fix(level.index, first)), leaf
+        )
     inside = block.inner(block.place.loop(level.index, first, last).given(set(pending) - set(left)))
     _loops(source, reduce, others, left, inside, leaf)
     block.loop(level.index, low, high, inside)
@@ -166,7 +197,9 @@ def _steps_at(level: Level, step: int) -> tuple[Constraint, ...]:
     return tuple(Constraint(high - step - 1, ">=") for high in highs if isinstance(high, Affine))
 
 
-def add_row(source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block) -> None:
+def add_row(
+    source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
+) -> None:
     """Sum a row of neighbouring outputs, `base <= index < base + width`, side by side."""
     row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
     first, last = base.interval(block.place.ranges)
@@ -187,7 +220,9 @@ def add_row(source: Source, reduce: Reduce, index: Index, base: Affine, width: i
     block.results[reduce] = row
 
 
-def add_each(source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block) -> None:
+def add_each(
+    source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
+) -> None:
     """Sum a row of neighbouring outputs, `base <= index < base + width`, one by one."""
     row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
     first, last = base.interval(block.place.ranges)
@@ -202,7 +237,9 @@ def hoist(source: Source, body: Any, block: Block, conditional: bool) -> None:
     for reduce in outermost_reductions(body):
         if reduce in block.results:
             continue
-        if read_indices(reduce, block.place) <= block.place.bound and not (conditional and not reads_inside(reduce, block.place)):
+        if read_indices(reduce, block.place) <= block.place.bound and not (
+            conditional and not reads_inside(reduce, block.place)
+        ):
             reduced(source, reduce, block)
         else:
             hoist(source, reduce.body, block, True)

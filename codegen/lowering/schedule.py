@@ -58,12 +58,17 @@ def outer_first(reduce: Reduce) -> list[Iterator]:
     steps = [strides(access, {}) for access in accesses(reduce.body)]
 
     def reach(it: Iterator) -> int:
-        return max((1 << 62 if (step := stride(it.index)) is None else abs(step) for stride in steps), default=0)
+        return max(
+            (1 << 62 if (step := stride(it.index)) is None else abs(step) for stride in steps),
+            default=0,
+        )
 
     return sorted(reduce.iterators, key=reach, reverse=True)
 
 
-def prefers_row(reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapping[Index, Affine]) -> bool:
+def prefers_row(
+    reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapping[Index, Affine]
+) -> bool:
     """Whether neighbouring outputs should be summed side by side, rather than each by itself over its summed index."""
     if extent < 8:
         return False
@@ -76,10 +81,14 @@ def prefers_row(reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapp
 def is_across(reduce: Reduce, last: Index | None) -> bool:
     """Whether the terms of a reduction lie side by side, many of them, where those of neighbouring outputs lie apart."""
     steps = [strides(access, {}) for access in accesses(reduce.body)]
-    along = max((_smooth(steps, it.index) for it in reduce.iterators if it.extent >= WIDE), default=0.0)
+    along = max(
+        (_smooth(steps, it.index) for it in reduce.iterators if it.extent >= WIDE), default=0.0
+    )
     return along > (_smooth(steps, last) if last is not None else 0.0)
 
 
 def _smooth(steps: Sequence[Callable[[Index], int | None]], index: Index) -> float:
     """How many reads are contiguous in an index; one that does not move counts half."""
-    return sum({1: 1.0, 0: 0.5}.get(step, 0.0) for stride in steps if (step := stride(index)) is not None)
+    return sum(
+        {1: 1.0, 0: 0.5}.get(step, 0.0) for stride in steps if (step := stride(index)) is not None
+    )

@@ -13,10 +13,16 @@ from codegen.targets.c.compiler import find_compiler
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 
-OURS = EXECUTOR, LOOPS, CUDA = "NumPy, operation by operation", "generated C", "generated CUDA"  # which run whatever is written
+OURS = EXECUTOR, LOOPS, CUDA = (
+    "NumPy, operation by operation",
+    "generated C",
+    "generated CUDA",
+)  # which run whatever is written
 
 
-def as_written(program: Program, kernels: Sequence[Kernel], target: str = "cpu") -> dict[str, Compiled]:
+def as_written(
+    program: Program, kernels: Sequence[Kernel], target: str = "cpu"
+) -> dict[str, Compiled]:
     """Every way to run a flat program with these kernels, by its name; a library takes part where it has every operator.
 
     >>> import einalg as ea
@@ -36,7 +42,9 @@ def as_written(program: Program, kernels: Sequence[Kernel], target: str = "cpu")
 def _libraries(program: Program, kernels: Sequence[Kernel]) -> list[str]:
     """The ways of libraries in which every operator of a program can be run, in the order in which they are known."""
     offers = [ways(kernel, program[kernel.output]) for kernel in kernels if not kernel.is_eop]
-    return [name for name in (offers[0] if offers else ()) if all(name in offer for offer in offers)]
+    return [
+        name for name in (offers[0] if offers else ()) if all(name in offer for offer in offers)
+    ]
 
 
 def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Compiled) -> Compiled:
@@ -45,5 +53,8 @@ def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Compiled)
     def run(kernel: Kernel) -> Run:
         return ways(kernel, program[kernel.output])[name]
 
-    steps = [step if kernel.is_eop else Step(kernel.output, name, run(kernel)) for kernel, step in zip(kernels, loops._steps)]
+    steps = [
+        step if kernel.is_eop else Step(kernel.output, name, run(kernel))
+        for kernel, step in zip(kernels, loops._steps)
+    ]
     return Compiled(program, loops.target, steps, Plain(kernels, loops.source))

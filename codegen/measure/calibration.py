@@ -43,11 +43,15 @@ def identity(target: str, accuracy: float | None = None) -> str:
     if target == "cuda":
         device = find_driver()
         allowed = ("tf32",) if allowing(accuracy).tf32 else ()
-        return "\n".join((target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed))
+        return "\n".join(
+            (target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed)
+        )
     return "\n".join((target, of_machine(find_compiler()), __version__))
 
 
-def kernel_timers(kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None) -> list[Callable[[], float]]:
+def kernel_timers(
+    kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None
+) -> list[Callable[[], float]]:
     """Functions that measure kernels: the median time of one statement, compiled by itself and run on random inputs, weights given ahead.
 
     What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may differ by `accuracy`, as those of
@@ -58,12 +62,21 @@ def kernel_timers(kernels: Sequence[Kernel], target: str = "cpu", accuracy: floa
     >>> 0 < timer() < 1
     True
     """
-    return [partial(_seconds, make) for make in compile_apart([(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy)]
+    return [
+        partial(_seconds, make)
+        for make in compile_apart(
+            [(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy
+        )
+    ]
 
 
 def _alone(kernel: Kernel) -> Program:
     assert kernel.scope is not None
-    read = {name: Tensor(name, t.axes, t.dtype) for name, t in kernel.scope.tensors.items() if t.role == "intermediate"}
+    read = {
+        name: Tensor(name, t.axes, t.dtype)
+        for name, t in kernel.scope.tensors.items()
+        if t.role == "intermediate"
+    }
     return Program([(kernel.output, substitute_tensors(kernel.scope, read))])
 
 
@@ -85,7 +98,9 @@ def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float
     best = _round(target, accuracy)
     for _ in range(MOST_ROUNDS - 1):
         before, again = best, _round(target, accuracy)
-        best = {name: (min if name == "call" else max)(before[name], again[name]) for name in before}
+        best = {
+            name: (min if name == "call" else max)(before[name], again[name]) for name in before
+        }
         if all(abs(best[name] / before[name] - 1) < SAME for name in best):
             break
     return best
@@ -96,8 +111,15 @@ def _round(target: str, accuracy: float | None) -> dict[str, float]:
         return _least_of(parse(text, **shapes), target, accuracy)
 
     return {
-        "library": 2 * SIZE**3 / (_matmul_seconds() if target == "cpu" else least(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))),
-        "generated": 2 * TAPS * SHORT / least(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,)),
+        "library": 2
+        * SIZE**3
+        / (
+            _matmul_seconds() if target == "cpu" else least(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))
+        ),
+        "generated": 2
+        * TAPS
+        * SHORT
+        / least(f"O[i:{SHORT}] += A[i+r]*K[r]", A=(SHORT + TAPS,), K=(TAPS,)),
         "bandwidth": 8 * STREAM / least("O[i] = A[i]+1", A=(STREAM,)),
         "call": least("O[i] = A[i]+1", A=(1,)),
     }

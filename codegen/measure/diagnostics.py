@@ -43,12 +43,24 @@ class Facts(list[Fact]):
 
 # What installs a compiler, by the package manager that a machine has.
 COMMANDS = {
-    "apt-get": {"gcc": "sudo apt-get install gcc", "g++": "sudo apt-get install g++", "nvcc": "sudo apt-get install nvidia-cuda-toolkit"},
+    "apt-get": {
+        "gcc": "sudo apt-get install gcc",
+        "g++": "sudo apt-get install g++",
+        "nvcc": "sudo apt-get install nvidia-cuda-toolkit",
+    },
     "dnf": {"gcc": "sudo dnf install gcc", "g++": "sudo dnf install gcc-c++"},
-    "pacman": {"gcc": "sudo pacman -S gcc", "g++": "sudo pacman -S gcc", "nvcc": "sudo pacman -S cuda"},
+    "pacman": {
+        "gcc": "sudo pacman -S gcc",
+        "g++": "sudo pacman -S gcc",
+        "nvcc": "sudo pacman -S cuda",
+    },
     "apk": {"gcc": "sudo apk add gcc musl-dev", "g++": "sudo apk add g++"},
     "xcode-select": {"gcc": "xcode-select --install", "g++": "xcode-select --install"},
-    "conda": {"gcc": "conda install gcc", "g++": "conda install gxx", "nvcc": "conda install -c nvidia cuda-nvcc"},
+    "conda": {
+        "gcc": "conda install gcc",
+        "g++": "conda install gxx",
+        "nvcc": "conda install -c nvidia cuda-nvcc",
+    },
 }
 ELSEWHERE = {
     "gcc": "install gcc or clang",
@@ -74,19 +86,31 @@ def facts() -> Facts:
 
 def remedy(tool: str) -> str:
     """The command that installs a tool here; where no package manager is known, what to look for."""
-    commands = (known[tool] for manager, known in COMMANDS.items() if tool in known and shutil.which(manager))
+    commands = (
+        known[tool]
+        for manager, known in COMMANDS.items()
+        if tool in known and shutil.which(manager)
+    )
     return next(commands, ELSEWHERE[tool])
 
 
 def _blas() -> Fact:
     """The library that runs NumPy's matrix products, as it is loaded, or as NumPy was built where nothing tells that."""
     if find_spec("threadpoolctl") is not None:
-        loaded = [pool for pool in import_module("threadpoolctl").threadpool_info() if pool.get("user_api") == "blas"]
+        loaded = [
+            pool
+            for pool in import_module("threadpoolctl").threadpool_info()
+            if pool.get("user_api") == "blas"
+        ]
         if loaded:
             return Fact("BLAS", True, "; ".join(dict.fromkeys(map(_pool, loaded))))
     built: Any = np.show_config(mode="dicts")
     found = built.get("Build Dependencies", {}).get("blas", {})
-    return Fact("BLAS", bool(found.get("found")), f"NumPy {np.__version__} with {found.get('name', 'none')} {found.get('version', '')}".strip())
+    return Fact(
+        "BLAS",
+        bool(found.get("found")),
+        f"NumPy {np.__version__} with {found.get('name', 'none')} {found.get('version', '')}".strip(),
+    )
 
 
 def _pool(pool: dict[str, Any]) -> str:
@@ -98,20 +122,32 @@ def _pool(pool: dict[str, Any]) -> str:
 def _c_compiler() -> Fact:
     found = find_compiler()
     if found is None:
-        return Fact("C compiler", False, f"programs run through NumPy, often ten times slower; {remedy('gcc')}, or set CC")
+        return Fact(
+            "C compiler",
+            False,
+            f"programs run through NumPy, often ten times slower; {remedy('gcc')}, or set CC",
+        )
     return Fact("C compiler", True, f"{' '.join(found.command)} ({_first_line(found.version)})")
 
 
 def _cpp_compiler() -> Fact:
-    return _tried("C++ compiler", lambda: " ".join(cpp_compiler().command), f"tests of CUDA kernels need one; {remedy('g++')}, or set CXX")
+    return _tried(
+        "C++ compiler",
+        lambda: " ".join(cpp_compiler().command),
+        f"tests of CUDA kernels need one; {remedy('g++')}, or set CXX",
+    )
 
 
 def _nvcc() -> Fact:
     found = find_nvcc()
     if found is None:
-        return Fact("nvcc", False, f"target='cuda' gives sources only; {remedy('nvcc')}, or set CUDA_HOME")
+        return Fact(
+            "nvcc", False, f"target='cuda' gives sources only; {remedy('nvcc')}, or set CUDA_HOME"
+        )
     return Fact(
-        "nvcc", True, f"{found.program} ({found.version.splitlines()[-1]}), for {', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device"
+        "nvcc",
+        True,
+        f"{found.program} ({found.version.splitlines()[-1]}), for {', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device",
     )
 
 
@@ -134,14 +170,18 @@ def _package(name: str, module: str, extra: str, note: str = "") -> Fact:
 
 def _cache() -> Fact:
     folder = cache_folder()
-    return Fact("cache", True, str(folder) if folder.is_dir() else f"{folder} (made when it is needed)")
+    return Fact(
+        "cache", True, str(folder) if folder.is_dir() else f"{folder} (made when it is needed)"
+    )
 
 
 def _tried(name: str, describe: Callable[[], str], remedy: str = "") -> Fact:
     try:
         return Fact(name, True, describe())
     except EinalgError as error:
-        return Fact(name, False, remedy or "; ".join(line.strip() for line in str(error).splitlines()))
+        return Fact(
+            name, False, remedy or "; ".join(line.strip() for line in str(error).splitlines())
+        )
 
 
 def _first_line(text: str) -> str:

@@ -48,9 +48,14 @@ class Sliced:
     def __init__(self, one: Compiled, slices: Slices):
         self.one, self.slices = one, slices
         self._given = {name: slices.of_all(tensor) for name, tensor in one.missing.items()}
-        self._made = [slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs]
+        self._made = [
+            slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs
+        ]
         results = Results()
-        self._makers = {tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in self._made}
+        self._makers = {
+            tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype))
+            for tensor in self._made
+        }
         self._load, self._memory = Loader(self._given), threading.local()
 
     def __call__(self, **arrays: Any) -> Any:
@@ -100,7 +105,10 @@ class Sliced:
     def _function(self) -> Any:
         """What runs all slices; None where a library takes part, or there is no compiler."""
         compiler = find_compiler() if self.one.is_native else None
-        return compiler and attached(compiler, compiler.load(REGIONS + SLICES, TIMEOUT), TIMEOUT).slices
+        return (
+            compiler
+            and attached(compiler, compiler.load(REGIONS + SLICES, TIMEOUT), TIMEOUT).slices
+        )
 
     @cached_property
     def _order(self) -> list[str]:
@@ -111,7 +119,10 @@ class Sliced:
         lanes = self._memory.__dict__.get("lanes")
         if lanes is None:
             whole = [*self._given.values(), *self._made]
-            steps = [size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.slices.names else 0 for tensor in whole]
+            steps = [
+                size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.slices.names else 0
+                for tensor in whole
+            ]
             frames = [self.one.frame() for _ in range(self._lanes)]
             lanes = self._memory.lanes = _Lanes(self._function, frames, self._order, steps)
         lanes.run(self.slices.count, addresses)
@@ -120,23 +131,48 @@ class Sliced:
 class _Lanes:
     """What runs slices in one thread of the program: a frame for each that runs at the same time, and all addresses in place."""
 
-    def __init__(self, function: Callable[..., Any], frames: Sequence[Frame], names: Sequence[str], steps: Sequence[int]):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        frames: Sequence[Frame],
+        names: Sequence[str],
+        steps: Sequence[int],
+    ):
         self._function, self._frames = function, frames
         natives = [native for frame in frames for native in frame.natives]
         self._kernels = len(natives[0].functions)
-        places = [[(number, place) for number, name in enumerate(names) for place in frame.places[name]] for frame in frames]
+        places = [
+            [(number, place) for number, name in enumerate(names) for place in frame.places[name]]
+            for frame in frames
+        ]
         self._offsets = [(number, offset) for number, (_, _, offset) in places[0]]
-        slots = [_pointers([ctypes.addressof(block) + position * _POINTER for _, (block, position, _) in row]) for row in places]
-        rows = [(*map(ctypes.addressof, native.tables), ctypes.addressof(row)) for native, row in zip(natives, slots, strict=True)]
+        slots = [
+            _pointers(
+                [ctypes.addressof(block) + position * _POINTER for _, (block, position, _) in row]
+            )
+            for row in places
+        ]
+        rows = [
+            (*map(ctypes.addressof, native.tables), ctypes.addressof(row))
+            for native, row in zip(natives, slots, strict=True)
+        ]
         self._tables, self._keep = _pointers([entry for row in rows for entry in row]), slots
         self._first = _pointers([0] * len(self._offsets))
-        self._steps = (ctypes.c_long * len(self._offsets))(*(steps[number] for number, _ in self._offsets))
+        self._steps = (ctypes.c_long * len(self._offsets))(
+            *(steps[number] for number, _ in self._offsets)
+        )
 
     def run(self, count: int, addresses: Sequence[int]) -> None:
         for k, (number, offset) in enumerate(self._offsets):
             self._first[k] = addresses[number] + offset
-        arrays = [ctypes.c_void_p(ctypes.addressof(array)) for array in (self._tables, self._first, self._steps)]
-        sizes = [ctypes.c_long(size) for size in (count, len(self._frames), self._kernels, len(self._offsets))]
+        arrays = [
+            ctypes.c_void_p(ctypes.addressof(array))
+            for array in (self._tables, self._first, self._steps)
+        ]
+        sizes = [
+            ctypes.c_long(size)
+            for size in (count, len(self._frames), self._kernels, len(self._offsets))
+        ]
         called(self._function, *sizes[:2], arrays[0], *sizes[2:], *arrays[1:])
 
 

@@ -64,7 +64,9 @@ class Code:
     source: str
     place: Place
 
-    def entry(self, compiler: Compiler, tensors: Sequence[str], offsets: Mapping[str, int], timeout: float) -> Entry | None:
+    def entry(
+        self, compiler: Compiler, tensors: Sequence[str], offsets: Mapping[str, int], timeout: float
+    ) -> Entry | None:
         """The call of its function with other tensors in the places of its own; None where its shared object is no longer there."""
         there = loaded(compiler, self.place, timeout)
         if there is None:
@@ -76,13 +78,24 @@ class Code:
         return entry(there, self.function, self.place[1], names, offsets)
 
     def record(self) -> dict[str, Any]:
-        taken = {"name": self.name, "tensors": self.tensors, "source": self.source, "place": self.place}
+        taken = {
+            "name": self.name,
+            "tensors": self.tensors,
+            "source": self.source,
+            "place": self.place,
+        }
         return {**taken, "function": _interface(self.function)}
 
     @classmethod
     def from_record(cls, row: Any) -> Code:
         library, position = row["place"]
-        return cls(str(row["name"]), _function(row["function"]), tuple(map(str, row["tensors"])), str(row["source"]), (str(library), int(position)))
+        return cls(
+            str(row["name"]),
+            _function(row["function"]),
+            tuple(map(str, row["tensors"])),
+            str(row["source"]),
+            (str(library), int(position)),
+        )
 
 
 Way = Code | str  # generated, or the name of a library's
@@ -91,12 +104,26 @@ Way = Code | str  # generated, or the name of a library's
 def _interface(function: Function) -> dict[str, Any]:
     """What a function takes and packs, as JSON values."""
     buffers = [[b.name, b.shape, b.dtype, b.space] for b in (*function.inputs, function.output)]
-    return {"name": function.name, "buffers": buffers, "packs": [_interface(pack) for pack in function.packs]}
+    return {
+        "name": function.name,
+        "buffers": buffers,
+        "packs": [_interface(pack) for pack in function.packs],
+    }
 
 
 def _function(row: Any) -> Function:
-    *inputs, output = (Buf(str(name), tuple(map(int, shape)), str(dtype), str(space)) for name, shape, dtype, space in row["buffers"])
-    return Function(str(row["name"]), tuple(inputs), output, (), "", tuple(_function(pack) for pack in row["packs"]))
+    *inputs, output = (
+        Buf(str(name), tuple(map(int, shape)), str(dtype), str(space))
+        for name, shape, dtype, space in row["buffers"]
+    )
+    return Function(
+        str(row["name"]),
+        tuple(inputs),
+        output,
+        (),
+        "",
+        tuple(_function(pack) for pack in row["packs"]),
+    )
 
 
 def state(compiler: Compiler, schedule: Schedule) -> str:
@@ -107,24 +134,42 @@ def state(compiler: Compiler, schedule: Schedule) -> str:
 class Making:
     """A flat program whose kernels become steps. `is_settled` says that another run would choose the same."""
 
-    def __init__(self, program: Program, kernels: Sequence[Kernel], compiler: Compiler, schedule: Schedule, timeout: float):
+    def __init__(
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        compiler: Compiler,
+        schedule: Schedule,
+        timeout: float,
+    ):
         self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
         self.known = dict(program.statements)
         self.ahead = known_ahead(program)
         self.machine = state(compiler, schedule)
         self.is_settled = True
-        self.tried = dict[str, tuple[Function | None, bool]]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
+        self.tried = dict[
+            str, tuple[Function | None, bool]
+        ]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
         self.alone = {kernel.output: unit(kernel, self.known, self.ahead) for kernel in kernels}
-        self.written = dict[str, tuple[str, Function]]()  # code of kernels that are not fused, by their outputs
+        self.written = dict[
+            str, tuple[str, Function]
+        ]()  # code of kernels that are not fused, by their outputs
         self.fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
         self.program, self.left, self.fused = program, list(kernels), dict[str, Fused]()
 
     def _choose(self) -> None:
         """What becomes one kernel; a comparison with libraries needs the machine for itself, so that what is compared is compiled before, at once."""
-        self.placed({k.output: self.code_of(k) for k in self.open() if rivals(k, self.known[k.output])})
-        self.program, self.left, self.fused = fused(self.program, self.left, self.fusible, self._is_better)
+        self.placed(
+            {k.output: self.code_of(k) for k in self.open() if rivals(k, self.known[k.output])}
+        )
+        self.program, self.left, self.fused = fused(
+            self.program, self.left, self.fusible, self._is_better
+        )
         self.known = dict(self.program.statements)
-        self.units = [self.fused[k.output].unit if k.output in self.fused else self.alone[k.output] for k in self.left]
+        self.units = [
+            self.fused[k.output].unit if k.output in self.fused else self.alone[k.output]
+            for k in self.left
+        ]
         self.first: dict[str, int] = {}  # of the statements that need one code, by its key
         self.keys = [self._key(own) for own in self.units]
         for k, key in enumerate(self.keys):
@@ -134,12 +179,18 @@ class Making:
         """A step for each kernel: code that is there, and code that is generated now, compiled together."""
         self._choose()
         found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
-        unknown = {key: self._generated(self.first[key]) for key, way in found.items() if way is None}
+        unknown = {
+            key: self._generated(self.first[key]) for key, way in found.items() if way is None
+        }
         waiting = dict[str, tuple[str, Function]]()
         doubtful = set[str]()
         for key, (name, function) in unknown.items():
             kernel = self.left[self.first[key]]
-            way, is_settled = self._library(kernel, function) if kernel.epilogue is None else (None, self.tried.get(key, (None, True))[1])
+            way, is_settled = (
+                self._library(kernel, function)
+                if kernel.epilogue is None
+                else (None, self.tried.get(key, (None, True))[1])
+            )
             if way is None:
                 waiting[key] = name, function
             else:
@@ -149,7 +200,11 @@ class Making:
         found |= self._compiled(waiting)
         for key in unknown:
             way = found[key]
-            self._keep(key, way.record() if isinstance(way, Code) else {"library": way}, key not in doubtful)
+            self._keep(
+                key,
+                way.record() if isinstance(way, Code) else {"library": way},
+                key not in doubtful,
+            )
         self.ways = {key: way for key, way in found.items() if way is not None}
         return [self._step(k, self.ways[key]) for k, key in enumerate(self.keys)]
 
@@ -160,8 +215,16 @@ class Making:
         codes = {key: way.record() for key, way in self.ways.items() if isinstance(way, Code)}
         products = {name: pair.product.output for name, pair in self.fused.items()}
         steps = [
-            {"output": kernel.output, "product": products.get(kernel.output), "library": None if key in codes else self.ways[key]}
-            | ({"code": key, "tensors": own.tensors, "offsets": own.offsets} if key in codes else {})
+            {
+                "output": kernel.output,
+                "product": products.get(kernel.output),
+                "library": None if key in codes else self.ways[key],
+            }
+            | (
+                {"code": key, "tensors": own.tensors, "offsets": own.offsets}
+                if key in codes
+                else {}
+            )
             for kernel, own, key in zip(self.left, self.units, self.keys)
         ]
         return {"state": self.machine, "codes": codes, "steps": steps}
@@ -169,7 +232,10 @@ class Making:
     def kernels(self) -> list[Kernel]:
         """The kernels, those that are generated with their source."""
         ways = [self.ways[key] for key in self.keys]
-        return [replace(kernel, source=way.source) if isinstance(way, Code) else kernel for kernel, way in zip(self.left, ways)]
+        return [
+            replace(kernel, source=way.source) if isinstance(way, Code) else kernel
+            for kernel, way in zip(self.left, ways)
+        ]
 
     def text(self) -> str:
         """The C file with all that is generated, each code once."""
@@ -179,8 +245,14 @@ class Making:
         """Kernels as they are before any becomes one with another, of which nothing is kept: one for each code."""
         within = [pair for some in self.fusible.values() for pair in some]
         products = {pair.product.output for pair in within}
-        asked = {self._key(pair.unit): pair.product for pair in reversed(within)}  # the first of those with one key
-        asked |= {self._key(self.alone[kernel.output]): kernel for kernel in reversed(self.left) if kernel.output not in products}
+        asked = {
+            self._key(pair.unit): pair.product for pair in reversed(within)
+        }  # the first of those with one key
+        asked |= {
+            self._key(self.alone[kernel.output]): kernel
+            for kernel in reversed(self.left)
+            if kernel.output not in products
+        }
         return [kernel for key, kernel in asked.items() if MADE.read(key) is None]
 
     def _key(self, own: Unit) -> str:
@@ -189,7 +261,11 @@ class Making:
 
     def _holes(self, own: Unit) -> list[str]:
         """The earlier statements without a value at some points, which code of what reads them must know."""
-        return [f"{name} = {self.known[name]}" for name in own.scope.tensors if name in self.known and self.known[name].where]
+        return [
+            f"{name} = {self.known[name]}"
+            for name in own.scope.tensors
+            if name in self.known and self.known[name].where
+        ]
 
     def _is_better(self, pair: Fused) -> bool:
         """Whether an operator and its reader are one kernel: where no library is faster for the operator."""
@@ -213,13 +289,19 @@ class Making:
 
     def _of_pair(self, pair: Fused) -> Function | None:
         assert pair.product.scope is not None
-        return generated_kernels.function(pair.product, pair.product.scope, self.ahead, (pair.kernel.output, pair.scope))
+        return generated_kernels.function(
+            pair.product, pair.product.scope, self.ahead, (pair.kernel.output, pair.scope)
+        )
 
     def _found(self, key: str, k: int) -> Way | None:
         """What was kept for a statement under its key; None where that is not there, or what it needs."""
         row = self._kept(key)
         if not row or "library" in row:
-            return name if row and (name := str(row["library"])) in ways(self.left[k], self.units[k].scope) else None
+            return (
+                name
+                if row and (name := str(row["library"])) in ways(self.left[k], self.units[k].scope)
+                else None
+            )
         try:
             code = Code.from_record(row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -242,14 +324,23 @@ class Making:
         name = kernel.output
         if name not in self.written:
             scope = self.alone[name].scope
-            function = generated_kernels.function(kernel, scope, self.ahead) if kernel.op != EOP else None
+            function = (
+                generated_kernels.function(kernel, scope, self.ahead) if kernel.op != EOP else None
+            )
             own = function or turned(name, scope) or lower(name, scope, self.known, self.schedule)
             self.written[name] = EINALG if function else GENERATED, own
         return self.written[name]
 
     def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:
         """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
-        return library_for(kernel, self.known[kernel.output], function, self.ahead, self._flagged(function), self.timeout)
+        return library_for(
+            kernel,
+            self.known[kernel.output],
+            function,
+            self.ahead,
+            self._flagged(function),
+            self.timeout,
+        )
 
     def _flagged(self, function: Function) -> Compiler:
         """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
@@ -259,27 +350,42 @@ class Making:
     def _compiled(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, Code]:
         """The code of functions by key, those for which the compiler has the same flags together."""
         places = self.placed(waiting)
-        return {key: Code(name, function, self.units[self.first[key]].tensors, *places[key]) for key, (name, function) in waiting.items()}
+        return {
+            key: Code(name, function, self.units[self.first[key]].tensors, *places[key])
+            for key, (name, function) in waiting.items()
+        }
 
     def placed(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, tuple[str, Place]]:
         """The sources of functions, by key, and where they lie."""
         found: dict[str, tuple[str, Place]] = {}
         for compiler in dict.fromkeys(self._flagged(function) for _, function in waiting.values()):
-            chosen = {key: function for key, (_, function) in waiting.items() if self._flagged(function) == compiler}
+            chosen = {
+                key: function
+                for key, (_, function) in waiting.items()
+                if self._flagged(function) == compiler
+            }
             sources = own_sources(list(chosen.values()))
-            found |= zip(chosen, zip(sources, placed(compiler, list(chosen.values()), sources, self.timeout)))
+            found |= zip(
+                chosen, zip(sources, placed(compiler, list(chosen.values()), sources, self.timeout))
+            )
         return found
 
     def _step(self, k: int, way: Way) -> Step:
         kernel = self.left[k]
         if isinstance(way, Code):
             return Step(kernel.output, way.name, self._entry(way, self.units[k]))
-        return Step(kernel.output, way, by_library(kernel, self.known[kernel.output], way, lambda: self.instead(kernel.output)))
+        return Step(
+            kernel.output,
+            way,
+            by_library(kernel, self.known[kernel.output], way, lambda: self.instead(kernel.output)),
+        )
 
     def _entry(self, code: Code, own: Unit) -> Run:
         found = code.entry(self.compiler, own.tensors, own.offsets, self.timeout)
         if found is None:
-            raise CodegenError("the compiled kernels vanished from the cache while they were loaded\n  try it again")
+            raise CodegenError(
+                "the compiled kernels vanished from the cache while they were loaded\n  try it again"
+            )
         return found
 
     def instead(self, name: str) -> Run:
@@ -312,11 +418,15 @@ def compile_together(makings: Sequence[Making]) -> None:
     waiting = dict[str, tuple[str, Function]]()
     for number, making in enumerate(makings):
         with suppress(EinalgError):
-            waiting |= {f"{number}.{kernel.output}": making.code_of(kernel) for kernel in making.open()}
+            waiting |= {
+                f"{number}.{kernel.output}": making.code_of(kernel) for kernel in making.open()
+            }
     with suppress(EinalgError):
         for making in makings[:1]:
             making.placed(waiting)
 
 
 def _warn(error: Exception) -> None:
-    LOG.warning("einalg: a generated kernel in the cache is damaged (%s); it is generated again", error)
+    LOG.warning(
+        "einalg: a generated kernel in the cache is damaged (%s); it is generated again", error
+    )

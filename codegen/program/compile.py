@@ -50,11 +50,15 @@ def compile_program(
     if target == "cuda":
         return compile_cuda(program, kernels, allowing(accuracy))
     if target != "cpu":
-        raise CodegenError(f"no code can be generated for the target {target!r}\n  use target='cpu' or target='cuda'")
+        raise CodegenError(
+            f"no code can be generated for the target {target!r}\n  use target='cpu' or target='cuda'"
+        )
     if compiler == FIND:
         compiler = find_compiler()
         if compiler is None:
-            LOG.warning("einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC")
+            LOG.warning(
+                "einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC"
+            )
     if not isinstance(compiler, Compiler):
         return Compiled(program, target, [_executed(program, kernels)], Plain(kernels))
     return _made(Making(program, kernels, compiler, schedule, timeout))
@@ -73,18 +77,29 @@ def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Compile
         steps = kept.steps()
         return None if steps is None else Compiled(kept.program, "cpu", steps, kept)
     except (ValueError, TypeError, KeyError, AttributeError, EinalgError) as error:
-        LOG.warning("einalg: the record of a compiled program in the cache is damaged (%s); it is compiled again", error)
+        LOG.warning(
+            "einalg: the record of a compiled program in the cache is damaged (%s); it is compiled again",
+            error,
+        )
         return None
 
 
 def compile_apart(
-    programs: Sequence[tuple[Program, Sequence[Kernel]]], target: str = "cpu", accuracy: float | None = None
+    programs: Sequence[tuple[Program, Sequence[Kernel]]],
+    target: str = "cpu",
+    accuracy: float | None = None,
 ) -> list[Callable[[], Compiled]]:
     """Functions that give programs as `compile_program` does, one by one; what these need is compiled now, on all cores at once."""
     compiler = find_compiler() if target == "cpu" else None
     if compiler is None:
-        return [partial(compile_program, program, kernels, target, accuracy=accuracy) for program, kernels in programs]
-    makings = [Making(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT) for program, kernels in programs]
+        return [
+            partial(compile_program, program, kernels, target, accuracy=accuracy)
+            for program, kernels in programs
+        ]
+    makings = [
+        Making(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT)
+        for program, kernels in programs
+    ]
     compile_together(makings)
     return [partial(_made, making) for making in makings]
 
@@ -97,18 +112,26 @@ def _made(making: Making) -> Compiled:
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
     """One kernel a statement, each with the statement's scope."""
     if kernels is None:
-        kernels = [Kernel(EOP, {it.index.name: it.extent for it in s.iterators}, tuple(s.tensors), name) for name, s in program.statements]
+        kernels = [
+            Kernel(EOP, {it.index.name: it.extent for it in s.iterators}, tuple(s.tensors), name)
+            for name, s in program.statements
+        ]
     outputs = [kernel.output for kernel in kernels]
     if outputs != list(program.names):
-        raise CodegenError(f"the kernels compute {', '.join(outputs) or 'nothing'}, but the program has the statements {', '.join(program.names)}")
+        raise CodegenError(
+            f"the kernels compute {', '.join(outputs) or 'nothing'}, but the program has the statements {', '.join(program.names)}"
+        )
     nested = [name for name, scope in program.statements if inner_scopes(scope)]
     if nested:
-        raise CodegenError(f"statement {nested[0]} reads an inner scope\n  give each inner scope a statement of its own first")
+        raise CodegenError(
+            f"statement {nested[0]} reads an inner scope\n  give each inner scope a statement of its own first"
+        )
     return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
 
 
 def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:
     """The whole program through the NumPy executor."""
+
     def run(buffers: Buffers) -> None:
         for name, value in execute(program, buffers).items():
             buffers[name][...] = value

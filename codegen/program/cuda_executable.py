@@ -17,7 +17,12 @@ from codegen.libraries.torch_cuda import DeviceCall
 from codegen.program.executable import GENERATED, NOTHING, Compiled, Plain, Step
 from codegen.runtime.array_arguments import loaded, sample
 from codegen.runtime.protocol import Buffers
-from codegen.targets.cuda.device.array import DeviceArray, device_address, is_on_device, is_under_way
+from codegen.targets.cuda.device.array import (
+    DeviceArray,
+    device_address,
+    is_on_device,
+    is_under_way,
+)
 from codegen.targets.cuda.device.driver import Driver, Memory, Start
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.graph_cache import Graphs
@@ -62,10 +67,17 @@ class Parts:
 
     @cached_property
     def text(self) -> str:
-        return cuda_source([function for group in self.groups for function in group], self.schedule.grid)
+        return cuda_source(
+            [function for group in self.groups for function in group], self.schedule.grid
+        )
 
 
-def compile_cuda(program: Program, kernels: Sequence[Kernel], schedule: CudaSchedule = CUDA_DEFAULT, **places: Any) -> CudaCompiled:
+def compile_cuda(
+    program: Program,
+    kernels: Sequence[Kernel],
+    schedule: CudaSchedule = CUDA_DEFAULT,
+    **places: Any,
+) -> CudaCompiled:
     """A flat program as CUDA, one kernel or two a statement. The text is there at once; a device is looked for at the first call.
 
     An operator that torch has runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are fields of
@@ -74,7 +86,10 @@ def compile_cuda(program: Program, kernels: Sequence[Kernel], schedule: CudaSche
     known: dict[str, Scope] = dict(program.statements)
     taken = {*program.tensors, *program.names}
     groups = [cuda_kernels(name, scope, known, schedule, taken) for name, scope in known.items()]
-    sourced = [replace(kernel, source=cuda_source(group, schedule.grid)) for kernel, group in zip(kernels, groups)]
+    sourced = [
+        replace(kernel, source=cuda_source(group, schedule.grid))
+        for kernel, group in zip(kernels, groups)
+    ]
     return CudaCompiled(program, sourced, Parts(groups, schedule, **places))
 
 
@@ -86,10 +101,18 @@ class CudaCompiled(Compiled):
     there is no device, no PyCUDA, or no memory.
     """
 
-    def __init__(self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING):
+    def __init__(
+        self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING
+    ):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
         self._own = threading.local()
-        super().__init__(program, "cuda", [Step(kernel.output, GENERATED, _nowhere) for kernel in kernels], Plain(kernels, lambda: parts.text), bound)
+        super().__init__(
+            program,
+            "cuda",
+            [Step(kernel.output, GENERATED, _nowhere) for kernel in kernels],
+            Plain(kernels, lambda: parts.text),
+            bound,
+        )
 
     def direct(self, names: Sequence[str]) -> None:
         """None: what lies in the memory of the host is copied first."""
@@ -98,7 +121,9 @@ class CudaCompiled(Compiled):
         device = self._started()
         memory, on_device = self._placed(device, arrays)
         device.run_together([step.output for step in self._running], memory, self._graphs(device))
-        found = {name: device.array(self.program, name, memory[name]) for name in self.program.outputs}
+        found = {
+            name: device.array(self.program, name, memory[name]) for name in self.program.outputs
+        }
         results = {name: array if on_device else array.get() for name, array in found.items()}
         return results if len(results) > 1 else results[self.program.outputs[0]]
 
@@ -111,7 +136,9 @@ class CudaCompiled(Compiled):
     def source(self, language: str = "cuda") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
         if language != "cuda":
-            raise CodegenError(f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')")
+            raise CodegenError(
+                f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')"
+            )
         return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
@@ -156,13 +183,19 @@ class CudaCompiled(Compiled):
     def _placed(self, device: _Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Where everything lies that the kernels of a call read and write; and whether some of it was on the device before."""
         memory: dict[str, Any] = dict(device.kept)
-        there = {name: value for name, value in arrays.items() if name in self.missing and is_on_device(value)}
+        there = {
+            name: value
+            for name, value in arrays.items()
+            if name in self.missing and is_on_device(value)
+        }
         if any(map(is_under_way, there.values())):
             device.driver.wait()
         for name, value in there.items():
             memory[name] = _Borrowed(value, device_address(self.missing[name], value))
         here = {name: tensor for name, tensor in self.missing.items() if name not in there}
-        for name, array in loaded(here, {name: value for name, value in arrays.items() if name not in there}).items():
+        for name, array in loaded(
+            here, {name: value for name, value in arrays.items() if name not in there}
+        ).items():
             memory[name] = device.upload(array, here[name].dtype, lend)
         kept = self._memory.__dict__
         for name in self._shapes:
@@ -183,10 +216,18 @@ class _Device:
         self.parts, self.program, self.driver = parts, program, parts.driver()
         self.kept, self.ways = dict[str, Memory](), dict[str, tuple[str, DeviceCall]]()
         flat = [function for group in parts.groups for function in group]
-        launches = [launch(function, position, parts.schedule.grid) for position, function in enumerate(flat)]
-        handles = self.driver.load(parts.assemble(parts.text, self.driver.sm), [how.name for how in launches])
+        launches = [
+            launch(function, position, parts.schedule.grid)
+            for position, function in enumerate(flat)
+        ]
+        handles = self.driver.load(
+            parts.assemble(parts.text, self.driver.sm), [how.name for how in launches]
+        )
         started = iter(zip(launches, handles))
-        self.kernels = {group[-1].output.name: [(function, *next(started)) for function in group] for group in parts.groups}
+        self.kernels = {
+            group[-1].output.name: [(function, *next(started)) for function in group]
+            for group in parts.groups
+        }
 
     def run(self, name: str, memory: Mapping[str, Memory]) -> None:
         """Run a statement, by a library where one is faster; where that fails, by its kernels from then on."""
@@ -195,11 +236,18 @@ class _Device:
             try:
                 return way[1](self.tensors(memory))
             except Exception as error:  # a library may raise anything
-                LOG.warning("einalg: %s failed for %s, generated code is used instead: %s", way[0], name, str(error))  # no frames, which hold memory
+                LOG.warning(
+                    "einalg: %s failed for %s, generated code is used instead: %s",
+                    way[0],
+                    name,
+                    str(error),
+                )  # no frames, which hold memory
                 self.ways.pop(name, None)
         self.launch(name, memory)
 
-    def run_together(self, names: Sequence[str], memory: Mapping[str, Memory], graphs: Graphs) -> None:
+    def run_together(
+        self, names: Sequence[str], memory: Mapping[str, Memory], graphs: Graphs
+    ) -> None:
         """Run statements in order; the kernels that no library comes between are started together."""
         waiting: list[Start] = []
         for name in names:
@@ -218,42 +266,71 @@ class _Device:
 
     def starts(self, name: str, memory: Mapping[str, Memory]) -> list[Start]:
         """The kernels of a statement, with the addresses of what they read and write."""
-        kernels = [(function, how, handle) for function, how, handle in self.kernels[name] if function.body]
-        return [(handle, how, [memory[b.name].address for b in (*function.inputs, function.output)]) for function, how, handle in kernels]
+        kernels = [
+            (function, how, handle) for function, how, handle in self.kernels[name] if function.body
+        ]
+        return [
+            (handle, how, [memory[b.name].address for b in (*function.inputs, function.output)])
+            for function, how, handle in kernels
+        ]
 
     def tensors(self, memory: Mapping[str, Memory]) -> Callable[[str], Any]:
         """The memory of a tensor of the program, for a library."""
-        tensors = {**self.program.tensors, **{name: statement_tensor(name, scope) for name, scope in self.program.statements}}
+        tensors = {
+            **self.program.tensors,
+            **{name: statement_tensor(name, scope) for name, scope in self.program.statements},
+        }
 
         def flat(name: str) -> Any:
             tensor = tensors[name]
-            return self.parts.tensor(DeviceArray(self.driver, memory[name], (prod(tensor.shape),), tensor.dtype), tensor.dtype)
+            return self.parts.tensor(
+                DeviceArray(self.driver, memory[name], (prod(tensor.shape),), tensor.dtype),
+                tensor.dtype,
+            )
 
         return flat
 
     def choose(self, kernel: Kernel) -> None:
         """Have a library run a statement, where it is measured to be faster than its kernels."""
         name, scope = kernel.output, self.program[kernel.output]
-        found = self.parts.libraries(kernel, scope, self.parts.schedule) if kernel.op != EOP and points(scope) >= LEAST_POINTS else {}
+        found = (
+            self.parts.libraries(kernel, scope, self.parts.schedule)
+            if kernel.op != EOP and points(scope) >= LEAST_POINTS
+            else {}
+        )
         best = chosen(lambda: self.fastest(name, scope, found), str(kernel)) if found else None
         if best is not None and best in found:
             self.ways[name] = (best, found[best])
 
     def fastest(self, name: str, scope: Scope, found: Mapping[str, DeviceCall]) -> str:
-        memory: dict[str, Any] = {key: self.upload(array, scope.tensors[key].dtype) for key, array in inputs_for(scope).items()}
+        memory: dict[str, Any] = {
+            key: self.upload(array, scope.tensors[key].dtype)
+            for key, array in inputs_for(scope).items()
+        }
         self.allocate_result(name, memory)
         self.allocate_parts(name, memory)
         calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
         calls = {GENERATED: lambda: self.launch(name, memory), **calls}
-        source = cuda_source([function for function, _, _ in self.kernels[name]], self.parts.schedule.grid)
+        source = cuda_source(
+            [function for function, _, _ in self.kernels[name]], self.parts.schedule.grid
+        )
         keys = (source, str(self.parts.schedule.tf32), *versions())
-        return fastest(self.driver, calls, lambda: self.array(self.program, name, memory[name]).get(), scope, *keys)
+        return fastest(
+            self.driver,
+            calls,
+            lambda: self.array(self.program, name, memory[name]).get(),
+            scope,
+            *keys,
+        )
 
     def allocate_parts(self, name: str, memory: dict[str, Any]) -> None:
         """Memory for what the kernels of a statement hand each other."""
         for function, _, _ in self.kernels[name][:-1]:
             if function.output.name not in memory:
-                memory[function.output.name] = allocate(self.driver, prod(function.output.shape) * device_dtype(function.output.dtype).itemsize)
+                memory[function.output.name] = allocate(
+                    self.driver,
+                    prod(function.output.shape) * device_dtype(function.output.dtype).itemsize,
+                )
 
     def upload(self, array: Any, dtype: str, take: Take = allocate) -> Memory:
         array = to_device(array, dtype)

@@ -36,11 +36,20 @@ def unit(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> 
     if kernel.op == EOP:
         scope, offsets = _sliced(scope, holes)
     uses = _uses(scope)
-    order = sorted(scope.tensors.items(), key=lambda item: (item[0] in ahead, item[1].shape, item[1].dtype, uses[item[0]]))
-    labels = {name: _labelled(f"A{k}", tensor, name in ahead) for k, (name, tensor) in enumerate(order)}
+    order = sorted(
+        scope.tensors.items(),
+        key=lambda item: (item[0] in ahead, item[1].shape, item[1].dtype, uses[item[0]]),
+    )
+    labels = {
+        name: _labelled(f"A{k}", tensor, name in ahead) for k, (name, tensor) in enumerate(order)
+    }
     body = map_accesses(scope.body, lambda access: _moved(access, labels[access.tensor.name]))
     operator = kernel.op if kernel.op == EOP else str(replace(kernel, inputs=(), output="O"))
-    own = operator, key(Scope(scope.iterators, scope.where, body)), tuple(name for name, _ in order if name in holes)
+    own = (
+        operator,
+        key(Scope(scope.iterators, scope.where, body)),
+        tuple(name for name, _ in order if name in holes),
+    )
     return Unit(own, (*(name for name, _ in order), kernel.output), scope, offsets)
 
 
@@ -48,7 +57,11 @@ def _sliced(scope: Scope, holes: Collection[str]) -> tuple[Scope, dict[str, int]
     """The scope with those tensors that are read at fixed first subscripts without these axes, and where they begin, in bytes."""
     fixed: dict[str, set[tuple[int, ...]]] = {}
     for access in accesses(scope.body):
-        plain = access.base is access.tensor and not isinstance(access.tensor, Constant) and access.tensor.name not in holes
+        plain = (
+            access.base is access.tensor
+            and not isinstance(access.tensor, Constant)
+            and access.tensor.name not in holes
+        )
         fixed.setdefault(access.tensor.name, set()).add(_first_subscripts(access) if plain else ())
     slices, offsets = dict[str, Tensor](), dict[str, int]()
     for name, (*others, first) in fixed.items():
@@ -62,9 +75,15 @@ def _sliced(scope: Scope, holes: Collection[str]) -> tuple[Scope, dict[str, int]
 
     def change(access: Access) -> Access:
         part = slices.get(access.tensor.name)
-        return access if part is None else Access.of(part, access.subscripts[access.tensor.rank - part.rank :])
+        return (
+            access
+            if part is None
+            else Access.of(part, access.subscripts[access.tensor.rank - part.rank :])
+        )
 
-    return (Scope(scope.iterators, scope.where, map_accesses(scope.body, change)) if slices else scope), offsets
+    return (
+        Scope(scope.iterators, scope.where, map_accesses(scope.body, change)) if slices else scope
+    ), offsets
 
 
 def _first_subscripts(access: Access) -> tuple[int, ...]:
@@ -85,7 +104,9 @@ def _uses(scope: Scope) -> dict[str, list[str]]:
     uses: dict[str, list[str]] = {name: [] for name in scope.tensors}
     for access in accesses(scope.body):
         subscripts = [form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)]
-        uses[access.tensor.name].append(re.sub(r"\b[^\W\d]\w*", lambda word: names.get(word[0], word[0]), str(subscripts)))
+        uses[access.tensor.name].append(
+            re.sub(r"\b[^\W\d]\w*", lambda word: names.get(word[0], word[0]), str(subscripts))
+        )
     return {name: sorted(texts) for name, texts in uses.items()}
 
 
@@ -98,5 +119,9 @@ def _labelled(label: str, tensor: Tensor, ahead: bool) -> Tensor:
 def _moved(access: Access, tensor: Tensor) -> Access:
     """The access with a tensor of the same shape, whose axes begin at 0, for its own."""
     subscripts = tuple(form - low for form, (low, _) in zip(access.subscripts, access.tensor.box))
-    base: Any = Padded(tensor, access.base.amounts, access.base.fill) if isinstance(access.base, Padded) else tensor
+    base: Any = (
+        Padded(tensor, access.base.amounts, access.base.fill)
+        if isinstance(access.base, Padded)
+        else tensor
+    )
     return Access.of(base, subscripts)

@@ -24,7 +24,12 @@ class Fused:
     unit: Unit
 
 
-def pairs(program: Program, kernels: Sequence[Kernel], ahead: Collection[str], unit_of: Callable[[Kernel], Unit]) -> dict[str, list[Fused]]:
+def pairs(
+    program: Program,
+    kernels: Sequence[Kernel],
+    ahead: Collection[str],
+    unit_of: Callable[[Kernel], Unit],
+) -> dict[str, list[Fused]]:
     """For statements of a flat program, by their names, the operators that can be one kernel with them, the best place for it first.
 
     `ahead` names what is known before a run, which stays as it is.
@@ -36,26 +41,57 @@ def pairs(program: Program, kernels: Sequence[Kernel], ahead: Collection[str], u
         """The operators whose results an eOperator alone reads, the last first."""
         if not kernel.is_eop or kernel.output in ahead:
             return []
-        alone = [name for name in known[kernel.output].tensors if name in makers and readers[name] == [kernel.output]]
-        usable = [name for name in alone if not makers[name].is_eop and name not in program.outputs and name not in ahead]
+        alone = [
+            name
+            for name in known[kernel.output].tensors
+            if name in makers and readers[name] == [kernel.output]
+        ]
+        usable = [
+            name
+            for name in alone
+            if not makers[name].is_eop and name not in program.outputs and name not in ahead
+        ]
         return sorted(usable, key=lambda name: -order[name])
 
-    found = {kernel.output: [pair for name in products(kernel) if (pair := _pair(makers[name], kernel, known, unit_of))] for kernel in kernels}
+    found = {
+        kernel.output: [
+            pair
+            for name in products(kernel)
+            if (pair := _pair(makers[name], kernel, known, unit_of))
+        ]
+        for kernel in kernels
+    }
     return {name: some for name, some in found.items() if some}
 
 
 def fused(
-    program: Program, kernels: Sequence[Kernel], among: Mapping[str, Sequence[Fused]], is_better: Callable[[Fused], bool]
+    program: Program,
+    kernels: Sequence[Kernel],
+    among: Mapping[str, Sequence[Fused]],
+    is_better: Callable[[Fused], bool],
 ) -> tuple[Program, list[Kernel], dict[str, Fused]]:
     """A flat program with operators and their readers in one wherever that `is_better`; its kernels; and what is fused, by its output."""
-    chosen = {name: next((pair for pair in some if is_better(pair)), None) for name, some in among.items()}
+    chosen = {
+        name: next((pair for pair in some if is_better(pair)), None) for name, some in among.items()
+    }
     found = {name: pair for name, pair in chosen.items() if pair}
     if not found:
         return program, list(kernels), found
     gone = {pair.product.output for pair in found.values()}
-    scopes = {**dict(program.statements), **{name: pair.kernel.scope for name, pair in found.items()}}
-    kept = [found[kernel.output].kernel if kernel.output in found else kernel for kernel in kernels if kernel.output not in gone]
-    return Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs), kept, found
+    scopes = {
+        **dict(program.statements),
+        **{name: pair.kernel.scope for name, pair in found.items()},
+    }
+    kept = [
+        found[kernel.output].kernel if kernel.output in found else kernel
+        for kernel in kernels
+        if kernel.output not in gone
+    ]
+    return (
+        Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs),
+        kept,
+        found,
+    )
 
 
 def _readers(program: Program) -> Mapping[str, list[str]]:
@@ -67,17 +103,23 @@ def _readers(program: Program) -> Mapping[str, list[str]]:
     return found
 
 
-def _pair(product: Kernel, reader: Kernel, known: Mapping[str, Scope], unit_of: Callable[[Kernel], Unit]) -> Fused | None:
+def _pair(
+    product: Kernel, reader: Kernel, known: Mapping[str, Scope], unit_of: Callable[[Kernel], Unit]
+) -> Fused | None:
     """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
     name = product.output
     one, two = unit_of(product), unit_of(reader)
     if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
         return None
-    tensors = dict.fromkeys(t for t in (*one.tensors, *two.tensors) if t not in (name, reader.output))
+    tensors = dict.fromkeys(
+        t for t in (*one.tensors, *two.tensors) if t not in (name, reader.output)
+    )
     scope = substitute_tensors(known[reader.output], {name: known[name]})
     places = tuple(one.tensors.index(t) if t in one.tensors else -1 for t in two.tensors)
     offsets = {t: offset for t, offset in two.offsets.items() if t != name}
     own = Unit(("fused", one.key, two.key, places), (*tensors, reader.output), scope, offsets)
     inputs = (*product.inputs, *(t for t in tensors if t not in product.inputs))
-    kernel = replace(product, inputs=inputs, output=reader.output, scope=scope, epilogue=known[reader.output])
+    kernel = replace(
+        product, inputs=inputs, output=reader.output, scope=scope, epilogue=known[reader.output]
+    )
     return Fused(replace(product, scope=known[name]), kernel, two.scope, own)

@@ -68,22 +68,37 @@ class Compiled:
     constants alone is computed once, here; what depends on weights, once by `bind`.
     """
 
-    def __init__(self, program: Program, target: str, steps: Sequence[Step], made: Made, bound: Buffers = NOTHING):
+    def __init__(
+        self,
+        program: Program,
+        target: str,
+        steps: Sequence[Step],
+        made: Made,
+        bound: Buffers = NOTHING,
+    ):
         self.program, self.target = program, target
         self._steps, self._of = tuple(steps), made
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
         self._done = settled(program, lambda t: t.name in self._bound)
         self._done -= {step.output for step in steps if step.library == NUMPY}
-        self._shapes = {name: (scope.shape, numpy_dtype(scope.dtype)) for name, scope in program.statements if name not in self._done}
+        self._shapes = {
+            name: (scope.shape, numpy_dtype(scope.dtype))
+            for name, scope in program.statements
+            if name not in self._done
+        }
         results = Results()
         self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
         self._running = [step for step in steps if step.output not in self._done]
-        self.missing = {name: tensor for name, tensor in program.inputs.items() if name not in self._bound}  # what a call gives
+        self.missing = {
+            name: tensor for name, tensor in program.inputs.items() if name not in self._bound
+        }  # what a call gives
         self._load = Loader(self.missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
         packed: Packed = {}
-        self._running = [replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running]
+        self._running = [
+            replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running
+        ]
 
     def __call__(self, *given: Any, **arrays: Any) -> Any:
         if given:
@@ -150,7 +165,9 @@ class Compiled:
         """
         unknown = sorted(set(arrays) - set(self.missing))
         if unknown:
-            raise ShapeError(f"{unknown[0]} cannot be given; what is missing is {', '.join(self.missing) or 'nothing'}")
+            raise ShapeError(
+                f"{unknown[0]} cannot be given; what is missing is {', '.join(self.missing) or 'nothing'}"
+            )
         given = {name: load(self.missing[name], array).copy() for name, array in arrays.items()}
         return self._with({**self._ready, **given})
 
@@ -171,7 +188,9 @@ class Compiled:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
         if language != "c":
             other = ", or compile for the target 'cuda'" if language == "cuda" else ""
-            raise CodegenError(f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}")
+            raise CodegenError(
+                f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}"
+            )
         return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
@@ -192,7 +211,10 @@ class Compiled:
     def __repr__(self) -> str:
         width = max(len(step.library) for step in self._steps)
         kernels = {kernel.output: kernel for kernel in self.kernels}
-        lines = (f"  {s.library:{width}}  {kernels[s.output]}{'  (done once)' if s.output in self._done else ''}" for s in self._steps)
+        lines = (
+            f"  {s.library:{width}}  {kernels[s.output]}{'  (done once)' if s.output in self._done else ''}"
+            for s in self._steps
+        )
         return "\n".join([f"Compiled for {self.target}:", *lines])
 
     def _computed(self, bound: Buffers) -> dict[str, np.ndarray[Any, Any]]:
@@ -201,7 +223,9 @@ class Compiled:
         for step in self._steps:
             name = step.output
             if name in self._done and name not in ready:
-                ready[name] = np.empty(self.program[name].shape, numpy_dtype(self.program[name].dtype))
+                ready[name] = np.empty(
+                    self.program[name].shape, numpy_dtype(self.program[name].dtype)
+                )
                 step.run(ready)
         return ready
 
@@ -211,8 +235,15 @@ class Compiled:
 
     @cached_property
     def _plan(self) -> Plan:
-        between = {name: (scope.shape, scope.dtype) for name, scope in self.program.statements if name in self._shapes}
-        return plan(self._stages, {name: kind for name, kind in between.items() if name not in self.program.outputs})
+        between = {
+            name: (scope.shape, scope.dtype)
+            for name, scope in self.program.statements
+            if name in self._shapes
+        }
+        return plan(
+            self._stages,
+            {name: kind for name, kind in between.items() if name not in self.program.outputs},
+        )
 
     @cached_property
     def _stages(self) -> list[Stage]:
@@ -226,7 +257,9 @@ class Compiled:
 
     def frame(self, apart: bool = False) -> Frame:
         """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
-        return Frame(self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart)
+        return Frame(
+            self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart
+        )
 
 
 def _named(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:

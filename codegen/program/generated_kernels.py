@@ -24,7 +24,12 @@ LOST = 0.8  # of the products in a cycle, which an epilogue may cost at most
 SLOW = 2.0  # products in a cycle that code without register tiles reaches too
 
 
-def function(kernel: Kernel, scope: Scope, ahead: Collection[str] = (), epilogue: tuple[str, Scope] | None = None) -> Function | None:
+def function(
+    kernel: Kernel,
+    scope: Scope,
+    ahead: Collection[str] = (),
+    epilogue: tuple[str, Scope] | None = None,
+) -> Function | None:
     """The generated function of a kernel; None where it is no contraction, or one that register tiles make no faster.
 
     What it packs of the tensors that are known `ahead` of a run has functions of its own. With an `epilogue`, a statement that reads the
@@ -56,18 +61,31 @@ def _with_epilogue(way: Contraction, tiling: Tiling, name: str, scope: Scope) ->
     if whole is None:
         return None
     whole = ordered(whole)
-    best = (whole, tiling) if _extents(whole) == _extents(way) and tiling.fits(whole) else plan(whole)
-    return written(*best, scope) if best and products_per_cycle(*best) >= LOST * products_per_cycle(way, tiling) else None
+    best = (
+        (whole, tiling) if _extents(whole) == _extents(way) and tiling.fits(whole) else plan(whole)
+    )
+    return (
+        written(*best, scope)
+        if best and products_per_cycle(*best) >= LOST * products_per_cycle(way, tiling)
+        else None
+    )
 
 
 def _extents(contraction: Contraction) -> list[list[int]]:
-    return [[axis.extent for axis in axes] for axes in (contraction.batch, contraction.rows, contraction.columns)]
+    return [
+        [axis.extent for axis in axes]
+        for axes in (contraction.batch, contraction.rows, contraction.columns)
+    ]
 
 
 def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Contraction | None:
     """The kernel as a contraction that is worth a loop nest of its own."""
     dtype = computed_in(scope)
-    found = contraction_of(kernel, scope, dtype, ahead) if dtype in TYPES and scope.dtype != "bool" else None
+    found = (
+        contraction_of(kernel, scope, dtype, ahead)
+        if dtype in TYPES and scope.dtype != "bool"
+        else None
+    )
     return found if found is not None and found.work >= LEAST else None
 
 

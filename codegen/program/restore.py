@@ -40,7 +40,10 @@ class Kept:
     @cached_property
     def program(self) -> Program:
         """The statements that are left where some are one kernel with others."""
-        scopes = [(step["output"], self._scope(step["output"], step["product"])) for step in self.row["steps"]]
+        scopes = [
+            (step["output"], self._scope(step["output"], step["product"]))
+            for step in self.row["steps"]
+        ]
         return Program(scopes, self.whole.outputs)
 
     def kernels(self) -> Sequence[Kernel]:
@@ -60,7 +63,11 @@ class Kept:
         found = []
         for step in self.row["steps"]:
             code = codes.get(step.get("code"))
-            run = self._generated(code, step) if code else self._by_library(step["output"], step["library"])
+            run = (
+                self._generated(code, step)
+                if code
+                else self._by_library(step["output"], step["library"])
+            )
             if run is None:
                 return None
             found.append(Step(step["output"], code.name if code else step["library"], run))
@@ -72,7 +79,11 @@ class Kept:
     def _by_library(self, name: str, way: str) -> Run | None:
         scope = self.whole[name]
         kernel = self.kernel_of(name, scope)
-        return by_library(kernel, scope, way, lambda: self.again.instead(name)) if way in ways(kernel, scope) else None
+        return (
+            by_library(kernel, scope, way, lambda: self.again.instead(name))
+            if way in ways(kernel, scope)
+            else None
+        )
 
     def _scope(self, name: str, product: str | None) -> Scope:
         """A statement, with that for its operator which is one kernel with it."""
@@ -82,4 +93,10 @@ class Kept:
         made = self.whole[product]
         read = {**made.tensors, **scope.tensors}
         del read[product]
-        return Scope.later(scope.iterators, scope.where, scope.dtype, read, lambda: substitute_tensors(scope, {product: made}).body)
+        return Scope.later(
+            scope.iterators,
+            scope.where,
+            scope.dtype,
+            read,
+            lambda: substitute_tensors(scope, {product: made}).body,
+        )

@@ -21,14 +21,20 @@ def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str
 
     Those of constants are never given: they are what they are.
     """
-    constants = {name: array_of(tensor) for name, tensor in tensors.items() if isinstance(tensor, Constant)}
+    constants = {
+        name: array_of(tensor) for name, tensor in tensors.items() if isinstance(tensor, Constant)
+    }
     inputs = {name: tensor for name, tensor in tensors.items() if name not in constants}
     surplus = sorted(set(arrays) - set(inputs))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the program; the inputs are {', '.join(inputs) or 'none'}")
+        raise ShapeError(
+            f"{surplus[0]} is not an input of the program; the inputs are {', '.join(inputs) or 'none'}"
+        )
     missing = [name for name in inputs if name not in arrays]
     if missing:
-        raise ShapeError(f"no array is given for {missing[0]}, of shape {inputs[missing[0]].shape}\n  pass {missing[0]}=array")
+        raise ShapeError(
+            f"no array is given for {missing[0]}, of shape {inputs[missing[0]].shape}\n  pass {missing[0]}=array"
+        )
     return {**constants, **{name: load(tensor, arrays[name]) for name, tensor in inputs.items()}}
 
 
@@ -37,7 +43,10 @@ class Loader:
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         self._tensors = dict(tensors)
-        self._kinds = [(name, tensor, tensor.shape, numpy_dtype(tensor.dtype)) for name, tensor in tensors.items()]
+        self._kinds = [
+            (name, tensor, tensor.shape, numpy_dtype(tensor.dtype))
+            for name, tensor in tensors.items()
+        ]
 
     def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         if arrays.keys() != self._tensors.keys():
@@ -63,7 +72,9 @@ def load(tensor: Tensor, value: Any) -> Array:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
     if array.shape != tensor.shape:
-        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+        raise ShapeError(
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given"
+        )
     _check_type(tensor, array, dtype)
     array = np.asarray(array, dtype, order="C")
     return array if array.flags.aligned else array.copy()
@@ -77,8 +88,12 @@ def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
         low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
             return
-        raise ShapeError(f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} holds values outside [{low}, {high}]")
-    raise ShapeError(f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is given\n  convert it: array.astype({dtype.name!r})")
+        raise ShapeError(
+            f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} holds values outside [{low}, {high}]"
+        )
+    raise ShapeError(
+        f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is given\n  convert it: array.astype({dtype.name!r})"
+    )
 
 
 def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
@@ -92,5 +107,7 @@ def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
         if dtype.kind == "f":
             arrays[name] = (random.random(tensor.shape, np.float32) * 0.5 + 0.5).astype(dtype)
         else:
-            arrays[name] = random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape).astype(dtype)
+            arrays[name] = random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape).astype(
+                dtype
+            )
     return arrays

@@ -132,7 +132,13 @@ struct { const char *name; void *function; int flags; const char *text; } method
 
 
 class _View(ctypes.Structure):
-    _fields_ = [("rank", c_int32), ("code", c_uint8), ("bits", c_uint8), ("shape", POINTER(c_int64)), ("dtype", c_void_p)]
+    _fields_ = [
+        ("rank", c_int32),
+        ("code", c_uint8),
+        ("bits", c_uint8),
+        ("shape", POINTER(c_int64)),
+        ("dtype", c_void_p),
+    ]
 
 
 class _Place(ctypes.Structure):
@@ -147,18 +153,34 @@ class _Network(ctypes.Structure):
         ("tensors", POINTER(_View)),
         ("makers", POINTER(c_void_p)),
         ("place", POINTER(_Place)),
-        *((name, c_void_p) for name in ("sequence", "functions", "blocks", "prepare", "finish", "otherwise")),
+        *(
+            (name, c_void_p)
+            for name in ("sequence", "functions", "blocks", "prepare", "finish", "otherwise")
+        ),
     ]
 
     def take(self, frame: Frame) -> Any:
         """Run the kernels of a frame, and write addresses where they read them; gives what must be kept meanwhile."""
         (native,) = frame.natives
         functions, blocks = native.tables
-        written = [(block, place, offset, k) for k, places in enumerate(frame.places.values()) for block, place, offset in places]
+        written = [
+            (block, place, offset, k)
+            for k, places in enumerate(frame.places.values())
+            for block, place, offset in places
+        ]
         step = ctypes.sizeof(c_void_p)
-        places = (_Place * len(written))(*(_Place(ctypes.addressof(block) + place * step, offset, k) for block, place, offset, k in written))
+        places = (_Place * len(written))(
+            *(
+                _Place(ctypes.addressof(block) + place * step, offset, k)
+                for block, place, offset, k in written
+            )
+        )
         self.places, self.place, self.kernels = len(places), places, len(functions)
-        self.sequence, self.functions, self.blocks = ctypes.cast(native.sequence, c_void_p), ctypes.addressof(functions), ctypes.addressof(blocks)
+        self.sequence, self.functions, self.blocks = (
+            ctypes.cast(native.sequence, c_void_p),
+            ctypes.addressof(functions),
+            ctypes.addressof(blocks),
+        )
         return frame, places
 
 
@@ -174,19 +196,31 @@ class OnAddresses:
             frame = self._memory.frame = self._make()
         frame.run_at(addresses)
 
-    def on_objects(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], objects: Objects) -> Callable[..., Any] | None:
+    def on_objects(
+        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], objects: Objects
+    ) -> Callable[..., Any] | None:
         """The same as a builtin function of objects that gives new ones; None where this machine has no such functions.
 
         While one thread is inside, others are given to `objects.otherwise`.
         """
         tensors = (*inputs, *outputs)
         library = _library()
-        if library is None or len(tensors) > MOST or not (objects.read or _arrays_are_known(library)):
+        if (
+            library is None
+            or len(tensors) > MOST
+            or not (objects.read or _arrays_are_known(library))
+        ):
             return None
         return _function(library, self._make, len(inputs), tensors, objects)
 
 
-def _function(library: ctypes.CDLL, make: Callable[[], Frame], inputs: int, tensors: Sequence[Tensor], objects: Objects) -> Callable[..., Any]:
+def _function(
+    library: ctypes.CDLL,
+    make: Callable[[], Frame],
+    inputs: int,
+    tensors: Sequence[Tensor],
+    objects: Objects,
+) -> Callable[..., Any]:
     """The builtin function, which has `make` give a frame when it is first called."""
     network = _Network(inputs=inputs, outputs=len(tensors) - inputs)
     lock, waiting, taken = threading.Lock(), [make], list[Any]()
@@ -204,7 +238,11 @@ def _function(library: ctypes.CDLL, make: Callable[[], Frame], inputs: int, tens
     network.read, network.refused = objects.read or None, id(objects.refused)
     network.tensors = (_View * len(tensors))(*map(_view, tensors))
     network.makers = (c_void_p * len(objects.makers))(*map(id, objects.makers))
-    network.prepare, network.finish, network.otherwise = id(prepare), finish and id(finish), id(objects.otherwise)
+    network.prepare, network.finish, network.otherwise = (
+        id(prepare),
+        finish and id(finish),
+        id(objects.otherwise),
+    )
     kept = ctypes.addressof(network), network, taken, prepare, tensors, objects, finish
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [c_void_p, ctypes.py_object, c_void_p]
@@ -213,23 +251,37 @@ def _function(library: ctypes.CDLL, make: Callable[[], Frame], inputs: int, tens
 
 def _view(tensor: Tensor) -> _View:
     dtype = numpy_dtype(tensor.dtype)
-    return _View(len(tensor.shape), CODES[dtype.kind], 8 * dtype.itemsize, (c_int64 * len(tensor.shape))(*tensor.shape), id(dtype))
+    return _View(
+        len(tensor.shape),
+        CODES[dtype.kind],
+        8 * dtype.itemsize,
+        (c_int64 * len(tensor.shape))(*tensor.shape),
+        id(dtype),
+    )
 
 
 @cache
 def _library() -> ctypes.CDLL | None:
     """The C code, loaded; None where there is no compiler, or where other threads run Python meanwhile."""
     compiler = find_compiler()
-    if compiler is None or sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if (
+        compiler is None
+        or sys.implementation.name != "cpython"
+        or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    ):
         return None
     try:
         library = compiler.load(SOURCE, TIMEOUT)
-        api = (c_void_p * len(API))(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in API))
+        api = (c_void_p * len(API))(
+            *(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in API)
+        )
     except (CodegenError, AttributeError):
         return None
     library.setup.argtypes = [c_void_p, c_void_p, c_long]
     library.setup(ctypes.addressof(api), id(False), object.__basicsize__)
-    if hasattr(os, "register_at_fork"):  # a child has no threads of its parent's, which kernels would wait for
+    if hasattr(
+        os, "register_at_fork"
+    ):  # a child has no threads of its parent's, which kernels would wait for
         os.register_at_fork(after_in_child=library.in_child)
     return library
 
@@ -246,9 +298,23 @@ def _arrays_are_known(library: ctypes.CDLL) -> bool:
 
     def is_known(array: np.ndarray[Any, Any]) -> bool:
         seen = Array.from_address(id(array) + object.__basicsize__)
-        told = seen.data, seen.rank, seen.shape[: array.ndim], seen.dtype, bool(seen.flags & 0x001), bool(seen.flags & 0x100)
+        told = (
+            seen.data,
+            seen.rank,
+            seen.shape[: array.ndim],
+            seen.dtype,
+            bool(seen.flags & 0x001),
+            bool(seen.flags & 0x100),
+        )
         flags = array.flags
-        return told == (array.ctypes.data, array.ndim, [*array.shape], id(array.dtype), flags.c_contiguous, flags.aligned)
+        return told == (
+            array.ctypes.data,
+            array.ndim,
+            [*array.shape],
+            id(array.dtype),
+            flags.c_contiguous,
+            flags.aligned,
+        )
 
     square = np.arange(12.0).reshape(3, 4)
     odd = np.frombuffer(bytearray(33), np.uint8)[1:].view(np.float32)

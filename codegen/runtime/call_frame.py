@@ -43,13 +43,17 @@ def plan(stages: Sequence[Stage], between: Mapping[str, Kind]) -> Plan:
             first = lives[name].first if name in lives else position
             lives[name] = Life(first, position, size_of(*between[name]))
         for target in _packed(stage):
-            lives[position, target.name] = Life(position, position, size_of(target.shape, target.dtype))
+            lives[position, target.name] = Life(
+                position, position, size_of(target.shape, target.dtype)
+            )
     return Plan(between, *planned(lives))
 
 
 def _packed(stage: Stage) -> Iterable[Any]:
     """The buffers that a stage packs in every run."""
-    return [pack.function.output for pack in stage.run.packs] if isinstance(stage.run, Entry) else []
+    return (
+        [pack.function.output for pack in stage.run.packs] if isinstance(stage.run, Entry) else []
+    )
 
 
 @dataclass(frozen=True)
@@ -63,13 +67,17 @@ class Native:
     @cached_property
     def tables(self) -> tuple[Any, Any]:
         """The addresses of the functions, and those of their blocks."""
-        every = (ctypes.c_void_p * len(self.functions))(*(ctypes.cast(f, ctypes.c_void_p).value for f in self.functions))
+        every = (ctypes.c_void_p * len(self.functions))(
+            *(ctypes.cast(f, ctypes.c_void_p).value for f in self.functions)
+        )
         return every, (ctypes.c_void_p * len(self.blocks))(*map(ctypes.addressof, self.blocks))
 
     def call(self) -> Callable[[], Any]:
         if len(self.functions) == 1:
             return partial(called, self.functions[0], ctypes.addressof(self.blocks[0]))
-        return partial(called, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables))
+        return partial(
+            called, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables)
+        )
 
 
 @dataclass
@@ -88,14 +96,24 @@ class Frame:
     def __post_init__(self) -> None:
         memory, offsets = reserved(self.plan.bytes), self.plan.offsets
         self._buffers = dict(self.fixed)
-        self._buffers.update((name, view(memory, offsets[name], *kind)) for name, kind in self.plan.between.items() if name in offsets)
-        self.places: dict[str, list[tuple[Any, int, int]]] = {name: [] for name in self.given}  # a block, the position in it, an offset
+        self._buffers.update(
+            (name, view(memory, offsets[name], *kind))
+            for name, kind in self.plan.between.items()
+            if name in offsets
+        )
+        self.places: dict[str, list[tuple[Any, int, int]]] = {
+            name: [] for name in self.given
+        }  # a block, the position in it, an offset
         self.natives: list[Native] = []
         self._given: Mapping[str, Array] | None = None
         self._memory = memory  # to which only addresses refer
-        self._shared = any(not isinstance(stage.run, Entry) for stage in self.stages)  # whether someone reads the buffers by name
+        self._shared = any(
+            not isinstance(stage.run, Entry) for stage in self.stages
+        )  # whether someone reads the buffers by name
         numbered = enumerate(self.stages)
-        groups = groupby(numbered, lambda pair: pair[0] if self.apart else isinstance(pair[1].run, Entry))
+        groups = groupby(
+            numbered, lambda pair: pair[0] if self.apart else isinstance(pair[1].run, Entry)
+        )
         self.calls = [call for _, group in groups for call in self._calls(list(group), memory)]
 
     def run(self, given: Mapping[str, Array]) -> None:
@@ -135,15 +153,24 @@ class Frame:
     def _calls(self, group: Sequence[tuple[int, Stage]], memory: Array) -> list[Callable[[], Any]]:
         if not isinstance(group[0][1].run, Entry):
             return [lambda run=stage.run: run(self._buffers) for _, stage in group]
-        pairs = [pair for position, stage in group for pair in self._native(position, stage, memory)]
+        pairs = [
+            pair for position, stage in group for pair in self._native(position, stage, memory)
+        ]
         entry: Any = group[0][1].run
-        self.natives.append(Native([function for function, _ in pairs], [block for _, block in pairs], entry.sequence))
+        self.natives.append(
+            Native(
+                [function for function, _ in pairs], [block for _, block in pairs], entry.sequence
+            )
+        )
         return [self.natives[-1].call()]
 
     def _native(self, position: int, stage: Stage, memory: Array) -> Iterable[tuple[Any, Any]]:
         """The compiled functions of a stage, what it packs first, each with the addresses of its buffers."""
         entry: Any = stage.run
-        own = {t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype) for t in _packed(stage)}
+        own = {
+            t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype)
+            for t in _packed(stage)
+        }
         known = {**self._buffers, **entry.ready, **own}
         later = self.places.keys() - known.keys()
         for call in (*(pack.call for pack in entry.packs), entry.kernel):

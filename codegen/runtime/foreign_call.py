@@ -48,10 +48,14 @@ class Call:
     def __call__(self, buffers: Mapping[str, Array]) -> None:
         called(self.function, self.addresses(buffers))
 
-    def addresses(self, buffers: Mapping[str, Array], later: Collection[str] = ()) -> ctypes.Array[ctypes.c_void_p]:
+    def addresses(
+        self, buffers: Mapping[str, Array], later: Collection[str] = ()
+    ) -> ctypes.Array[ctypes.c_void_p]:
         """Where its buffers lie, as it takes it; nowhere yet for those that come `later`."""
         places = zip(self.names, self.offsets or repeat(0))
-        return (ctypes.c_void_p * len(self.names))(*(None if name in later else address(buffers[name]) + offset for name, offset in places))
+        return (ctypes.c_void_p * len(self.names))(
+            *(None if name in later else address(buffers[name]) + offset for name, offset in places)
+        )
 
 
 def called(function: Callable[..., Any], *arguments: Any) -> Any:

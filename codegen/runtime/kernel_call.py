@@ -37,13 +37,17 @@ class Entry:
     `sequence` is the function of its file that makes several calls in one.
     """
 
-    def __init__(self, kernel: Call, packs: Sequence[Pack], sequence: Any, ready: Mapping[str, Array]):
+    def __init__(
+        self, kernel: Call, packs: Sequence[Pack], sequence: Any, ready: Mapping[str, Array]
+    ):
         self.kernel, self.sequence, self.ready = kernel, sequence, dict(ready)
         self.packs = [pack for pack in packs if pack.function.output.name not in ready]
         self._memory = threading.local()
 
     def __call__(self, buffers: Buffers) -> None:
-        packed = {pack.function.output.name: pack.filled(buffers, self._kept(pack)) for pack in self.packs}
+        packed = {
+            pack.function.output.name: pack.filled(buffers, self._kept(pack)) for pack in self.packs
+        }
         self.kernel({**buffers, **self.ready, **packed} if packed or self.ready else buffers)
 
     def prepared(self, known: Buffers, packed: Packed) -> Entry:
@@ -65,7 +69,13 @@ class Entry:
         return kept[target.name]
 
 
-def entry(library: Any, function: Function, position: int = 0, names: Names = NOTHING, offsets: Mapping[str, int] = NOTHING) -> Entry:
+def entry(
+    library: Any,
+    function: Function,
+    position: int = 0,
+    names: Names = NOTHING,
+    offsets: Mapping[str, int] = NOTHING,
+) -> Entry:
     """The kernel at `position` of a C file that is loaded, as a call: with other `names` for some buffers, of which some begin at `offsets`."""
     packs = [
         Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack)))
@@ -75,7 +85,16 @@ def entry(library: Any, function: Function, position: int = 0, names: Names = NO
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
     called = _names(function)
-    return Entry(Call(getattr(library, entry_name(position)), called, tuple(offsets.get(name, 0) for name in called)), packs, sequence, {})
+    return Entry(
+        Call(
+            getattr(library, entry_name(position)),
+            called,
+            tuple(offsets.get(name, 0) for name in called),
+        ),
+        packs,
+        sequence,
+        {},
+    )
 
 
 def _names(function: Function) -> tuple[str, ...]:

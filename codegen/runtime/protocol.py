@@ -13,7 +13,9 @@ GENERATED = "generated"
 Buffers = Mapping[str, np.ndarray[Any, Any]]
 
 
-Run = Callable[[Buffers], None]  # reads its inputs and writes its output in the buffers, all of them contiguous, by name
+Run = Callable[
+    [Buffers], None
+]  # reads its inputs and writes its output in the buffers, all of them contiguous, by name
 
 
 Packed = dict[Any, np.ndarray[Any, Any]]  # by what packed it

@@ -15,16 +15,28 @@ LOG = logging.getLogger("einalg")
 REPEATS = 7
 
 
-def fastest(driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope, *keys: str) -> str:
+def fastest(
+    driver: Driver,
+    calls: Mapping[str, Callable[[], None]],
+    read: Callable[[], Array],
+    scope: Scope,
+    *keys: str,
+) -> str:
     """The name of the fastest of several calls; the first is the one that is believed.
 
     `read` gives what a call has computed. A call that raises or has other values than the first is left out, with a warning. `keys`
     say what the calls depend on besides the device.
     """
-    return remembered(hashed("cuda", driver.name, str(driver.sm), *calls, *keys), calls, lambda: measured(driver, calls, read, scope))
+    return remembered(
+        hashed("cuda", driver.name, str(driver.sm), *calls, *keys),
+        calls,
+        lambda: measured(driver, calls, read, scope),
+    )
 
 
-def measured(driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope) -> Choice:
+def measured(
+    driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope
+) -> Choice:
     """The times of all calls that have the values of the first one."""
 
     def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
@@ -32,7 +44,9 @@ def measured(driver: Driver, calls: Mapping[str, Callable[[], None]], read: Call
         values = read()
         return figures([driver.elapsed(call) for _ in range(REPEATS)]), values
 
-    return Choice(agreeing({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope))
+    return Choice(
+        agreeing({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope)
+    )
 
 
 def chosen(measure: Callable[[], str], what: str) -> str | None:

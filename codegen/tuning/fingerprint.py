@@ -17,6 +17,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def of_machine(compiler: Compiler | None) -> str:
     """This machine with a compiler, as a text that two machines share only where code and choices of one are those of the other."""
-    tools = "no compiler" if compiler is None else "\n".join((*compiler.command, compiler.version, *compiler.flags))
+    tools = (
+        "no compiler"
+        if compiler is None
+        else "\n".join((*compiler.command, compiler.version, *compiler.flags))
+    )
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in THREADS)
     return "\n".join((cpu(), str(cores()), threads, RUNTIME, tools, np.__version__, *versions()))

@@ -39,9 +39,15 @@ from einalg.storage.disk_cache import Shelf, hashed
 LOG = logging.getLogger("einalg")
 CHOICES = Shelf("choices", ".json", "measured choices")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30  # of a way
-LATE, MUCH_LATER = 0.1, 5.0  # seconds of a first run, and times those of the best, from which on a way is not run again
+LATE, MUCH_LATER = (
+    0.1,
+    5.0,
+)  # seconds of a first run, and times those of the best, from which on a way is not run again
 LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more than it can save
-MEMORY_BOUND = ("reduce", *POOLS)  # generated loops run these at the speed of memory, where a library has nothing to gain
+MEMORY_BOUND = (
+    "reduce",
+    *POOLS,
+)  # generated loops run these at the speed of memory, where a library has nothing to gain
 MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
 MOST_MEASUREMENTS = 4  # by as many processes
 AGAIN = 0.25  # seconds, from which on a process measures nothing again that leaves doubt
@@ -74,12 +80,17 @@ class Choice:
     def is_settled(self) -> bool:
         """Whether another measurement would hardly change it: the best is well ahead, of figures that are sharp."""
         first, *rest = sorted(self.ways.values(), key=lambda figures: figures.seconds)
-        ahead = not rest or rest[0].seconds >= first.seconds * (1 + max(MARGIN, first.spread, rest[0].spread))
+        ahead = not rest or rest[0].seconds >= first.seconds * (
+            1 + max(MARGIN, first.spread, rest[0].spread)
+        )
         return self.measurements >= MOST_MEASUREMENTS or (ahead and first.spread <= MARGIN)
 
     def merged(self, other: Choice) -> Choice:
         """Each way's lower figures: what is disturbed is slower, never faster."""
-        lowest = {name: min(figures, other.ways.get(name, figures), key=lambda f: (f.seconds, f.spread)) for name, figures in self.ways.items()}
+        lowest = {
+            name: min(figures, other.ways.get(name, figures), key=lambda f: (f.seconds, f.spread))
+            for name, figures in self.ways.items()
+        }
         return Choice({**other.ways, **lowest}, self.measurements + other.measurements)
 
     def text(self) -> bytes:
@@ -95,25 +106,40 @@ def choice_of(content: bytes | None) -> Choice | None:
     """
     try:
         entry = json.loads(content or b"")
-        ways = {str(name): Figures(float(seconds), float(spread)) for name, (seconds, spread) in entry["ways"].items()}
+        ways = {
+            str(name): Figures(float(seconds), float(spread))
+            for name, (seconds, spread) in entry["ways"].items()
+        }
         sound = ways and all(0 < f.seconds < float("inf") and f.spread >= 0 for f in ways.values())
         return Choice(ways, int(entry["measurements"])) if sound else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def fastest(calls: Mapping[str, Callable[[], Run]], kernel: Kernel, scope: Scope, ahead: Collection[str] = (), *keys: str) -> str:
+def fastest(
+    calls: Mapping[str, Callable[[], Run]],
+    kernel: Kernel,
+    scope: Scope,
+    ahead: Collection[str] = (),
+    *keys: str,
+) -> str:
     """The name of the fastest of several ways, given as functions that make them ready; the first is the one that is believed.
 
     `ahead` names the inputs that are known before a run. `keys` say what the ways depend on besides the kernel, as a compiler.
     A way that raises or has other values than the first is left out, with a warning.
     """
-    return remembered(_key(calls, kernel, ahead, *keys), calls, lambda: measure(calls, scope, kernel.output, ahead))
+    return remembered(
+        _key(calls, kernel, ahead, *keys),
+        calls,
+        lambda: measure(calls, scope, kernel.output, ahead),
+    )
 
 
 def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: str) -> str:
     threads = (os.environ.get(name, "") for name in THREADS)
-    return hashed(*keys, kernel.op, *ways, " ".join(sorted(ahead)), *versions(), np.__version__, *threads)
+    return hashed(
+        *keys, kernel.op, *ways, " ".join(sorted(ahead)), *versions(), np.__version__, *threads
+    )
 
 
 def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -> str:
@@ -143,11 +169,20 @@ def leaves_time() -> bool:
 
 def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, Run]:
     """The ways of libraries that may be faster than generated code."""
-    return ways(kernel, scope) if points(scope) >= LEAST_POINTS and kernel.op not in (EOP, *MEMORY_BOUND) else {}
+    return (
+        ways(kernel, scope)
+        if points(scope) >= LEAST_POINTS and kernel.op not in (EOP, *MEMORY_BOUND)
+        else {}
+    )
 
 
 def library_for(
-    kernel: Kernel, scope: Scope, function: Function, ahead: Collection[str], compiler: Compiler, timeout: float
+    kernel: Kernel,
+    scope: Scope,
+    function: Function,
+    ahead: Collection[str],
+    compiler: Compiler,
+    timeout: float,
 ) -> tuple[str | None, bool]:
     """The library's way that runs an operator faster than its generated function, None where no way does; and whether that is beyond doubt."""
     found = rivals(kernel, scope)
@@ -176,10 +211,14 @@ def by_library(kernel: Kernel, scope: Scope, name: str, instead: Callable[[], Ru
 
 def points(scope: Scope) -> int:
     """How often the innermost body of a scope is computed."""
-    return prod(scope.shape) * max((prod(it.extent for it in r.iterators) for r in reductions(scope.body)), default=1)
+    return prod(scope.shape) * max(
+        (prod(it.extent for it in r.iterators) for r in reductions(scope.body)), default=1
+    )
 
 
-def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()) -> Choice:
+def measure(
+    calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()
+) -> Choice:
     """All ways on the same random inputs, in turns; of one that is late at its first run, no more is asked."""
     buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
@@ -199,7 +238,9 @@ def measure(calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, a
     return Choice({name: figures(times[name]) for name in runs})
 
 
-def agreeing(attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: Scope) -> dict[str, Found]:
+def agreeing(
+    attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: Scope
+) -> dict[str, Found]:
     """What attempts to compute a scope give, of those whose values, which they give too, are those of the first one.
 
     One that raises or has other values is left out, with a warning; what the first one raises is raised.
@@ -227,7 +268,13 @@ def timed(runs: Mapping[str, Run], buffers: Buffers) -> dict[str, list[float]]:
     threads cost these, while they wait for more work, is a part of its price.
     """
     calls = {name: lambda run=run: run(buffers) for name, run in runs.items()}
-    return in_turns(calls, SECONDS, LEAST_ROUNDS, MOST_ROUNDS, after=next(iter(calls.values())) if threads() > 1 and len(calls) > 1 else None)
+    return in_turns(
+        calls,
+        SECONDS,
+        LEAST_ROUNDS,
+        MOST_ROUNDS,
+        after=next(iter(calls.values())) if threads() > 1 and len(calls) > 1 else None,
+    )
 
 
 def figures(times: list[float]) -> Figures:
@@ -238,8 +285,16 @@ def figures(times: list[float]) -> Figures:
 
 def inputs_for(scope: Scope) -> dict[str, Array]:
     """Random arrays for what a scope reads, and its constants."""
-    constants = {name: array_of(tensor) for name, tensor in scope.tensors.items() if isinstance(tensor, Constant)}
-    others = {name: Tensor(name, t.axes, t.dtype) for name, t in scope.tensors.items() if name not in constants}
+    constants = {
+        name: array_of(tensor)
+        for name, tensor in scope.tensors.items()
+        if isinstance(tensor, Constant)
+    }
+    others = {
+        name: Tensor(name, t.axes, t.dtype)
+        for name, t in scope.tensors.items()
+        if name not in constants
+    }
     return {**constants, **sample(others)}
 
 
@@ -258,7 +313,16 @@ def _same(found: Array, expected: Array, dtype: str) -> bool:
     one, other = found.reshape(-1), expected.reshape(-1)
     blocks = [slice(k, k + BLOCK) for k in range(0, other.size, BLOCK)]
     allowed = TOLERANCE[dtype] * max((_largest(other[block]) for block in blocks), default=0.0)
-    return all(np.allclose(one[block].astype(np.float64), other[block].astype(np.float64), rtol=0, atol=allowed, equal_nan=True) for block in blocks)
+    return all(
+        np.allclose(
+            one[block].astype(np.float64),
+            other[block].astype(np.float64),
+            rtol=0,
+            atol=allowed,
+            equal_nan=True,
+        )
+        for block in blocks
+    )
 
 
 def _largest(values: Array) -> float:

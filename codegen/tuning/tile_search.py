@@ -62,14 +62,24 @@ class Winner:
     def of(self, contraction: Contraction) -> tuple[Contraction, Tiling] | None:
         """The contraction in the winner's order with its numbers; None where these do not fit it."""
         ways = orders(contraction)
-        return (ways[self.order], self.tiling) if self.order < len(ways) and self.tiling.fits(ways[self.order]) else None
+        return (
+            (ways[self.order], self.tiling)
+            if self.order < len(ways) and self.tiling.fits(ways[self.order])
+            else None
+        )
 
 
 def signature(contraction: Contraction) -> str:
     """A contraction without names: what its loop nest depends on."""
     operands = [_operand(o) for o in (contraction.left, contraction.right, contraction.target)]
-    groups = [_axes(group) for group in (contraction.batch, contraction.rows, contraction.columns, contraction.depth)]
-    windows = [[getattr(window, f.name) for f in fields(window) if f.type != "Index"] for window in contraction.windows]
+    groups = [
+        _axes(group)
+        for group in (contraction.batch, contraction.rows, contraction.columns, contraction.depth)
+    ]
+    windows = [
+        [getattr(window, f.name) for f in fields(window) if f.type != "Index"]
+        for window in contraction.windows
+    ]
     return json.dumps([contraction.dtype, operands, groups, windows])
 
 
@@ -97,7 +107,9 @@ def tuned(contraction: Contraction) -> tuple[Contraction, Tiling] | None:
     compiler = find_compiler() if (cache_folder() / TUNINGS.name).is_dir() else None
     if compiler is None:
         return None
-    winner = _known(hashed(signature(contraction), this_machine(), this_compiler(compiler)), str(cache_folder()))
+    winner = _known(
+        hashed(signature(contraction), this_machine(), this_compiler(compiler)), str(cache_folder())
+    )
     return winner.of(contraction) if winner else None
 
 
@@ -116,19 +128,35 @@ def winner_of(entry: Any) -> Winner:
     """A winner from a JSON value; `RecordError` for anything else."""
     try:
         if entry["schema"] != SCHEMA:
-            raise RecordError(f"a tuned kernel has schema {entry['schema']}, not {SCHEMA}\n  tune again with this version")
-        numbers = {f.name: entry["tiling"][f.name] for f in fields(Tiling) if f.default is MISSING or f.name in entry["tiling"]}
+            raise RecordError(
+                f"a tuned kernel has schema {entry['schema']}, not {SCHEMA}\n  tune again with this version"
+            )
+        numbers = {
+            f.name: entry["tiling"][f.name]
+            for f in fields(Tiling)
+            if f.default is MISSING or f.name in entry["tiling"]
+        }
         if not all(type(n) in (int, bool) and n >= 0 for n in numbers.values()):
             raise ValueError("numbers of a tiling are integers")
         kernel, machine, compiler = (str(entry[name]) for name in ("kernel", "machine", "compiler"))
         seconds, model = float(entry["seconds"]), float(entry["model_seconds"])
-        return Winner(kernel, machine, compiler, int(entry["order"]), Tiling(**numbers), seconds, model)
+        return Winner(
+            kernel, machine, compiler, int(entry["order"]), Tiling(**numbers), seconds, model
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"this is no tuned kernel: {error!r}\n  export the tunings again") from None
+        raise RecordError(
+            f"this is no tuned kernel: {error!r}\n  export the tunings again"
+        ) from None
 
 
 def tune(
-    contraction: Contraction, scope: Scope, output: str, make: Make, compiler: Compiler, ahead: Sequence[str] = (), count: int = COUNT
+    contraction: Contraction,
+    scope: Scope,
+    output: str,
+    make: Make,
+    compiler: Compiler,
+    ahead: Sequence[str] = (),
+    count: int = COUNT,
 ) -> Winner:
     """Measure the tilings that the model ranks best, then the neighbours of the fastest, and keep the winner.
 
@@ -145,7 +173,15 @@ def tune(
     fastest = min(again, key=lambda n: again[n])
     way, tiling = near[fastest]
     order = orders(contraction).index(way)
-    winner = Winner(signature(contraction), this_machine(), this_compiler(compiler), order, tiling, again[fastest], again[len(near) - 1])
+    winner = Winner(
+        signature(contraction),
+        this_machine(),
+        this_compiler(compiler),
+        order,
+        tiling,
+        again[fastest],
+        again[len(near) - 1],
+    )
     TUNINGS.replace(winner.key, winner.text().encode())
     _known.cache_clear()
     return winner
@@ -188,7 +224,12 @@ class _Bench:
             else:
                 LOG.warning("einalg: a tiling has other values and is left out: %s", way[1])
         calls = {name: lambda run=run: run(self.buffers) for name, run in runs.items()}
-        return {int(name): least(times) for name, times in in_turns(calls, SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS, alike=True).items()}
+        return {
+            int(name): least(times)
+            for name, times in in_turns(
+                calls, SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS, alike=True
+            ).items()
+        }
 
 
 def least(times: Sequence[float]) -> float:
@@ -198,9 +239,16 @@ def least(times: Sequence[float]) -> float:
 
 def exported() -> str:
     """All winners that the cache holds, as JSON."""
-    contents = (TUNINGS.read(path.stem.partition("-")[0]) for path in sorted((cache_folder() / TUNINGS.name).glob("*/*.json")))
+    contents = (
+        TUNINGS.read(path.stem.partition("-")[0])
+        for path in sorted((cache_folder() / TUNINGS.name).glob("*/*.json"))
+    )
     winners = {content for content in contents if content}
-    return json.dumps({"schema": SCHEMA, "kernels": [json.loads(content) for content in sorted(winners)]}, indent=1, sort_keys=True)
+    return json.dumps(
+        {"schema": SCHEMA, "kernels": [json.loads(content) for content in sorted(winners)]},
+        indent=1,
+        sort_keys=True,
+    )
 
 
 def imported(path: Path) -> int:
@@ -211,7 +259,9 @@ def imported(path: Path) -> int:
     try:
         entries = list(json.loads(path.read_text())["kernels"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RecordError(f"{path} holds no tuned kernels: {error!r}\n  write it with python -m bench.tune --export") from None
+        raise RecordError(
+            f"{path} holds no tuned kernels: {error!r}\n  write it with python -m bench.tune --export"
+        ) from None
     winners = [winner_of(entry) for entry in entries]
     for winner in winners:
         TUNINGS.replace(winner.key, winner.text().encode())

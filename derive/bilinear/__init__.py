@@ -7,4 +7,14 @@ from derive.bilinear.registry import named, register, registered
 from derive.bilinear.strassen import STRASSEN, matmul, matmul_tensor
 from derive.bilinear.toom_cook import correlation, correlation_tensor
 
-__all__ = ["STRASSEN", "Factorisation", "correlation", "correlation_tensor", "matmul", "matmul_tensor", "named", "register", "registered"]
+__all__ = [
+    "STRASSEN",
+    "Factorisation",
+    "correlation",
+    "correlation_tensor",
+    "matmul",
+    "matmul_tensor",
+    "named",
+    "register",
+    "registered",
+]

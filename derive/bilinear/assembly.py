@@ -26,18 +26,30 @@ def assembled(scope: Scope, cut: Cut) -> Scope:
     `L[x] Σ_p W[x,p] · {L[p,…] Σ {L[p,…] Σ_i U[p,i] left} · {L[p,…] Σ_j V[p,j] right}}[p,…]`, each inner scope with the indices that
     it uses.
     """
-    taken = {it.index for it in (*scope.iterators, *summed(scope), *(it for part in cut.kept.values() for it in part))}
+    taken = {
+        it.index
+        for it in (
+            *scope.iterators,
+            *summed(scope),
+            *(it for part in cut.kept.values() for it in part),
+        )
+    }
     product = Range(fresh_index("p", taken), 0, cut.factorisation.rank)
     outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed(scope)))
     known = {it.index: it for it in (*outer, *inner)}
     matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
-    left, right = (_combined(side, matrix, product, known, taken) for side, matrix in zip((cut.left, cut.right), matrices))
+    left, right = (
+        _combined(side, matrix, product, known, taken)
+        for side, matrix in zip((cut.left, cut.right), matrices)
+    )
     body = left * right * cut.other
     used = body.free_symbols
     traversal = (product, *(it for it in outer if it.index in used))
     products = _checked(Scope(traversal, (), Reduce("Sum", inner, None, body) if inner else body))
     point = [cut.problem.get(it.index, affine(it.index)) for it in traversal]
-    result = Access.of(matrices[2], (*cut.outputs, affine(product.index))) * Access.of(products, tuple(point))
+    result = Access.of(matrices[2], (*cut.outputs, affine(product.index))) * Access.of(
+        products, tuple(point)
+    )
     return _checked(Scope(scope.iterators, (), Reduce("Sum", [product], None, result)))
 
 
@@ -55,19 +67,28 @@ def _constant(scope: Scope, matrix: Constant) -> Constant:
     """A matrix in the element type of the scope, under a name that no other tensor of the scope has."""
     dtype = scope.dtype
     if not fits_type(scope, matrix):
-        raise RuleError(f"{matrix.name} has fractions, and the scope computes with {dtype}\n  take tensors of a floating-point type")
+        raise RuleError(
+            f"{matrix.name} has fractions, and the scope computes with {dtype}\n  take tensors of a floating-point type"
+        )
     made, tensors = matrix.as_dtype(dtype), scope.tensors
     while tensors.get(made.name, made) != made:
         made = Constant(f"{made.name}_", made.axes, dtype, made.values)
     return made
 
 
-def _combined(side: Side, matrix: Constant, product: Range, known: dict[Index, Range], taken: set[Index]) -> Access:
+def _combined(
+    side: Side, matrix: Constant, product: Range, known: dict[Index, Range], taken: set[Index]
+) -> Access:
     """The read of `L[p,…] Σ_i matrix[p,i]·read`, whose axes are those of what is read, bare, so that other sums of indices stay."""
     axes: dict[Index, tuple[Range, Affine]] = {product.index: (product, affine(product.index))}
     cut = [not s.indices.isdisjoint(side.forms) for s in side.access.subscripts]
     replaced = [s.substitute(side.forms) for s in side.access.subscripts]
-    staying = {i for s, touched in zip(replaced, cut) for i in s.indices if touched or s.as_index() is not None}
+    staying = {
+        i
+        for s, touched in zip(replaced, cut)
+        for i in s.indices
+        if touched or s.as_index() is not None
+    }
     subscripts: list[Affine] = []
     for subscript, touched in zip(replaced, cut):
         axis = None if touched else _as_axis(subscript, staying, known, {*taken, *axes})
@@ -87,7 +108,9 @@ def _combined(side: Side, matrix: Constant, product: Range, known: dict[Index, R
     return Access.of(scope, tuple(form for _, form in axes.values()))
 
 
-def _as_axis(subscript: Affine, staying: set[Index], known: dict[Index, Range], taken: Iterable[Index]) -> Range | None:
+def _as_axis(
+    subscript: Affine, staying: set[Index], known: dict[Index, Range], taken: Iterable[Index]
+) -> Range | None:
     """An index for a subscript of several, where it takes no more values than the indices that it stands for; else None."""
     if subscript.as_index() is not None or not subscript.terms:
         return None

@@ -39,11 +39,20 @@ class Factorisation:
     def __init__(self, name: str, U: Any, V: Any, W: Any):
         object.__setattr__(self, "name", tensor_name(name))
         for letter, values in (("U", U), ("V", V), ("W", W)):
-            made = constant(f"{name}_{letter}", exact(values) if isinstance(values, Constant) else values)
+            made = constant(
+                f"{name}_{letter}", exact(values) if isinstance(values, Constant) else values
+            )
             object.__setattr__(self, letter, made)
-        if not all(matrix.rank for matrix in self.matrices) or len({self.U.shape[0], self.V.shape[0], self.W.shape[-1]}) > 1:
-            shapes = ", ".join(f"{letter} {matrix.shape}" for letter, matrix in zip("UVW", self.matrices))
-            raise RuleError(f"{name}: the matrices differ in the number of products: {shapes}\n  U[p,…], V[p,…] and W[…,p] share p")
+        if (
+            not all(matrix.rank for matrix in self.matrices)
+            or len({self.U.shape[0], self.V.shape[0], self.W.shape[-1]}) > 1
+        ):
+            shapes = ", ".join(
+                f"{letter} {matrix.shape}" for letter, matrix in zip("UVW", self.matrices)
+            )
+            raise RuleError(
+                f"{name}: the matrices differ in the number of products: {shapes}\n  U[p,…], V[p,…] and W[…,p] share p"
+            )
 
     @property
     def matrices(self) -> tuple[Constant, Constant, Constant]:
@@ -69,14 +78,24 @@ class Factorisation:
 
     def as_record(self) -> dict[str, Any]:
         """The factorisation as JSON values."""
-        return {"name": self.name, **{letter: _texts(exact(matrix)) for letter, matrix in zip("UVW", self.matrices)}}
+        return {
+            "name": self.name,
+            **{letter: _texts(exact(matrix)) for letter, matrix in zip("UVW", self.matrices)},
+        }
 
     @staticmethod
     def from_record(record: Any) -> Factorisation:
         """Read it back; `RecordError` where the record is broken."""
         try:
             return Factorisation(record["name"], *(_numbers(record[letter]) for letter in "UVW"))
-        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, EinalgError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+            EinalgError,
+        ) as error:
             raise RecordError(f"the record holds no factorisation: {error}") from None
 
 

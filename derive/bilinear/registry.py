@@ -13,7 +13,9 @@ def register(factorisation: Factorisation) -> Factorisation:
     """Make a factorisation known by its name, so that moves can name it; `RuleError` where another one has that name."""
     known = _KNOWN.setdefault(factorisation.name, factorisation)
     if known != factorisation:
-        raise RuleError(f"another factorisation is called {factorisation.name}\n  give this one a name of its own")
+        raise RuleError(
+            f"another factorisation is called {factorisation.name}\n  give this one a name of its own"
+        )
     return known
 
 
@@ -28,5 +30,7 @@ def named(name: str) -> Factorisation:
     7
     """
     if name not in _KNOWN:
-        raise RuleError(f"there is no factorisation {name!r}; known: {', '.join(_KNOWN)}\n  register it: derive.bilinear.register(factorisation)")
+        raise RuleError(
+            f"there is no factorisation {name!r}; known: {', '.join(_KNOWN)}\n  register it: derive.bilinear.register(factorisation)"
+        )
     return _KNOWN[name]

@@ -15,13 +15,22 @@ def matmul(a: int, b: int, c: int) -> Factorisation:
     (24, True)
     """
     if min(a, b, c) < 1:
-        raise RuleError(f"a product of a {a}×{b} and a {b}×{c} matrix has no factorisation: a size is below 1")
-    p, m, n, k = np.arange(a * b * c).reshape(a * b * c, 1, 1), np.arange(a), np.arange(c), np.arange(b)
+        raise RuleError(
+            f"a product of a {a}×{b} and a {b}×{c} matrix has no factorisation: a size is below 1"
+        )
+    p, m, n, k = (
+        np.arange(a * b * c).reshape(a * b * c, 1, 1),
+        np.arange(a),
+        np.arange(c),
+        np.arange(b),
+    )
     row, inner, column = p // (b * c), p // c % b, p % c
     left = (row == m[:, None]) & (inner == k)
     right = (inner == k[:, None]) & (column == n)
     out = ((row == m[:, None]) & (column == n)).transpose(1, 2, 0)
-    return Factorisation(f"matmul_{a}_{b}_{c}", left.astype(int), right.astype(int), out.astype(int))
+    return Factorisation(
+        f"matmul_{a}_{b}_{c}", left.astype(int), right.astype(int), out.astype(int)
+    )
 
 
 def matmul_tensor(a: int, b: int, c: int) -> Array:
@@ -32,7 +41,26 @@ def matmul_tensor(a: int, b: int, c: int) -> Array:
 
 STRASSEN = Factorisation(
     "strassen",
-    U=[[[1, 0], [0, 1]], [[0, 0], [1, 1]], [[1, 0], [0, 0]], [[0, 0], [0, 1]], [[1, 1], [0, 0]], [[-1, 0], [1, 0]], [[0, 1], [0, -1]]],
-    V=[[[1, 0], [0, 1]], [[1, 0], [0, 0]], [[0, 1], [0, -1]], [[-1, 0], [1, 0]], [[0, 0], [0, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]],
-    W=[[[1, 0, 0, 1, -1, 0, 1], [0, 0, 1, 0, 1, 0, 0]], [[0, 1, 0, 1, 0, 0, 0], [1, -1, 1, 0, 0, 1, 0]]],
+    U=[
+        [[1, 0], [0, 1]],
+        [[0, 0], [1, 1]],
+        [[1, 0], [0, 0]],
+        [[0, 0], [0, 1]],
+        [[1, 1], [0, 0]],
+        [[-1, 0], [1, 0]],
+        [[0, 1], [0, -1]],
+    ],
+    V=[
+        [[1, 0], [0, 1]],
+        [[1, 0], [0, 0]],
+        [[0, 1], [0, -1]],
+        [[-1, 0], [1, 0]],
+        [[0, 0], [0, 1]],
+        [[1, 1], [0, 0]],
+        [[0, 0], [1, 1]],
+    ],
+    W=[
+        [[1, 0, 0, 1, -1, 0, 1], [0, 0, 1, 0, 1, 0, 0]],
+        [[0, 1, 0, 1, 0, 0, 0], [1, -1, 1, 0, 0, 1, 0]],
+    ],
 )

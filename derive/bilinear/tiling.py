@@ -81,7 +81,9 @@ def _check_combinable(read: Access) -> None:
     base = read.base
     if isinstance(base, Scope) and base.where:
         pad = f"(...).pad({', '.join('0' * base.rank)})"
-        raise RuleError(f"{read} has no value outside {' and '.join(map(str, base.where))}\n  pad it: {pad}")
+        raise RuleError(
+            f"{read} has no value outside {' and '.join(map(str, base.where))}\n  pad it: {pad}"
+        )
     while isinstance(base, Padded):
         if base.fill.is_infinite:
             raise RuleError(f"{read} may be infinite, so linear combinations of it have no value")
@@ -92,7 +94,14 @@ def pairs(scope: Scope) -> list[Pair]:
     """Every two of the reads of a contraction, in both orders."""
     reads, rest = factors(scope)
     chosen = permutations(range(len(reads)), 2)
-    return [Pair(reads[a], reads[b], sympy.Mul(*(r for k, r in enumerate(reads) if k not in (a, b)), rest)) for a, b in chosen]
+    return [
+        Pair(
+            reads[a],
+            reads[b],
+            sympy.Mul(*(r for k, r in enumerate(reads) if k not in (a, b)), rest),
+        )
+        for a, b in chosen
+    ]
 
 
 def summed(scope: Scope) -> tuple[Range, ...]:
@@ -105,11 +114,19 @@ def ranges(scope: Scope) -> dict[str, Range]:
     return {it.index.name: it for it in (*scope.iterators, *summed(scope))}
 
 
-def correlation_sides(found: Sequence[Pair], output: Index, tap: Index) -> Iterator[tuple[Pair, int]]:
+def correlation_sides(
+    found: Sequence[Pair], output: Index, tap: Index
+) -> Iterator[tuple[Pair, int]]:
     """The pairs (signal, taps), with 1 where the signal is one of `output + tap`, -1 of `output - tap`."""
     for pair in found:
         signal, taps = pair.left.free_symbols, pair.right.free_symbols
-        if output in signal and tap in signal and tap in taps and output not in taps and pair.apart_from(output, tap):
+        if (
+            output in signal
+            and tap in signal
+            and tap in taps
+            and output not in taps
+            and pair.apart_from(output, tap)
+        ):
             for sign in (1, -1):
                 difference = {output: affine(output) - affine(tap) * sign}
                 if not any(tap in s.substitute(difference).indices for s in pair.left.subscripts):
@@ -123,30 +140,52 @@ def cut_correlation(scope: Scope, output: str, tap: str, factorisation: Factoris
     found = next(correlation_sides(reads, x.index, r.index), None)
     if found is None:
         message = f"no read is one of {output} + {tap} or {output} - {tap} beside another of {tap} alone, and other factors of neither"
-        raise RuleError(f"{message}\n  strides and dilations are removed by variable substitution: {output} by its residues, {tap} likewise")
+        raise RuleError(
+            f"{message}\n  strides and dilations are removed by variable substitution: {output} by its residues, {tap} likewise"
+        )
     pair, sign = found
     tile = factorisation.W.shape[0]
     if tile < 1 or not factorisation.computes(correlation_tensor(tile, r.extent)):
-        raise RuleError(f"{factorisation.name} does not compute {tile} outputs of a correlation with the {r.extent} taps {r}")
+        raise RuleError(
+            f"{factorisation.name} does not compute {tile} outputs of a correlation with the {r.extent} taps {r}"
+        )
     number, i, j = _fresh(scope, f"{output}1", "i", "j")
     origin = x.low + (r.low if sign > 0 else 1 - r.high)
-    left = Side(pair.left, {x.index: affine(number) * tile + i + origin, r.index: affine(0)}, (Range(i, 0, tile + r.extent - 1),))
-    right = Side(pair.right, {r.index: affine(j) + r.low if sign > 0 else r.high - 1 - affine(j)}, (Range(j, 0, r.extent),))
+    left = Side(
+        pair.left,
+        {x.index: affine(number) * tile + i + origin, r.index: affine(0)},
+        (Range(i, 0, tile + r.extent - 1),),
+    )
+    right = Side(
+        pair.right,
+        {r.index: affine(j) + r.low if sign > 0 else r.high - 1 - affine(j)},
+        (Range(j, 0, r.extent),),
+    )
     place = affine(x.index) - x.low
     kept = {x.index: (Range(number, 0, -(-x.extent // tile)),), r.index: ()}
-    return Cut(factorisation, left, right, kept, (place % tile,), {number: place // tile}, pair.other)
+    return Cut(
+        factorisation, left, right, kept, (place % tile,), {number: place // tile}, pair.other
+    )
 
 
 def matmul_sides(found: Sequence[Pair], row: Index, column: Index, inner: Index) -> Pair | None:
     """The pair (of rows, of columns); None where the indices do not stand as in a matrix product."""
     for pair in found:
         left, right = pair.left.free_symbols, pair.right.free_symbols
-        if {row, inner} <= left and {column, inner} <= right and column not in left and row not in right and pair.apart_from(row, column, inner):
+        if (
+            {row, inner} <= left
+            and {column, inner} <= right
+            and column not in left
+            and row not in right
+            and pair.apart_from(row, column, inner)
+        ):
             return pair
     return None
 
 
-def cut_matmul(scope: Scope, row: str, column: str, inner: str, factorisation: Factorisation) -> Cut:
+def cut_matmul(
+    scope: Scope, row: str, column: str, inner: str, factorisation: Factorisation
+) -> Cut:
     """Matrices of large blocks, multiplied as a factorisation multiplies small matrices; a last block may be padded with 0."""
     reads = pairs(scope)
     m, n = (_index(scope.iterators, name, "the traversal") for name in (row, column))
@@ -157,30 +196,56 @@ def cut_matmul(scope: Scope, row: str, column: str, inner: str, factorisation: F
             f"{row}, {column} and {inner} do not stand as in a matrix product: {row} and {inner} in one read, {inner} and {column} in the other"
         )
     shapes = [matrix.shape for matrix in factorisation.matrices]
-    if [len(shape) for shape in shapes] != [3, 3, 3] or not factorisation.computes(matmul_tensor(shapes[0][1], shapes[0][2], shapes[1][2])):
+    if [len(shape) for shape in shapes] != [3, 3, 3] or not factorisation.computes(
+        matmul_tensor(shapes[0][1], shapes[0][2], shapes[1][2])
+    ):
         raise RuleError(f"{factorisation.name} computes no product of matrices")
     blocks = {m.index: shapes[0][1], k.index: shapes[0][2], n.index: shapes[1][2]}
     high, low, forms = {}, {}, {}
-    names = iter(_fresh(scope, *(f"{it.index.name}{digit}" for it in (m, k, n) for digit in (1, 2))))
+    names = iter(
+        _fresh(scope, *(f"{it.index.name}{digit}" for it in (m, k, n) for digit in (1, 2)))
+    )
     for it in (m, k, n):
         high[it.index], low[it.index] = next(names), next(names)
-        forms[it.index] = affine(high[it.index]) * -(-it.extent // blocks[it.index]) + low[it.index] + it.low
+        forms[it.index] = (
+            affine(high[it.index]) * -(-it.extent // blocks[it.index]) + low[it.index] + it.low
+        )
     if not fills_blocks(found, k, blocks[k.index]):
-        raise RuleError(f"the {k.extent} values of {inner} make no {blocks[k.index]} equal blocks, and beyond them no read is known to be 0")
+        raise RuleError(
+            f"the {k.extent} values of {inner} make no {blocks[k.index]} equal blocks, and beyond them no read is known to be 0"
+        )
 
     def side(access: Access, *cut: Range) -> Side:
-        return Side(access, {it.index: forms[it.index] for it in cut}, tuple(Range(high[it.index], 0, blocks[it.index]) for it in cut))
+        return Side(
+            access,
+            {it.index: forms[it.index] for it in cut},
+            tuple(Range(high[it.index], 0, blocks[it.index]) for it in cut),
+        )
 
-    kept = {it.index: (Range(low[it.index], 0, -(-it.extent // blocks[it.index])),) for it in (m, k, n)}
+    kept = {
+        it.index: (Range(low[it.index], 0, -(-it.extent // blocks[it.index])),) for it in (m, k, n)
+    }
     sizes = {it: max(1, kept[it.index][0].extent) for it in (m, n)}
     outputs = tuple((affine(it.index) - it.low) // size for it, size in sizes.items())
     problem = {low[it.index]: (affine(it.index) - it.low) % size for it, size in sizes.items()}
-    return Cut(factorisation, side(found.left, m, k), side(found.right, k, n), kept, outputs, problem, found.other)
+    return Cut(
+        factorisation,
+        side(found.left, m, k),
+        side(found.right, k, n),
+        kept,
+        outputs,
+        problem,
+        found.other,
+    )
 
 
 def fills_blocks(pair: Pair, inner: Range, blocks: int) -> bool:
     """Whether an index that is summed over makes so many equal blocks, if need be with products that are 0."""
-    return inner.extent % blocks == 0 or _zero_beyond(pair.left, inner) or _zero_beyond(pair.right, inner)
+    return (
+        inner.extent % blocks == 0
+        or _zero_beyond(pair.left, inner)
+        or _zero_beyond(pair.right, inner)
+    )
 
 
 def _zero_beyond(access: Access, it: Range) -> bool:
@@ -188,24 +253,50 @@ def _zero_beyond(access: Access, it: Range) -> bool:
     base = access.base
     if isinstance(base, Padded) and (base.fill != 0 or isinstance(base.base, Padded)):
         return False
-    return any(s.as_index() == it.index and high <= it.high for s, (_, high) in zip(access.subscripts, base.box))
+    return any(
+        s.as_index() == it.index and high <= it.high
+        for s, (_, high) in zip(access.subscripts, base.box)
+    )
 
 
 def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> Cut:
     """A bilinear map that is given by a constant tensor: `Σ T[k,i,j]·x[i]·y[j]`, as a whole."""
     reads, rest = factors(scope)
-    for coefficients in (read for read in reads if isinstance(read.base, Constant) and read.base.name == tensor):
+    for coefficients in (
+        read for read in reads if isinstance(read.base, Constant) and read.base.name == tensor
+    ):
         for pair in pairs(scope):
-            found = _constant_axes(scope, coefficients, pair) if pair.other == coefficients * rest else None
-            if found is not None and factorisation.computes(exact(coefficients.base).transpose(found[0])):  # pyright: ignore
+            found = (
+                _constant_axes(scope, coefficients, pair)
+                if pair.other == coefficients * rest
+                else None
+            )
+            if found is not None and factorisation.computes(
+                exact(coefficients.base).transpose(found[0])
+            ):  # pyright: ignore
                 parts = found[1]
-                left, right = (Side(read, {it.index: affine(it.index) for it in part}, part) for read, part in zip(pair[:2], parts[1:]))
+                left, right = (
+                    Side(read, {it.index: affine(it.index) for it in part}, part)
+                    for read, part in zip(pair[:2], parts[1:])
+                )
                 kept = {it.index: () for part in parts for it in part}
-                return Cut(factorisation, left, right, kept, tuple(affine(it.index) for it in parts[0]), {}, rest)
-    raise RuleError(f"the scope is no Σ {tensor}[k,i,j]·x[i]·y[j] with a constant {tensor} that {factorisation.name} computes")
+                return Cut(
+                    factorisation,
+                    left,
+                    right,
+                    kept,
+                    tuple(affine(it.index) for it in parts[0]),
+                    {},
+                    rest,
+                )
+    raise RuleError(
+        f"the scope is no Σ {tensor}[k,i,j]·x[i]·y[j] with a constant {tensor} that {factorisation.name} computes"
+    )
 
 
-def _constant_axes(scope: Scope, coefficients: Access, pair: Pair) -> tuple[list[int], list[tuple[Range, ...]]] | None:
+def _constant_axes(
+    scope: Scope, coefficients: Access, pair: Pair
+) -> tuple[list[int], list[tuple[Range, ...]]] | None:
     """The axes of a constant in the order (outputs, left, right), and their indices; None where they are shared otherwise."""
     known, traversal = ranges(scope), {it.index for it in scope.iterators}
     bare = [s.as_index() for s in coefficients.subscripts]
@@ -226,7 +317,9 @@ def _constant_axes(scope: Scope, coefficients: Access, pair: Pair) -> tuple[list
 def _index(iterators: tuple[Range, ...], name: str, place: str) -> Range:
     found = next((it for it in iterators if it.index.name == name), None)
     if found is None:
-        raise RuleError(f"there is no index {name} in {place}; it has {', '.join(str(it.index) for it in iterators) or 'none'}")
+        raise RuleError(
+            f"there is no index {name} in {place}; it has {', '.join(str(it.index) for it in iterators) or 'none'}"
+        )
     return found
 
 

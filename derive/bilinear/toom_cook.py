@@ -13,7 +13,27 @@ import numpy as np
 from derive.bilinear.factorisation import Array, Factorisation
 from einalg.errors import RuleError
 
-EARLY = (0, 1, -1, 2, "-1/2", -2, "1/2", 4, "-1/4", "-3/2", "2/3", -4, "1/4", "3/2", "-2/3", 3, "-1/3", -3, "1/3")
+EARLY = (
+    0,
+    1,
+    -1,
+    2,
+    "-1/2",
+    -2,
+    "1/2",
+    4,
+    "-1/4",
+    "-3/2",
+    "2/3",
+    -4,
+    "1/4",
+    "3/2",
+    "-2/3",
+    3,
+    "-1/3",
+    -3,
+    "1/3",
+)
 FIRST_POINTS = tuple(map(Fraction, EARLY))
 Row = list[Fraction]
 
@@ -36,7 +56,9 @@ def correlation(m: int, r: int, points: tuple[Any, ...] | None = None) -> Factor
         return _trivial(m, r)
     chosen = default_points(m + r - 2) if points is None else tuple(map(Fraction, points))
     if len(set(chosen)) != m + r - 2 or len(chosen) != m + r - 2:
-        raise RuleError(f"F({m}, {r}) takes {m + r - 2} different points besides infinity, not {', '.join(map(str, chosen)) or 'none'}")
+        raise RuleError(
+            f"F({m}, {r}) takes {m + r - 2} different points besides infinity, not {', '.join(map(str, chosen)) or 'none'}"
+        )
     name = f"F_{m}_{r}" if points is None else "_".join([f"F_{m}_{r}_at", *map(_word, chosen)])
     scales, interpolation = zip(*_scaled_interpolation(chosen))
     taps = [[value / scale for value in _powers(p, r)] for p, scale in zip((*chosen, None), scales)]

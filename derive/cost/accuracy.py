@@ -14,7 +14,12 @@ from einalg.language.ir.scope import all_scopes
 from einalg.language.ir.tensor import Padded
 from einalg.language.ir.traversal import accesses
 
-TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # relative to the largest element
+TOLERANCE = {
+    "f64": 1e-10,
+    "f32": 1e-4,
+    "f16": 2e-2,
+    "bf16": 5e-2,
+}  # relative to the largest element
 BESIDE = 2.0**-10  # relative: what is left of a large number after something was added to it
 PIECE = 2**20  # elements that are compared at once
 Array = np.ndarray[Any, Any]
@@ -25,7 +30,12 @@ def tolerance(program: Program) -> float:
     return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
 
 
-def relative_error(expected: Mapping[str, Any], result: Any, program: Program, given: Mapping[str, Any] | None = None) -> float:
+def relative_error(
+    expected: Mapping[str, Any],
+    result: Any,
+    program: Program,
+    given: Mapping[str, Any] | None = None,
+) -> float:
     """The largest deviation of any output, relative to the largest element of that output that is computed.
 
     An element that is beside a number of the program, or of a mask among the arrays `given` for its inputs, is no measure for the others:
@@ -38,7 +48,10 @@ def relative_error(expected: Mapping[str, Any], result: Any, program: Program, g
     """
     results = result if isinstance(result, dict) else {program.outputs[0]: result}
     fills = np.unique([*_numbers(program), *_masking(given or {})])
-    deviations = (_deviation(_wrapped(np.asarray(wanted), program[name].dtype), results[name], fills) for name, wanted in expected.items())
+    deviations = (
+        _deviation(_wrapped(np.asarray(wanted), program[name].dtype), results[name], fills)
+        for name, wanted in expected.items()
+    )
     return max(deviations, default=0.0)
 
 
@@ -53,7 +66,10 @@ def _deviation(wanted: Array, found: Any, fills: Array) -> float:
 def _pieces(*arrays: Any) -> Iterator[tuple[Array, ...]]:
     """Parts of arrays in double precision, in which all of them might not fit in memory."""
     flat = [array.reshape(-1) for array in np.broadcast_arrays(*arrays)]
-    return (tuple(array[k : k + PIECE].astype(np.float64) for array in flat) for k in range(0, flat[0].size, PIECE))
+    return (
+        tuple(array[k : k + PIECE].astype(np.float64) for array in flat)
+        for k in range(0, flat[0].size, PIECE)
+    )
 
 
 def _same(wanted: Array, found: Array) -> Array:
@@ -64,14 +80,22 @@ def _largest(wanted: Array, fills: Array) -> tuple[float, float]:
     """The largest finite element, and of those that are beside none of some numbers."""
     size = np.abs(wanted)
     finite = np.isfinite(size)
-    return float(size[finite].max(initial=0.0)), float(size[finite & ~_beside(wanted, fills)].max(initial=0.0))
+    return float(size[finite].max(initial=0.0)), float(
+        size[finite & ~_beside(wanted, fills)].max(initial=0.0)
+    )
 
 
 def _difference(wanted: Array, found: Array, fills: Array, scale: float) -> float:
     """The largest difference, relative to a scale; where an element is beside one of some numbers and larger, to the element."""
     with np.errstate(invalid="ignore"):
-        relative = np.abs(wanted - found) / np.where(_beside(wanted, fills), np.maximum(np.abs(wanted), scale), scale)
-    return float(np.nan_to_num(np.where(_same(wanted, found), 0.0, relative), nan=np.inf, posinf=np.inf).max())
+        relative = np.abs(wanted - found) / np.where(
+            _beside(wanted, fills), np.maximum(np.abs(wanted), scale), scale
+        )
+    return float(
+        np.nan_to_num(
+            np.where(_same(wanted, found), 0.0, relative), nan=np.inf, posinf=np.inf
+        ).max()
+    )
 
 
 def _beside(values: Array, fills: Array) -> Array:
@@ -88,7 +112,10 @@ def _numbers(program: Program) -> Iterator[float]:
     """The finite numbers of bodies, paddings and constant tensors, without 0."""
     found = [number for constant in program.constants.values() for number in constant.values]
     for scope in (scope for _, statement in program.statements for scope in all_scopes(statement)):
-        found += [*numbers(scope.body), *(fill for access in accesses(scope.body) for fill in _fills(access.base))]
+        found += [
+            *numbers(scope.body),
+            *(fill for access in accesses(scope.body) for fill in _fills(access.base)),
+        ]
     return (float(number) for number in dict.fromkeys(found) if number.is_real and number != 0)
 
 

@@ -42,7 +42,9 @@ class Runnable(Protocol):
 class Backend(Protocol):
     """Compiles, checks and times flat programs on one target."""
 
-    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Runnable:
+    def compile(
+        self, program: Program, kernels: Sequence[Kernel], target: str | None = None
+    ) -> Runnable:
         """For another target than this one where `target` names it."""
         ...
 

@@ -60,7 +60,9 @@ class Roofline:
 
     def time(self, operations: float, traffic: float, library: bool) -> float:
         """Seconds for so many operations and bytes, by a library or by generated code."""
-        return self.call + max(operations / (self.library if library else self.generated), traffic / self.bandwidth)
+        return self.call + max(
+            operations / (self.library if library else self.generated), traffic / self.bandwidth
+        )
 
 
 def operations(scope: Scope) -> int:
@@ -131,13 +133,20 @@ def each_run(kernels: Sequence[Kernel]) -> list[Kernel]:
 def shares(model: CostModel, kernels: Sequence[Kernel]) -> list[float]:
     """Seconds of each kernel by itself; 0 for what is done once."""
     once = done_once(kernels)
-    return [0.0 if kernel.output in once else model.seconds(_with_weights(kernel, once)) for kernel in kernels]
+    return [
+        0.0 if kernel.output in once else model.seconds(_with_weights(kernel, once))
+        for kernel in kernels
+    ]
 
 
 def _with_weights(kernel: Kernel, once: frozenset[str]) -> Kernel:
     """The kernel with what is done once as weights, which its operator may pack ahead."""
     assert kernel.scope is not None
-    known = {name: Tensor(name, t.axes, t.dtype, "weight") for name, t in kernel.scope.tensors.items() if name in once}
+    known = {
+        name: Tensor(name, t.axes, t.dtype, "weight")
+        for name, t in kernel.scope.tensors.items()
+        if name in once
+    }
     return replace(kernel, scope=substitute_tensors(kernel.scope, known)) if known else kernel
 
 
@@ -166,9 +175,19 @@ class Measured:
 
     def make_ready(self, kernels: Sequence[Kernel]) -> None:
         """Compile at once, for the measurements to come, those kernels that are not known."""
-        named = {self.identity(kernel): kernel for kernel in kernels if self.model.seconds(kernel) <= self.longest}
-        unknown = {name: kernel for name, kernel in named.items() if not (name in self.known or name in self.timers or self._kept(name)[0])}
-        self.timers.update(zip(unknown, self.backend.kernel_timers(list(unknown.values())), strict=True))
+        named = {
+            self.identity(kernel): kernel
+            for kernel in kernels
+            if self.model.seconds(kernel) <= self.longest
+        }
+        unknown = {
+            name: kernel
+            for name, kernel in named.items()
+            if not (name in self.known or name in self.timers or self._kept(name)[0])
+        }
+        self.timers.update(
+            zip(unknown, self.backend.kernel_timers(list(unknown.values())), strict=True)
+        )
 
     def seconds(self, kernel: Kernel) -> float:
         name = self.identity(kernel)
@@ -186,7 +205,10 @@ class Measured:
         """The name of a kernel on this machine, with all that its seconds depend on."""
         assert kernel.scope is not None
         scope = _anonymous(kernel.scope)
-        dtypes = [f"{name} {t.dtype} {t.shape} {t.role == 'weight'}" for name, t in sorted(scope.tensors.items())]
+        dtypes = [
+            f"{name} {t.dtype} {t.shape} {t.role == 'weight'}"
+            for name, t in sorted(scope.tensors.items())
+        ]
         return hashed(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
 
     def _kept(self, name: str) -> tuple[float | None, int]:
@@ -227,7 +249,9 @@ class Measured:
 
     def _keep(self, name: str, kernel: Kernel, seconds: float, looks: int) -> None:
         if self.cache is not None:
-            self.cache.replace(name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": looks}).encode())
+            self.cache.replace(
+                name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": looks}).encode()
+            )
 
     def _instead(self, name: str, estimate: float, reason: str) -> float:
         log.info("einalg: a kernel is not measured: %s", reason)
@@ -239,7 +263,13 @@ def _anonymous(scope: Scope) -> Scope:
     """The scope with tensors that are numbered in the order of their use."""
     plain = {name: t for name, t in scope.tensors.items() if not isinstance(t, Constant)}
     role = {True: "weight", False: "input"}
-    return substitute_tensors(scope, {name: Tensor(f"x{n}", t.axes, t.dtype, role[t.role == "weight"]) for n, (name, t) in enumerate(plain.items())})
+    return substitute_tensors(
+        scope,
+        {
+            name: Tensor(f"x{n}", t.axes, t.dtype, role[t.role == "weight"])
+            for n, (name, t) in enumerate(plain.items())
+        },
+    )
 
 
 def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
@@ -250,7 +280,9 @@ def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
         measured = dict(backend.rates())
         rates = _roofline(measured)
         if rates is None:
-            log.warning("einalg: the rates of this machine could not be measured; usual ones are used")
+            log.warning(
+                "einalg: the rates of this machine could not be measured; usual ones are used"
+            )
             return Roofline()
         if cache is not None:
             cache.replace(name, json.dumps(measured).encode())
@@ -259,7 +291,11 @@ def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
 
 def _roofline(rates: Mapping[str, Any] | None) -> Roofline | None:
     numbers = {f.name: _number((rates or {}).get(f.name)) for f in fields(Roofline)}
-    return None if None in numbers.values() else Roofline(**{name: n for name, n in numbers.items() if n is not None})
+    return (
+        None
+        if None in numbers.values()
+        else Roofline(**{name: n for name, n in numbers.items() if n is not None})
+    )
 
 
 def _number(value: Any) -> float | None:

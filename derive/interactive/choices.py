@@ -34,7 +34,9 @@ class Choice:
     @cached_property
     def before(self) -> str:
         """What changes, as text: the scope at the move's place, or the statements that are gone after it."""
-        return str(self._scope(self.program)) if self._is_local else _without(self.program, self.made)
+        return (
+            str(self._scope(self.program)) if self._is_local else _without(self.program, self.made)
+        )
 
     @cached_property
     def after(self) -> str:
@@ -62,7 +64,9 @@ class Choice:
         return program_distance(self.made)
 
     def __str__(self) -> str:
-        return wrapped(f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}", width())
+        return wrapped(
+            f"{self.number:3}. {self.move}\n       {self.before}\n     ⇒ {self.after}", width()
+        )
 
     __repr__ = __str__
 
@@ -77,12 +81,18 @@ class Choices(Listing[Choice]):
         groups: dict[Any, list[Choice]] = {}
         for choice in self:
             groups.setdefault((choice.move.place, choice.before), []).append(choice)
-        lines = [line for (place, before), choices in groups.items() for line in _at(place, before, choices)]
+        lines = [
+            line
+            for (place, before), choices in groups.items()
+            for line in _at(place, before, choices)
+        ]
         return wrapped("\n".join(lines), width()) or "no move is possible"
 
     def _repr_html_(self) -> str:
         rows = ([str(c.number), f"{escape(str(c.move))}{c.html[0]}⇒ {c.html[1]}"] for c in self)
-        return page(table(["number", "move"], rows) if self else "no move is possible", "einalg-moves")
+        return page(
+            table(["number", "move"], rows) if self else "no move is possible", "einalg-moves"
+        )
 
 
 def _at(place: str, before: str, choices: Iterable[Choice]) -> Iterator[str]:

@@ -43,11 +43,18 @@ class Session:
     """
 
     def __init__(
-        self, expression: Any, rules: Iterable[Rule | str] | Rule | str = (), backend: Backend | None = None, search: Callable[..., Any] | None = None
+        self,
+        expression: Any,
+        rules: Iterable[Rule | str] | Rule | str = (),
+        backend: Backend | None = None,
+        search: Callable[..., Any] | None = None,
     ):
         more = rules_by_name(rules)
         self.rules = {**ALL, **more}
-        self.offered = [*RULES.values(), *(rule for rule in more.values() if rule.name not in RULES)]
+        self.offered = [
+            *RULES.values(),
+            *(rule for rule in more.values() if rule.name not in RULES),
+        ]
         self.history = History(as_program(expression))
         self.undone: list[Step] = []
         self.watchers: list[Callable[[], None]] = []
@@ -74,7 +81,9 @@ class Session:
             raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
         offered = self.offered if rule is None else [self.rules[rule]]
         found = moves(self.expr, offered, None if path is None else tuple(path))
-        return Choices(Choice(number, move, self.expr, self.rules) for number, move in enumerate(found))
+        return Choices(
+            Choice(number, move, self.expr, self.rules) for number, move in enumerate(found)
+        )
 
     def apply(self, move: Move | Choice | int) -> Step:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.
@@ -105,7 +114,9 @@ class Session:
         after = apply(self.expr, move, self.rules)
         proof = prove(self.expr, after)
         if proof.verdict == "different":
-            raise RuleError(f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}")
+            raise RuleError(
+                f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}"
+            )
         return Step(move, after, proof.verdict)
 
     def _chosen(self, move: Move | Choice | int) -> Move:
@@ -118,13 +129,17 @@ class Session:
         assert self._listed is not None
         choices = self._listed[1]
         if isinstance(move, bool) or not isinstance(move, int) or not 0 <= move < len(choices):
-            raise RuleError(f"there is no move number {move}: there are {len(choices)}\n  see s.moves()")
+            raise RuleError(
+                f"there is no move number {move}: there are {len(choices)}\n  see s.moves()"
+            )
         return choices[move].move
 
     def undo(self, steps: int = 1) -> Session:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
-            raise RuleError(f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}")
+            raise RuleError(
+                f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}"
+            )
         return self.goto(len(self.history) - steps)
 
     def redo(self) -> Session:
@@ -147,7 +162,9 @@ class Session:
         self._tell()
         return self
 
-    def substitute(self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL) -> Step:
+    def substitute(
+        self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL
+    ) -> Step:
         """Rename the points of a traversal (or of reduction number `target`) by any isl map: text or `islpy.Map`."""
         place = tuple(path) if path is not None else (self.expr.names[-1],)
         args = variable_substitution.from_isl(scope_at(self.expr, place), mapping, target)
@@ -188,7 +205,9 @@ class Session:
     def compile(self, target: str = "cpu") -> Runnable:
         """The program as a callable `run(**arrays)`."""
         if self._backend is None:
-            raise CodegenError("this session has no backend to compile with\n  make it with einalg.Session")
+            raise CodegenError(
+                "this session has no backend to compile with\n  make it with einalg.Session"
+            )
         return self._backend.compile(lifted(self.expr), self.kernels, target)
 
     def save(self, path: Any) -> None:
@@ -213,7 +232,15 @@ class Session:
         programs = [self.history.start, *(step.program for step in self.history.steps)]
         moves = [(), *((move,) for move in self.history.moves)]
         rows = [
-            Explored(number, number - 1 if number else None, ", ".join(map(str, steps)), program_distance(program), False, None, steps)
+            Explored(
+                number,
+                number - 1 if number else None,
+                ", ".join(map(str, steps)),
+                program_distance(program),
+                False,
+                None,
+                steps,
+            )
             for number, (program, steps) in enumerate(zip(programs, moves))
         ]
         return Plot(rows, self.history.start, self.rules)

@@ -32,8 +32,14 @@ class Distance(float):
     def lines(self) -> list[str]:
         """The reasons in words; where subscripts are in the way, what those of the operator look like."""
         found = [f"  - {r.text}" for r in self.reasons]
-        if isinstance(self.template, Template) and any(r.kind == "mixed" for r in self.reasons) and pattern(self.template).mixed:
-            found.append(f"  {with_article(self.operator)} is written, for example, {pattern(self.template).form}")
+        if (
+            isinstance(self.template, Template)
+            and any(r.kind == "mixed" for r in self.reasons)
+            and pattern(self.template).mixed
+        ):
+            found.append(
+                f"  {with_article(self.operator)} is written, for example, {pattern(self.template).form}"
+            )
         return found
 
     def __str__(self) -> str:
@@ -53,7 +59,9 @@ WRAPPER = 0.5  # weight of a scope that only copies another one
 FAR = 20.0
 
 
-def ranked(scope: Scope, among: tuple[Template, ...] = TEMPLATES) -> list[tuple[Template, list[Reason]]]:
+def ranked(
+    scope: Scope, among: tuple[Template, ...] = TEMPLATES
+) -> list[tuple[Template, list[Reason]]]:
     """The templates with the body of a scope and the reasons against each, the one with the lightest first; none where none has such a body."""
     profile = profile_of(scope)
     known = profile.solved.get(("ranked", among))
@@ -64,7 +72,11 @@ def ranked(scope: Scope, among: tuple[Template, ...] = TEMPLATES) -> list[tuple[
     return known
 
 
-def distance(scopes: Iterable[Scope], among: tuple[Template, ...] = TEMPLATES, heavy: Callable[[Scope], bool] = lambda _: True) -> float:
+def distance(
+    scopes: Iterable[Scope],
+    among: tuple[Template, ...] = TEMPLATES,
+    heavy: Callable[[Scope], bool] = lambda _: True,
+) -> float:
     """How far a program is from operators: of the scopes that are `heavy` all of them, or if none is, of the nearest one.
 
     Scopes that only copy another one weigh a little.
@@ -75,5 +87,7 @@ def distance(scopes: Iterable[Scope], among: tuple[Template, ...] = TEMPLATES, h
             around += WRAPPER
             continue
         nearest = next((against for _, against in ranked(scope, among)), None)
-        (heavies if heavy(scope) else others).append(FAR if nearest is None else sum(r.weight for r in nearest))
+        (heavies if heavy(scope) else others).append(
+            FAR if nearest is None else sum(r.weight for r in nearest)
+        )
     return (sum(heavies) if heavies else min(others)) + around

@@ -25,13 +25,23 @@ class Distances(Listing[Distance]):
     """
 
     def __str__(self) -> str:
-        lines = [f"{float(d):5g}  {d.operator}: {'; '.join(r.text for r in d.reasons) or 'it is one'}" for d in self if not _is_other(d)]
+        lines = [
+            f"{float(d):5g}  {d.operator}: {'; '.join(r.text for r in d.reasons) or 'it is one'}"
+            for d in self
+            if not _is_other(d)
+        ]
         return wrapped("\n".join([*lines, *self._others()]), width())
 
     def _repr_html_(self) -> str:
-        rows = ((f"{d:g}", escape(d.operator), "<br>".join(escape(r.text) for r in d.reasons)) for d in self if not _is_other(d))
+        rows = (
+            (f"{d:g}", escape(d.operator), "<br>".join(escape(r.text) for r in d.reasons))
+            for d in self
+            if not _is_other(d)
+        )
         others = "".join(f"<p>{escape(line)}</p>" for line in self._others())
-        return page(table(("distance", "operator", "what separates"), rows) + others, "einalg-distances")
+        return page(
+            table(("distance", "operator", "what separates"), rows) + others, "einalg-distances"
+        )
 
     def _others(self) -> list[str]:
         names = [found.operator for found in self if _is_other(found)]
@@ -47,7 +57,9 @@ def distances(program: Program) -> Distances:
     """The distance of a program to every operator, the nearest first: what is nearest in it counts."""
     scopes = spellings(program)
     operators = dict.fromkeys(template.name for template in TEMPLATES)
-    return Distances(sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float))
+    return Distances(
+        sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float)
+    )
 
 
 def why_not(program: Program, operator: str) -> str:
@@ -56,6 +68,10 @@ def why_not(program: Program, operator: str) -> str:
     flat = lifted(program)
     for name in flat.names:
         found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-        lines.append(f"{name} is {with_article(operator)}" if not found.reasons else f"{name} is not {with_article(operator)}:")
+        lines.append(
+            f"{name} is {with_article(operator)}"
+            if not found.reasons
+            else f"{name} is not {with_article(operator)}:"
+        )
         lines += found.lines
     return "\n".join(lines)

@@ -24,10 +24,17 @@ class MappingTable:
     def _row(self, index: Index, profile: Any) -> tuple[str, ...]:
         low, high = profile.ranges[index]
         output = f"axis {self.scope.indices.index(index)}" if OUTPUT in profile.rows[index] else ""
-        return (index.name, f"{low}..{high - 1}", output, *(_cell(read, index) for read in profile.reads))
+        return (
+            index.name,
+            f"{low}..{high - 1}",
+            output,
+            *(_cell(read, index) for read in profile.reads),
+        )
 
     def __str__(self) -> str:
-        return aligned([self.head, *((*row[:2], *(cell or "–" for cell in row[2:])) for row in self.rows)])
+        return aligned(
+            [self.head, *((*row[:2], *(cell or "–" for cell in row[2:])) for row in self.rows)]
+        )
 
     __repr__ = __str__
 

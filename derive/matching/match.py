@@ -44,7 +44,9 @@ def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> 
     """The kernels that compute a scope, the one that leaves the fewest roles of its operator empty first."""
     profile, whole = profile_of(scope), bool(inner_scopes(scope))
     if whole:
-        yield from arrays.matches(scope, output, among)  # all of it is one operator, rather than what is outermost
+        yield from arrays.matches(
+            scope, output, among
+        )  # all of it is one operator, rather than what is outermost
     for solved in _solutions(profile, _alike(profile, among)):
         yield _kernel(profile, solved, scope, output)
     if not whole:
@@ -53,7 +55,9 @@ def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> 
 
 def match(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Kernel | None:
     """The first of `matches`, or None."""
-    return matched_once(scope, output, tuple(among), lambda: next(matches(scope, output, among), None))
+    return matched_once(
+        scope, output, tuple(among), lambda: next(matches(scope, output, among), None)
+    )
 
 
 def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
@@ -85,8 +89,13 @@ def _other_numbers(profile: Profile, found: Pattern, way: Assignment) -> str | N
         return None
     if key(_without_numbers(definition)) != key(_without_numbers(target.scope)):
         return None
-    own, its = (", ".join(dict.fromkeys(str(float(n) if n.is_Float else n) for n in numbers(scope.body))) for scope in (target.scope, definition))
-    return f"its numbers are {own}, where {with_article(found.template.name)} of these sizes has {its}"
+    own, its = (
+        ", ".join(dict.fromkeys(str(float(n) if n.is_Float else n) for n in numbers(scope.body)))
+        for scope in (target.scope, definition)
+    )
+    return (
+        f"its numbers are {own}, where {with_article(found.template.name)} of these sizes has {its}"
+    )
 
 
 def _without_numbers(scope: Scope) -> Scope:
@@ -133,12 +142,19 @@ def plausible(profile: Profile, among: tuple[Template, ...]) -> tuple[Template, 
             *[w for w in windows if w >= least > 0][:1],
         }
         quotients = any(not axis.form.is_affine() for axis in shared)
-        found = tuple(t for t in alike if len(pattern(t).mixed) in wanted and (not pattern(t).mixed or pattern(t).quotients == quotients))
+        found = tuple(
+            t
+            for t in alike
+            if len(pattern(t).mixed) in wanted
+            and (not pattern(t).mixed or pattern(t).quotients == quotients)
+        )
         profile.solved["plausible", among] = found
     return found
 
 
-_BY_BODY: dict[int, tuple[Any, Mapping[Any, tuple[Template, ...]]]] = {}  # by identity: there are few lists, and long ones
+_BY_BODY: dict[
+    int, tuple[Any, Mapping[Any, tuple[Template, ...]]]
+] = {}  # by identity: there are few lists, and long ones
 _MOST_LISTS = 64
 
 
@@ -170,7 +186,12 @@ def _solutions(profile: Profile, among: tuple[Template, ...]) -> Iterator[Solved
     """One solution a template at most, the fullest first; found when asked for, and kept."""
     ways = profile.solved.get(among)
     if ways is None:
-        open_ways = [(pattern(t), way) for t in plausible(profile, among) for way in assignments(profile, pattern(t)) if not way.reasons]
+        open_ways = [
+            (pattern(t), way)
+            for t in plausible(profile, among)
+            for way in assignments(profile, pattern(t))
+            if not way.reasons
+        ]
         open_ways.sort(key=lambda pair: len(pair[0].roles) - len(pair[1].roles))
         ways = profile.solved[among] = Lazy(_verified(profile, open_ways))
     yield from ways
@@ -194,13 +215,17 @@ def _solved(profile: Profile, found: Pattern, way: Assignment) -> Solved | None:
     if target is None or values is None:
         return None
     wanted = key(target.scope)
-    for chosen in assignments_of(found.template.numbers, target.scope.body, found.example.scope.body):
+    for chosen in assignments_of(
+        found.template.numbers, target.scope.body, found.example.scope.body
+    ):
         if _built(found.template, target, values, chosen) == wanted:
             return Solved(found, way, values, chosen)
     return None
 
 
-def _built(template: Template, target: Realised, values: Mapping[Setting, int], numbers: Mapping[str, Any]) -> Any:
+def _built(
+    template: Template, target: Realised, values: Mapping[Setting, int], numbers: Mapping[str, Any]
+) -> Any:
     """The key of the definition with these parameters; None where it has no meaning."""
     try:
         return key(template.build(target.shapes, values, numbers, target.dtypes))
@@ -211,17 +236,34 @@ def _built(template: Template, target: Realised, values: Mapping[Setting, int], 
 def _kernel(profile: Profile, solved: Solved, scope: Scope, output: str) -> Kernel:
     found, assignment, values, numbers = solved
     template = found.template
-    sizes = {role: prod(profile.extents[i] for i in assignment.roles.get(role, ())) for role in role_order(found)}
+    sizes = {
+        role: prod(profile.extents[i] for i in assignment.roles.get(role, ()))
+        for role in role_order(found)
+    }
     for (name, axis, side), value in values.items():
         if value != template.settings()[name, axis, side]:
             sizes["_".join(part for part in (name, axis, side) if part)] = value
     if assignment.batch:
         assert template.batch is not None
         sizes[template.batch] = prod(profile.extents[i] for i in assignment.batch)
-    names = tuple(read_name(profile.reads[assignment.operands[name]].access) for name in template.operands)
-    views = (*(view(profile, found, assignment, name) for name in template.operands), output_view(profile, found, assignment, output))
+    names = tuple(
+        read_name(profile.reads[assignment.operands[name]].access) for name in template.operands
+    )
+    views = (
+        *(view(profile, found, assignment, name) for name in template.operands),
+        output_view(profile, found, assignment, output),
+    )
     parameters = as_python({**template.fixed, **numbers}) if template.plain else {}
-    return Kernel(template.name, sizes, names, output, scope=scope, views=views, parameters=parameters, plain=template.plain)
+    return Kernel(
+        template.name,
+        sizes,
+        names,
+        output,
+        scope=scope,
+        views=views,
+        parameters=parameters,
+        plain=template.plain,
+    )
 
 
 _SPELLED: dict[int, tuple[Scope, Any]] = {}  # by identity, with the scope, which is kept for that
@@ -273,7 +315,9 @@ def _base(base: Any, numbers: dict[str, int]) -> Hashable:
     return _scope(base, numbers)
 
 
-def matched_once(scope: Scope, output: str, among: Hashable, find: Callable[[], Kernel | None]) -> Kernel | None:
+def matched_once(
+    scope: Scope, output: str, among: Hashable, find: Callable[[], Kernel | None]
+) -> Kernel | None:
     """What `find` gives for a scope, or gave for one that is written alike, with the names of this one."""
     written, names = spelled(scope)
     known = _FOUND.get((written, among))
@@ -282,9 +326,19 @@ def matched_once(scope: Scope, output: str, among: Hashable, find: Callable[[], 
             _FOUND.clear()
         known = _FOUND[written, among] = names, find()
     own, found = known
-    return None if found is None else _renamed(found, {**dict(zip(own, names)), found.output: output}, scope)
+    return (
+        None
+        if found is None
+        else _renamed(found, {**dict(zip(own, names)), found.output: output}, scope)
+    )
 
 
 def _renamed(kernel: Kernel, names: Mapping[str, str], scope: Scope) -> Kernel:
     views = tuple(replace(view, name=names.get(view.name, view.name)) for view in kernel.views)
-    return replace(kernel, inputs=tuple(names.get(name, name) for name in kernel.inputs), output=names[kernel.output], scope=scope, views=views)
+    return replace(
+        kernel,
+        inputs=tuple(names.get(name, name) for name in kernel.inputs),
+        output=names[kernel.output],
+        scope=scope,
+        views=views,
+    )

@@ -57,7 +57,9 @@ def grown(program: Program, name: str) -> Iterator[tuple[Scope, tuple[str, ...]]
 
 
 def _only_for(program: Program, name: str, members: Sequence[str]) -> bool:
-    return name not in program.outputs and all(reader in members for reader, scope in program.statements if name in scope.tensors)
+    return name not in program.outputs and all(
+        reader in members for reader, scope in program.statements if name in scope.tensors
+    )
 
 
 def groups(program: Program, among: Sequence[AnyTemplate] = PLAIN) -> list[Group]:

@@ -34,7 +34,9 @@ def save(
     """
     require_programs(graph.opaque)
     if language not in SUFFIXES:
-        raise CodegenError(f"there is no source in {language!r}\n  use one of: {', '.join(SUFFIXES)}")
+        raise CodegenError(
+            f"there is no source in {language!r}\n  use one of: {', '.join(SUFFIXES)}"
+        )
     folder = Path(path)
     written = part_of(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -54,7 +56,9 @@ def require_programs(opaque: Sequence[Opaque]) -> None:
     """Raise `RecordError` where something stays a call of the framework."""
     if opaque:
         operators = ", ".join(dict.fromkeys(node.operator for node in opaque))
-        raise RecordError(f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework")
+        raise RecordError(
+            f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework"
+        )
 
 
 def _write(
@@ -62,15 +66,31 @@ def _write(
 ) -> None:
     read = {name for part in parts.values() for name in part.after.inputs} | set(graph.outputs)
     weights = {name: array for name, array in graph.weights.items() if name in read}
-    inputs = [{"name": t.name, "axes": [list(axis) for axis in t.axes], "dtype": t.dtype} for t in graph.inputs]
+    inputs = [
+        {"name": t.name, "axes": [list(axis) for axis in t.axes], "dtype": t.dtype}
+        for t in graph.inputs
+    ]
     rows = []
     for number, (position, part) in enumerate(parts.items()):
         node = graph.nodes[position]
         rows.append({"operator": node.operator, "outputs": list(node.outputs), **part_record(part)})
-        (folder / f"program_{number}.{SUFFIXES[language]}").write_text(part.source(language), encoding="utf-8")
-    np.savez(folder / WEIGHTS, allow_pickle=False, **{f"w{k}": array for k, array in enumerate(weights.values())})
+        (folder / f"program_{number}.{SUFFIXES[language]}").write_text(
+            part.source(language), encoding="utf-8"
+        )
+    np.savez(
+        folder / WEIGHTS,
+        allow_pickle=False,
+        **{f"w{k}": array for k, array in enumerate(weights.values())},
+    )
     outputs, names = list(graph.outputs), graph.names
-    content = {"inputs": inputs, "outputs": outputs, "names": names, "weights": list(weights), "parts": rows, "search": seconds}
+    content = {
+        "inputs": inputs,
+        "outputs": outputs,
+        "names": names,
+        "weights": list(weights),
+        "parts": rows,
+        "search": seconds,
+    }
     record.write(folder / MODEL, KIND, content)
 
 
@@ -79,11 +99,26 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
     content = record.read(Path(path) / MODEL, KIND)
     weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
     try:
-        inputs = tuple(Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"]) for row in content["inputs"])
-        parts = {k: part_from_record(row, None, weights, backend) for k, row in enumerate(content["parts"])}
+        inputs = tuple(
+            Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"])
+            for row in content["inputs"]
+        )
+        parts = {
+            k: part_from_record(row, None, weights, backend)
+            for k, row in enumerate(content["parts"])
+        }
         programs = [(row, parts[k].before) for k, row in enumerate(content["parts"])]
-        nodes = tuple(Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p) for row, p in programs)
-        graph = Graph(inputs, weights, nodes, tuple(content["outputs"]), _names(content.get("names"), len(inputs), len(content["outputs"])))
+        nodes = tuple(
+            Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p)
+            for row, p in programs
+        )
+        graph = Graph(
+            inputs,
+            weights,
+            nodes,
+            tuple(content["outputs"]),
+            _names(content.get("names"), len(inputs), len(content["outputs"])),
+        )
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
         raise RecordError(f"{path} is damaged: {error}") from None
@@ -105,7 +140,9 @@ def _weights(path: Path, names: Any) -> dict[str, Array]:
             found = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
         raise RecordError(f"{path} cannot be read: {error}") from None
-    wrong = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)  # NumPy gives other content as bytes
+    wrong = next(
+        (name for name, array in found.items() if not isinstance(array, np.ndarray)), None
+    )  # NumPy gives other content as bytes
     if wrong is not None:
         raise RecordError(f"{path} cannot be read: what it holds for {wrong} is no array")
     return found

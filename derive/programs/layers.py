@@ -32,10 +32,19 @@ from einalg.storage.disk_cache import Shelf, hashed
 log = logging.getLogger("einalg")
 
 LAYERS = Shelf("layers", ".json", "derived layers")
-NEAR, OTHERS = 1.25, 2  # times the seconds of the best candidate of a layer, up to which others may be better in the whole, and how many
+NEAR, OTHERS = (
+    1.25,
+    2,
+)  # times the seconds of the best candidate of a layer, up to which others may be better in the whole, and how many
 LEAST = 1 << 14  # operations from which on a layer is searched
 VERSION = 3  # of what is kept
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # what a damaged record raises
+UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EinalgError,
+)  # what a damaged record raises
 
 
 @dataclass
@@ -75,11 +84,17 @@ def layers_of(program: Program) -> list[Layer]:
     known = settled(program)
     found: dict[str, Layer] = {}
     for name, scope in program.statements:
-        if name not in known and any(True for _ in reductions(scope.body)) and operations(scope) >= LEAST:
+        if (
+            name not in known
+            and any(True for _ in reductions(scope.body))
+            and operations(scope) >= LEAST
+        ):
             layer = Layer([], _alone(scope, known))
             layer = found.setdefault(layer.identity, layer)
             layer.names.append(name)
-            largest = max(_weights(program, scope, known), key=lambda tensor: prod(tensor.shape), default=None)
+            largest = max(
+                _weights(program, scope, known), key=lambda tensor: prod(tensor.shape), default=None
+            )
             layer.weights += [] if largest is None else [largest.name]
     return sorted(found.values(), key=lambda layer: -layer.work * len(layer.names))
 
@@ -106,7 +121,9 @@ def _labelled(scope: Scope) -> dict[str, Slab]:
     return {f"A{number}": slab for number, slab in enumerate(slabs(scope).values())}
 
 
-def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> bool:
+def known_layer(
+    layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS
+) -> bool:
     """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
     content = cache.read(_key(layer, backend)) if cache is not None else None
     if content is not None:
@@ -115,15 +132,27 @@ def known_layer(layer: Layer, seconds: float, backend: Backend, cache: Shelf | N
             if not is_too_short(row["cut"], seconds):
                 take_record(layer, row, backend)
         except UNREADABLE as error:
-            log.warning("einalg: a derived layer in the cache is damaged (%s); it is searched again", error)
+            log.warning(
+                "einalg: a derived layer in the cache is damaged (%s); it is searched again", error
+            )
     return layer.stored
 
 
-def search_layer(layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: Shelf | None = LAYERS) -> None:
+def search_layer(
+    layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: Shelf | None = LAYERS
+) -> None:
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend, most=PROMISING)
-    layer.candidate, layer.original, layer.states = found.best, found.original.cost, found.stats.states
-    near = [c for c in found.candidates if c is not found.best and c.measured and c.cost <= NEAR * found.best.cost]
+    layer.candidate, layer.original, layer.states = (
+        found.best,
+        found.original.cost,
+        found.stats.states,
+    )
+    near = [
+        c
+        for c in found.candidates
+        if c is not found.best and c.measured and c.cost <= NEAR * found.best.cost
+    ]
     layer.others = sorted(near, key=lambda candidate: candidate.cost)[:OTHERS]
     layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
     if cache is not None and found.best.measured:
@@ -158,19 +187,35 @@ def take_record(layer: Layer, row: Any, backend: Backend) -> None:
         moves = tuple(Move.from_record(m) for m in kept["moves"])
         flat = lifted(replay(layer.program, moves)[-1]) if moves else layer.program
         cost, verdict = float(kept["cost"]), str(kept["verdict"])
-        candidate = Candidate(flat, named(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend)
-    seconds, cut = (None if number is None else float(number) for number in (row["original"], row["cut"]))
-    layer.candidate, layer.original, layer.cut, layer.stored = candidate, seconds, cut, seconds is not None
+        candidate = Candidate(
+            flat, named(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend
+        )
+    seconds, cut = (
+        None if number is None else float(number) for number in (row["original"], row["cut"])
+    )
+    layer.candidate, layer.original, layer.cut, layer.stored = (
+        candidate,
+        seconds,
+        cut,
+        seconds is not None,
+    )
 
 
 def with_layers(program: Program, layers: list[Layer], chosen: Callable[[Layer], bool]) -> Program:
     """The program with the statements of every chosen layer replaced by those of its candidate."""
-    replaced = {name: layer for layer in layers if layer.candidate is not None and chosen(layer) for name in layer.names}
+    replaced = {
+        name: layer
+        for layer in layers
+        if layer.candidate is not None and chosen(layer)
+        for name in layer.names
+    }
     taken = {*program.names, *program.tensors}
     statements: list[tuple[str, Scope]] = []
     known: dict[str, Tensor] = {}
     for name, scope in program.statements:
-        rows = [(name, scope)] if name not in replaced else _placed(name, scope, replaced[name], taken)
+        rows = (
+            [(name, scope)] if name not in replaced else _placed(name, scope, replaced[name], taken)
+        )
         for label, row in rows:
             placed = substitute_tensors(row, {k: known[k] for k in row.tensors if k in known})
             statements.append((label, placed))

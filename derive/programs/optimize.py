@@ -16,7 +16,14 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import memory
 from derive.programs.layers import Layer, known_layer, layers_of, search_layer, with_layers
 from derive.programs.optimized import Array, Optimized
-from derive.programs.optimized_program import Part, compiled, keep_part, known_part, part_key, verdict
+from derive.programs.optimized_program import (
+    Part,
+    compiled,
+    keep_part,
+    known_part,
+    part_key,
+    verdict,
+)
 from derive.programs.passes.batch_splitting import one_of, sliced
 from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
@@ -83,13 +90,26 @@ def optimized(
 
     The seconds count from `began` on, of `perf_counter`: now, if it is not given.
     """
-    task = Task(backend, seconds, budget or Budget(), progress, accuracy, time.perf_counter() if began is None else began)
+    task = Task(
+        backend,
+        seconds,
+        budget or Budget(),
+        progress,
+        accuracy,
+        time.perf_counter() if began is None else began,
+    )
     graph = _bearable(graph.settled().joined())
     values = cache(lambda: _values(graph, arrays))
-    parts, keys, is_known = {}, list[str](), not graph.opaque  # of whose calls nothing is known but their names
+    parts, keys, is_known = (
+        {},
+        list[str](),
+        not graph.opaque,
+    )  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):
         if isinstance(node, Expressed):
-            weights = {name: graph.weights[name] for name in node.program.inputs if name in graph.weights}
+            weights = {
+                name: graph.weights[name] for name in node.program.inputs if name in graph.weights
+            }
             keys.append(part_key(node.program, weights, backend, task.budget, accuracy))
             known = known_part(keys[-1], node.program, weights, seconds, backend)
             if known is None:
@@ -103,7 +123,9 @@ def optimized(
 def _bearable(graph: Graph) -> Graph:
     """The graph, its programs as `shaped` makes them where what is between their statements would not fit in memory: gathered windows, say."""
     nodes = [
-        replace(node, program=shaped(node.program)[0]) if isinstance(node, Expressed) and _bytes(node.program) > memory() * PART else node
+        replace(node, program=shaped(node.program)[0])
+        if isinstance(node, Expressed) and _bytes(node.program) > memory() * PART
+        else node
         for node in graph.nodes
     ]
     return replace(graph, nodes=tuple(nodes))
@@ -171,25 +193,38 @@ class _Way:
 def _forms(ready: Program, has_slices: bool = False) -> list[_Form]:
     """The forms of one slice, if the program has slices, then those of the whole, the program as it is last."""
     one = sliced(ready) if has_slices else None
-    return [*(_changed(one[0], (f"{one[1].count} slices, one by one",), one[1]) if one else ()), *_changed(ready)]
+    return [
+        *(_changed(one[0], (f"{one[1].count} slices, one by one",), one[1]) if one else ()),
+        *_changed(ready),
+    ]
 
 
-def _changed(program: Program, changes: tuple[str, ...] = (), slices: Slices | None = None) -> list[_Form]:
+def _changed(
+    program: Program, changes: tuple[str, ...] = (), slices: Slices | None = None
+) -> list[_Form]:
     """A program as it is, last, and what its products and its layouts can be changed into, before it."""
     found = [(program, changes)]
     for change, words in ((joined, "products joined"), (channels_last, "channels last inside")):
-        found = [(after, (*done, words)) for before, done in found if (after := change(before)) is not before] + found
+        found = [
+            (after, (*done, words))
+            for before, done in found
+            if (after := change(before)) is not before
+        ] + found
     return [_Form(form, layers_of(form), done, slices) for form, done in found]
 
 
-def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task) -> Part:
+def _part(
+    program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task
+) -> Part:
     given = {name: values[name] for name in program.inputs if name not in weights}
     read = {**weights, **given}
     expected = {name: values[name] for name in program.outputs}
     forms = _forms(folded(shaped(program)[0]), task.backend.has_slices)
     began = time.perf_counter()
     original = compiled(program, task.backend, weights)
-    first = sum(form.slices == forms[0].slices for form in forms)  # those that are searched first, and at least compiled
+    first = sum(
+        form.slices == forms[0].slices for form in forms
+    )  # those that are searched first, and at least compiled
     task.reserve(first * (time.perf_counter() - began))
     _search([layer for form in forms for layer in form.layers], task)
     unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
@@ -203,14 +238,20 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         try:
             run = compiled(after, task.backend, weights, form.slices)
         except CodegenError as failure:
-            log.warning("einalg: an optimized program does not compile, and is not taken: %s", failure)
+            log.warning(
+                "einalg: an optimized program does not compile, and is not taken: %s", failure
+            )
             return None
         error = relative_error(expected, run(**given), program, read)
         if error > allowed:
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
         return _Way(form, after, run, error) if error <= allowed else None
 
-    ways = [_Way(unchanged, program, original, relative_error(expected, original(**given), program, read))]
+    ways = [
+        _Way(
+            unchanged, program, original, relative_error(expected, original(**given), program, read)
+        )
+    ]
     took = 0.0
     for form in [form for form in forms if form.is_searched] or forms[-1:]:
         began = time.perf_counter()
@@ -220,16 +261,40 @@ def _part(program: Program, weights: Mapping[str, Array], values: Mapping[str, A
         if len(ways) > 1 and task.spent + took > task.seconds:  # one more would end too late
             break
     times = task.backend.seconds([way.run for way in ways], given)
-    best = min(range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0)))  # the optimized one, where they are equal
+    best = min(
+        range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0))
+    )  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
-        log.warning("einalg: a program is not faster than it was (%.3f ms), and stays as it is", times[0] * 1e3)
-    way, seconds = (ways[0], times[0]) if best == 0 else _refined(ways[best], times[best], checked, given, task, took)
+        log.warning(
+            "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
+            times[0] * 1e3,
+        )
+    way, seconds = (
+        (ways[0], times[0])
+        if best == 0
+        else _refined(ways[best], times[best], checked, given, task, took)
+    )
     form, layers = way.form, way.form.layers
-    return Part(program, lifted(way.program), lambda: layers, (times[0], seconds), way.error, verdict(layers), way.run, form.changes, form.slices)
+    return Part(
+        program,
+        lifted(way.program),
+        lambda: layers,
+        (times[0], seconds),
+        way.error,
+        verdict(layers),
+        way.run,
+        form.changes,
+        form.slices,
+    )
 
 
 def _refined(
-    best: _Way, seconds: float, checked: Callable[[_Form], _Way | None], given: Mapping[str, Array], task: Task, took: float
+    best: _Way,
+    seconds: float,
+    checked: Callable[[_Form], _Way | None],
+    given: Mapping[str, Array],
+    task: Task,
+    took: float,
 ) -> tuple[_Way, float]:
     """The best way and its seconds, with other candidates of its layers where the whole is faster with these, while there is time.
 
@@ -243,7 +308,10 @@ def _refined(
             if task.left <= took:
                 break
             began = time.perf_counter()
-            layers = [replace(layer, candidate=other) if number == place else layer for number, layer in enumerate(best.form.layers)]
+            layers = [
+                replace(layer, candidate=other) if number == place else layer
+                for number, layer in enumerate(best.form.layers)
+            ]
             if way := checked(replace(best.form, layers=layers)):
                 before, after = task.backend.seconds([best.run, way.run], given)
                 best, seconds = (way, after) if after * (1 + NOISE) < before else (best, before)
@@ -267,15 +335,26 @@ def _search(layers: list[Layer], task: Task) -> None:
     try:
         for number, layer in enumerate(unknown):
             if (same := found.get(layer.identity)) is not None:
-                layer.candidate, layer.original, layer.states, layer.cut = same.candidate, same.original, same.states, same.cut
+                layer.candidate, layer.original, layer.states, layer.cut = (
+                    same.candidate,
+                    same.original,
+                    same.states,
+                    same.cut,
+                )
                 layer.others = same.others
                 continue
             if task.left <= 0:
-                log.warning("einalg: the time is spent after %d of %d searches; other layers stay as they are", number, len(unknown))
+                log.warning(
+                    "einalg: the time is spent after %d of %d searches; other layers stay as they are",
+                    number,
+                    len(unknown),
+                )
                 break
             if task.progress:
                 task.progress(layer, number, len(unknown))
-            budget = replace(task.budget, seconds=min(task.budget.seconds, max(LEAST, SHARE * task.left)))
+            budget = replace(
+                task.budget, seconds=min(task.budget.seconds, max(LEAST, SHARE * task.left))
+            )
             found[layer.identity] = layer
             try:
                 search_layer(layer, budget, task.seconds, task.backend)
@@ -290,4 +369,8 @@ def _search(layers: list[Layer], task: Task) -> None:
 
 def _is_better(layer: Layer) -> bool:
     found = layer.candidate
-    return found is not None and bool(found.moves) and (layer.original is None or found.cost < layer.original)
+    return (
+        found is not None
+        and bool(found.moves)
+        and (layer.original is None or found.cost < layer.original)
+    )

@@ -30,14 +30,33 @@ class Optimized:
     these depend on, and `is_known` says that this is all: nothing is a call of the framework, and no part was optimized anew.
     """
 
-    def __init__(self, graph: Graph, parts: Mapping[int, Part], seconds: float, key: str = "", is_known: bool = False):
+    def __init__(
+        self,
+        graph: Graph,
+        parts: Mapping[int, Part],
+        seconds: float,
+        key: str = "",
+        is_known: bool = False,
+    ):
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
         self.key, self.is_known = key, is_known
         self.times: tuple[float, float] | None = None
-        programs = {id(node.program): self.parts[k] for k, node in enumerate(graph.nodes) if isinstance(node, Expressed)}
-        self._runs = {key: (part.run, [name for name in part.before.inputs if name not in graph.weights]) for key, part in programs.items()}
-        read = {*graph.outputs, *(name for node in graph.opaque for name in node.inputs)}  # programs hold the weights that they read
-        self._calls = replace(graph, weights={name: array for name, array in graph.weights.items() if name in read})
+        programs = {
+            id(node.program): self.parts[k]
+            for k, node in enumerate(graph.nodes)
+            if isinstance(node, Expressed)
+        }
+        self._runs = {
+            key: (part.run, [name for name in part.before.inputs if name not in graph.weights])
+            for key, part in programs.items()
+        }
+        read = {
+            *graph.outputs,
+            *(name for node in graph.opaque for name in node.inputs),
+        }  # programs hold the weights that they read
+        self._calls = replace(
+            graph, weights={name: array for name, array in graph.weights.items() if name in read}
+        )
 
     def __repr__(self) -> str:
         return str(self.report).partition("\n\n")[0]
@@ -76,12 +95,26 @@ class Optimized:
     def direct(self) -> Direct | None:
         """The network as a function of addresses; None where it is not one program that reads every input and makes every output."""
         inputs, outputs = self.graph.inputs, self.graph.outputs
-        if len(self.graph.nodes) != 1 or not isinstance(node := self.graph.nodes[0], Expressed) or sorted(node.outputs) != sorted(outputs):
+        if (
+            len(self.graph.nodes) != 1
+            or not isinstance(node := self.graph.nodes[0], Expressed)
+            or sorted(node.outputs) != sorted(outputs)
+        ):
             return None
         run, read = self._runs[id(node.program)]
         names = [tensor.name for tensor in inputs]
-        call = run.direct([*names, *outputs]) if run is not None and sorted(read) == sorted(names) else None
-        return None if call is None else Direct(inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call)
+        call = (
+            run.direct([*names, *outputs])
+            if run is not None and sorted(read) == sorted(names)
+            else None
+        )
+        return (
+            None
+            if call is None
+            else Direct(
+                inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call
+            )
+        )
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""

@@ -17,7 +17,12 @@ from einalg.errors import RecordError
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.tensor import Tensor
-from einalg.language.notation.program_json import headed_record, program_from_record, program_later, program_record
+from einalg.language.notation.program_json import (
+    headed_record,
+    program_from_record,
+    program_later,
+    program_record,
+)
 from einalg.storage.disk_cache import Shelf, digest_of, hashed, own_code
 
 log = logging.getLogger("einalg")
@@ -63,10 +68,22 @@ class Part:
 
 def verdict(layers: Sequence[Layer]) -> str:
     """The weakest verdict of some layers."""
-    return "tested" if any(layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers) else "proved"
+    return (
+        "tested"
+        if any(
+            layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers
+        )
+        else "proved"
+    )
 
 
-def compiled(program: Program, backend: Backend, weights: Weights, slices: Slices | None = None, record: Any = None) -> Runnable:
+def compiled(
+    program: Program,
+    backend: Backend,
+    weights: Weights,
+    slices: Slices | None = None,
+    record: Any = None,
+) -> Runnable:
     """A program compiled, or found by the record of when it was, with those weights given that it reads; one of a slice as one of all slices."""
     run = backend.known(record, program, kernel_of)
     if run is None:
@@ -82,16 +99,38 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
     Under the same key the same text is compiled again, so that its check against the reference holds.
     """
     given = json.dumps(program_record(program))
-    return hashed("part", own_code(), given, digest_of(weights.items()), backend.identity(), *map(repr, wishes))
+    return hashed(
+        "part",
+        own_code(),
+        given,
+        digest_of(weights.items()),
+        backend.identity(),
+        *map(repr, wishes),
+    )
 
 
 def part_record(part: Part) -> dict[str, Any]:
     """A part as JSON values, but for the program as it was."""
-    figures = {"seconds": list(part.seconds), "error": part.error, "verdict": part.verdict, "changes": part.changes}
+    figures = {
+        "seconds": list(part.seconds),
+        "error": part.error,
+        "verdict": part.verdict,
+        "changes": part.changes,
+    }
     layers = [
-        {"names": layer.names, "weights": layer.weights, "program": program_record(layer.program), **layer_record(layer)} for layer in part.layers
+        {
+            "names": layer.names,
+            "weights": layer.weights,
+            "program": program_record(layer.program),
+            **layer_record(layer),
+        }
+        for layer in part.layers
     ]
-    slices = part.slices and {"count": part.slices.count, "names": sorted(part.slices.names), "whole": program_record(part.before)}
+    slices = part.slices and {
+        "count": part.slices.count,
+        "names": sorted(part.slices.names),
+        "whole": program_record(part.before),
+    }
     return {"program": program_record(part.after), **figures, "layers": layers, "slices": slices}
 
 
@@ -112,38 +151,64 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     figures = float(row["error"]), str(row["verdict"])
     runs = compiled(after, backend, weights, slices, run)
     changes = tuple(map(str, row.get("changes", ())))
-    return Part(before, after, lambda: _layers(row.get("layers", []), backend), (first, now), *figures, runs, changes, slices)
+    return Part(
+        before,
+        after,
+        lambda: _layers(row.get("layers", []), backend),
+        (first, now),
+        *figures,
+        runs,
+        changes,
+        slices,
+    )
 
 
 def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:
     """Raise `RecordError` where two programs read or give memory of other sizes: what runs on addresses relies on these."""
 
     def tensors(program: Program) -> dict[str, Tensor]:
-        return {**program.inputs, **{name: statement_tensor(name, program[name]) for name in program.outputs}}
+        return {
+            **program.inputs,
+            **{name: statement_tensor(name, program[name]) for name in program.outputs},
+        }
 
     known, found = tensors(before), tensors(after)
     cut = slices.names if slices else frozenset[str]()
     for name in (*found, *before.outputs, *cut):
-        alike = name in found and name in known and (name not in cut or found[name].shape[:1] == (1,))
+        alike = (
+            name in found and name in known and (name not in cut or found[name].shape[:1] == (1,))
+        )
         if alike:
             one, other = (slices.of_all(found[name]) if slices else found[name]), known[name]
             alike = (one.shape, one.dtype) == (other.shape, other.dtype)
         if not alike:
-            raise RecordError(f"a program that was optimized reads or gives another {name} than the one it was made of\n  optimize the model again")
+            raise RecordError(
+                f"a program that was optimized reads or gives another {name} than the one it was made of\n  optimize the model again"
+            )
 
 
 def keep_part(key: str, part: Part) -> None:
     """Keep a part on disk, with the seconds that there were where time ended the search of a layer, and what finds its kernels again."""
     assert part.run is not None
     cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
-    _keep(key, {**part_record(part), "program": headed_record(part.after), "run": part.run.record(), "cut": cut})
+    _keep(
+        key,
+        {
+            **part_record(part),
+            "program": headed_record(part.after),
+            "run": part.run.record(),
+            "cut": cut,
+        },
+    )
 
 
 def _keep(key: str, row: Mapping[str, Any]) -> None:
     PARTS.replace(key, json.dumps(row).encode())
 
 
-def known_part(key: str, program: Program, weights: Weights, seconds: float, backend: Backend) -> Part | None:
+def known_part(
+    key: str, program: Program, weights: Weights, seconds: float, backend: Backend
+) -> Part | None:
     """The part that was kept, and not found in less time than there is now, compiled; None where there is none."""
     content = PARTS.read(key)
     if content is None:
@@ -154,10 +219,14 @@ def known_part(key: str, program: Program, weights: Weights, seconds: float, bac
             return None
         part = part_from_record(row, program, weights, backend)
     except UNREADABLE as error:
-        log.warning("einalg: an optimized program in the cache is damaged (%s); it is searched again", error)
+        log.warning(
+            "einalg: an optimized program in the cache is damaged (%s); it is searched again", error
+        )
         return None
     assert part.run is not None
-    is_as_kept = part.slices is not None or not row["slices"]  # else it runs what the program was before
+    is_as_kept = (
+        part.slices is not None or not row["slices"]
+    )  # else it runs what the program was before
     if is_as_kept and (record := part.run.record()) is not None and record is not row["run"]:
         _keep(key, {**row, "run": record})
     return part
@@ -169,9 +238,17 @@ def _layers(rows: Any, backend: Backend) -> list[Layer]:
     try:
         for row in rows:
             weights = [str(name) for name in row["weights"]]
-            layers.append(Layer([str(name) for name in row["names"]], program_from_record(row["program"]), weights=weights))
+            layers.append(
+                Layer(
+                    [str(name) for name in row["names"]],
+                    program_from_record(row["program"]),
+                    weights=weights,
+                )
+            )
             take_record(layers[-1], row, backend)
     except UNREADABLE as error:
-        log.warning("einalg: the record of what was found for the layers of a program is damaged: %s", error)
+        log.warning(
+            "einalg: the record of what was found for the layers of a program is damaged: %s", error
+        )
         return []
     return layers

@@ -44,20 +44,35 @@ class Report:
     def __str__(self) -> str:
         lines = [self._head()]
         if self._times is not None:
-            lines.append("a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(*(1e3 * s for s in self._times)))
+            lines.append(
+                "a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(
+                    *(1e3 * s for s in self._times)
+                )
+            )
         for number, part in enumerate(self._parts, 1):
             lines += ["", *_part(number, part)]
         if self._opaque:
-            lines += ["", "opaque, run by the framework:", *(f"  {node.operator}: {node.why}" for node in self._opaque)]
+            lines += [
+                "",
+                "opaque, run by the framework:",
+                *(f"  {node.operator}: {node.why}" for node in self._opaque),
+            ]
         return "\n".join(wrapped(line, COLUMNS) for line in lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         ways = zip(("in the framework", "optimized"), self._times or ())
-        calls = _stacks([Bar(f"a call, {way}", seconds, True, (("the whole call", seconds),)) for way, seconds in ways])
+        calls = _stacks(
+            [
+                Bar(f"a call, {way}", seconds, True, (("the whole call", seconds),))
+                for way, seconds in ways
+            ]
+        )
         parts = "".join(_part_html(number, part) for number, part in enumerate(self._parts, 1))
-        opaque = "".join(f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in self._opaque)
+        opaque = "".join(
+            f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in self._opaque
+        )
         rest = f"<p>opaque, run by the framework:</p><ul>{opaque}</ul>" if opaque else ""
         return page(f"<p>{self._head()}</p>{calls}{parts}{rest}", "einalg-report")
 
@@ -68,7 +83,9 @@ class Report:
 def _part(number: int, part: Part) -> Iterator[str]:
     yield _title(number, part)
     yield f"  {_proof(part)}"
-    longest = max((seconds for layer in part.layers for seconds in _seconds(layer, part)), default=0.0)
+    longest = max(
+        (seconds for layer in part.layers for seconds in _seconds(layer, part)), default=0.0
+    )
     for layer in part.layers:
         yield from (f"  {line}" for line in _layer(layer, part, longest))
 
@@ -79,21 +96,37 @@ def _title(number: int, part: Part) -> str:
 
 
 def _proof(part: Part) -> str:
-    return ", ".join([part.verdict, f"largest error {part.error:.1e}", *part.changes, f"{in_bytes(part.workspace)} between kernels"])
+    return ", ".join(
+        [
+            part.verdict,
+            f"largest error {part.error:.1e}",
+            *part.changes,
+            f"{in_bytes(part.workspace)} between kernels",
+        ]
+    )
 
 
 def _layer(layer: Layer, part: Part, longest: float) -> Iterator[str]:
     times = "once" if _runs(layer, part) == 1 else f"{_runs(layer, part)} times"
     yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
-    kernels = (_kernels_before(layer), [] if layer.candidate is None else told(layer.candidate.kernels))
-    for when, seconds, share, lines in zip(WHEN, _seconds(layer, part), _shares(layer, part), kernels):
+    kernels = (
+        _kernels_before(layer),
+        [] if layer.candidate is None else told(layer.candidate.kernels),
+    )
+    for when, seconds, share, lines in zip(
+        WHEN, _seconds(layer, part), _shares(layer, part), kernels
+    ):
         length = round(BAR * seconds / longest) if longest else 0
         yield f"  {when:6} {_each(seconds, _runs(layer, part)):>12} ms  {share:4.0%}  {'█' * length}".rstrip()
         yield from (f"  {line}" for line in lines)
     if layer.candidate is None or layer.original is None:
         yield f"  {_stays(layer)}"
         return
-    found = "found before, kept on disk" if layer.stored else f"{counted(layer.states, 'state')} searched"
+    found = (
+        "found before, kept on disk"
+        if layer.stored
+        else f"{counted(layer.states, 'state')} searched"
+    )
     after = _after(layer)
     yield f"  {counted(len(layer.candidate.moves), 'move')}, {_verdict(layer)}; {found}{'; it became' * bool(after)}"
     yield from (f"    {line}" for line in after)
@@ -112,7 +145,13 @@ def _runs(layer: Layer, part: Part) -> int:
 
 def _seconds(layer: Layer, part: Part) -> tuple[float, ...]:
     """Of all its runs, before and after; of one that stays as it is before only, if at all."""
-    found = () if layer.original is None else (layer.original,) if layer.candidate is None else (layer.original, layer.candidate.cost)
+    found = (
+        ()
+        if layer.original is None
+        else (layer.original,)
+        if layer.candidate is None
+        else (layer.original, layer.candidate.cost)
+    )
     return tuple(_runs(layer, part) * seconds for seconds in found)
 
 
@@ -125,7 +164,10 @@ def _shares(layer: Layer, part: Part) -> list[float]:
 def _bars(part: Part) -> list[Bar]:
     """The program before and after, with a part for every layer, nothing for one that was not searched."""
     rows = [(layer.names[0], _seconds(layer, part) or (0.0,)) for layer in part.layers]
-    return [Bar(when, s, True, tuple((name, row[min(k, len(row) - 1)]) for name, row in rows)) for k, (when, s) in enumerate(zip(WHEN, part.seconds))]
+    return [
+        Bar(when, s, True, tuple((name, row[min(k, len(row) - 1)]) for name, row in rows))
+        for k, (when, s) in enumerate(zip(WHEN, part.seconds))
+    ]
 
 
 def _kernels_before(layer: Layer) -> list[str]:
@@ -158,7 +200,9 @@ def _stays(layer: Layer) -> str:
 def _part_html(number: int, part: Part) -> str:
     bars = _bars(part)
     rest = [max(0.0, bar.seconds - bar.together) for bar in bars]
-    bars = [replace(bar, kernels=(*bar.kernels, (ELSE, seconds))) for bar, seconds in zip(bars, rest)]
+    bars = [
+        replace(bar, kernels=(*bar.kernels, (ELSE, seconds))) for bar, seconds in zip(bars, rest)
+    ]
     legend = f"<p>{mark(len(part.layers))}{ELSE}</p>" if any(rest) else ""
     rows = (_row(k, layer, part) for k, layer in enumerate(part.layers))
     return f"<h4>{_title(number, part)}</h4><p>{escape(_proof(part))}</p>{_stacks(bars)}{legend}{table(HEADS, rows)}"
@@ -172,8 +216,13 @@ def _stacks(bars: Sequence[Bar]) -> str:
 
 def _row(number: int, layer: Layer, part: Part) -> list[str]:
     found, seconds, runs = layer.candidate, _seconds(layer, part), _runs(layer, part)
-    after = _details("after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer)))
-    costs = [f"{s / runs * 1e3:.3f} <small>{share:.0%}</small>" for s, share in zip(seconds, _shares(layer, part))]
+    after = _details(
+        "after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer))
+    )
+    costs = [
+        f"{s / runs * 1e3:.3f} <small>{share:.0%}</small>"
+        for s, share in zip(seconds, _shares(layer, part))
+    ]
     name = mark(number if seconds else None) + code(layer.text) + after
     cells = [name, escape(_weights(layer)), str(runs), *costs, *[""] * (len(WHEN) - len(costs))]
     before = _lines(_kernels_before(layer))

@@ -51,7 +51,11 @@ def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     outcome = compare_exactly(one, two)
     if outcome.equal is None:
         return compare(one, two, rounds, seed)
-    return Proof(PROVED, None, EXACT, 0.0) if outcome.equal else Proof(DIFFERENT, outcome.region, EXACT, 0.0)
+    return (
+        Proof(PROVED, None, EXACT, 0.0)
+        if outcome.equal
+        else Proof(DIFFERENT, outcome.region, EXACT, 0.0)
+    )
 
 
 def _weakest(proofs: list[Proof]) -> Proof:
@@ -63,7 +67,9 @@ def _weakest(proofs: list[Proof]) -> Proof:
     unknown = next((p for p in tested if p.error_probability is None), None)
     if unknown is not None:
         return replace(unknown, output=None)
-    return replace(tested[0], output=None, error_probability=min(1.0, sum(b for b in bounds if b is not None)))
+    return replace(
+        tested[0], output=None, error_probability=min(1.0, sum(b for b in bounds if b is not None))
+    )
 
 
 def _mismatch(one: Program, two: Program) -> str | None:

@@ -45,7 +45,9 @@ class Candidate:
     def compile(self, target: str | None = None) -> Runnable:
         """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
         if self.backend is None:
-            raise CodegenError("this candidate has no backend to compile it\n  load it with einalg.Derivation.load")
+            raise CodegenError(
+                "this candidate has no backend to compile it\n  load it with einalg.Derivation.load"
+            )
         return self.backend.compile(self.program, self.kernels, target)
 
     def source(self, language: str = "c") -> str:
@@ -64,7 +66,9 @@ class Candidate:
 def told(kernels: Sequence[Kernel]) -> list[str]:
     """A line for each kernel, with those marked that are done once."""
     once = done_once(kernels)
-    return [f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels]
+    return [
+        f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels
+    ]
 
 
 def shortly(operators: Sequence[str]) -> str:
@@ -96,16 +100,39 @@ class Candidates(Listing[Candidate]):
         """The cells of `HEADS` for every candidate."""
         for number, c in enumerate(self):
             how = "measured" if c.measured else "estimated"
-            yield str(number), f"{c.cost * 1e3:.3f}", how, c.verdict, str(len(c.moves)), shortly(c.operators)
+            yield (
+                str(number),
+                f"{c.cost * 1e3:.3f}",
+                how,
+                c.verdict,
+                str(len(c.moves)),
+                shortly(c.operators),
+            )
 
     def __str__(self) -> str:
-        return "\n".join([aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]) if self else "no candidate"
+        return (
+            "\n".join(
+                [aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]
+            )
+            if self
+            else "no candidate"
+        )
 
     def _repr_html_(self) -> str:
-        return page(table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()), "einalg-candidates")
+        return page(
+            table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()),
+            "einalg-candidates",
+        )
 
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:
         """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""
         rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
         mixed = len({c.measured for c in self[:shown]}) == 2
-        return [*rest, "those that were measured come first; an estimate says only which ones to measure"] if mixed else rest
+        return (
+            [
+                *rest,
+                "those that were measured come first; an estimate says only which ones to measure",
+            ]
+            if mixed
+            else rest
+        )

@@ -25,7 +25,15 @@ from derive.results.script import written
 from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import Budget, Found, Progress, Stats, kernels_of, rules_by_name, search
+from derive.search.best_first import (
+    Budget,
+    Found,
+    Progress,
+    Stats,
+    kernels_of,
+    rules_by_name,
+    search,
+)
 from derive.search.executor import ordered_map
 from derive.search.search_tree import Explored, Plot
 from einalg.display.cost_bars import Bar, Costs
@@ -49,7 +57,9 @@ PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 FAR = 2.5  # times the lowest estimate, above which a candidate does not promise anything
 TOGETHER = 4  # of them, whose kernels are compiled at once
 PROVING = 1.0  # times the seconds of the search, after which no other candidate is proven
-MEASURING = 2.0  # times the seconds of the search, after which no other candidate's kernels are measured
+MEASURING = (
+    2.0  # times the seconds of the search, after which no other candidate's kernels are measured
+)
 AT_ONCE = 32  # programs that an executor is given to prove before the time is looked at
 SHORTLIST = 4  # of these, that are compiled, checked and measured whole
 NOISE = 0.03  # relative difference of two measured costs that says nothing
@@ -65,7 +75,9 @@ class Derivation:
     stats: Stats
     backend: Backend | None = field(default=None, repr=False)
     explored: list[Explored] = field(default_factory=list, repr=False)
-    rules: Mapping[str, Rule] = field(default_factory=lambda: ALL, repr=False)  # by which the moves are replayed
+    rules: Mapping[str, Rule] = field(
+        default_factory=lambda: ALL, repr=False
+    )  # by which the moves are replayed
 
     @property
     def best(self) -> Candidate:
@@ -82,10 +94,19 @@ class Derivation:
         cost = f"cost: {_cost(self.original)} → {_cost(best)}"
         if best is not self.original and best.measured == self.original.measured:
             cost += f"  ({self.original.cost / best.cost:.1f}x)"
-        found = f" of {s.candidates + 1} that were found" if len(self.candidates) <= s.candidates else ""
+        found = (
+            f" of {s.candidates + 1} that were found"
+            if len(self.candidates) <= s.candidates
+            else ""
+        )
         ways = f"{counted(s.states, 'state')}, {counted(len(self.candidates), 'candidate')}{found}, {counted(s.duplicates, 'duplicate')}"
         ends = f"{ways} in {s.seconds:.2f} s; stopped: {s.stopped}"
-        lines = [cost, *told(best.kernels), f"{counted(len(best.moves), 'move')}, {best.verdict}", ends]
+        lines = [
+            cost,
+            *told(best.kernels),
+            f"{counted(len(best.moves), 'move')}, {best.verdict}",
+            ends,
+        ]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -93,8 +114,14 @@ class Derivation:
     def _chosen(self, candidate: Candidate | int | None) -> Candidate:
         if candidate is None or isinstance(candidate, Candidate):
             return candidate or self.best
-        if isinstance(candidate, bool) or not isinstance(candidate, int) or not 0 <= candidate < len(self.candidates):
-            raise RuleError(f"there is no candidate {candidate!r}: there are {len(self.candidates)}\n  see d.candidates")
+        if (
+            isinstance(candidate, bool)
+            or not isinstance(candidate, int)
+            or not 0 <= candidate < len(self.candidates)
+        ):
+            raise RuleError(
+                f"there is no candidate {candidate!r}: there are {len(self.candidates)}\n  see d.candidates"
+            )
         return self.candidates[candidate]
 
     def explain(self, candidate: Candidate | int | None = None) -> str:
@@ -104,7 +131,9 @@ class Derivation:
         """
         chosen = self._chosen(candidate)
         lines = ["given", indented(self.expression)]
-        for number, (move, program) in enumerate(zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)), 1):
+        for number, (move, program) in enumerate(
+            zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)), 1
+        ):
             card = self.rules[move.rule]
             lines += [f"{number}. {move}", f"   {card.before} ⇒ {card.after}", indented(program)]
         if str(lifted(self.expression)) != str(chosen.program):
@@ -128,13 +157,23 @@ class Derivation:
 
     def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
         """What candidates cost, kernel by kernel, as bars on one scale: by default the expression as it is, and the best that is derived."""
-        chosen = candidates if candidates is not None else [self.original, *[c for c in self.candidates if c.moves][:1]]
+        chosen = (
+            candidates
+            if candidates is not None
+            else [self.original, *[c for c in self.candidates if c.moves][:1]]
+        )
         return Costs([self._bar(candidate) for candidate in chosen])
 
     def _bar(self, candidate: Candidate) -> Bar:
         measuring = candidate.measured and self.backend is not None
-        model = Measured(calibrated(self.backend), self.backend) if measuring and self.backend is not None else Roofline()
-        title = "as it is" if not candidate.moves else f"after {counted(len(candidate.moves), 'move')}"
+        model = (
+            Measured(calibrated(self.backend), self.backend)
+            if measuring and self.backend is not None
+            else Roofline()
+        )
+        title = (
+            "as it is" if not candidate.moves else f"after {counted(len(candidate.moves), 'move')}"
+        )
         kernels = zip(map(str, candidate.kernels), shares(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
@@ -149,22 +188,46 @@ class Derivation:
     def save(self, path: Any) -> None:
         """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""
         rows = [
-            {"moves": [m.as_record() for m in c.moves], "cost": c.cost, "verdict": c.verdict, "measured": c.measured, "error": c.error}
+            {
+                "moves": [m.as_record() for m in c.moves],
+                "cost": c.cost,
+                "verdict": c.verdict,
+                "measured": c.measured,
+                "error": c.error,
+            }
             for c in self.candidates
         ]
-        stats = {**{name: getattr(self.stats, name) for name in STATISTICS}, "rejected": dict(self.stats.rejected)}
+        stats = {
+            **{name: getattr(self.stats, name) for name in STATISTICS},
+            "rejected": dict(self.stats.rejected),
+        }
         explored = [row.as_record() for row in self.explored]
-        record.write(path, KIND, {"expression": program_record(self.expression), "candidates": rows, "stats": stats, "explored": explored})
+        record.write(
+            path,
+            KIND,
+            {
+                "expression": program_record(self.expression),
+                "candidates": rows,
+                "stats": stats,
+                "explored": explored,
+            },
+        )
 
     @classmethod
-    def load(cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None) -> Derivation:
+    def load(
+        cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None
+    ) -> Derivation:
         """Read a derivation and replay the moves of every candidate; `RecordError` where the file is broken."""
         content = record.read(path, KIND)
         expression = program_from_record(content.get("expression"))
         try:
-            candidates = Candidates(_loaded(expression, row, rules, backend) for row in content["candidates"])
+            candidates = Candidates(
+                _loaded(expression, row, rules, backend) for row in content["candidates"]
+            )
             stats = _loaded_stats(content["stats"])
-            explored = [Explored.from_record(row) for row in content.get("explored", [])]  # older records have none
+            explored = [
+                Explored.from_record(row) for row in content.get("explored", [])
+            ]  # older records have none
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleError) as error:
             raise RecordError(f"{path} is damaged: {error}") from None
         if not candidates or not any(not c.moves for c in candidates):
@@ -186,17 +249,32 @@ def _cost(candidate: Candidate) -> str:
 
 
 def _loaded_stats(row: Any) -> Stats:
-    stats = Stats(**{name: kind(row[name]) for name, kind in STATISTICS.items() if row.get(name) is not None})
-    stats.rejected.update({str(reason): int(times) for reason, times in row.get("rejected", {}).items()})
+    stats = Stats(
+        **{name: kind(row[name]) for name, kind in STATISTICS.items() if row.get(name) is not None}
+    )
+    stats.rejected.update(
+        {str(reason): int(times) for reason, times in row.get("rejected", {}).items()}
+    )
     return stats
 
 
-def _loaded(expression: Program, row: Any, rules: Mapping[str, Rule], backend: Backend | None) -> Candidate:
+def _loaded(
+    expression: Program, row: Any, rules: Mapping[str, Rule], backend: Backend | None
+) -> Candidate:
     moves = tuple(Move.from_record(m) for m in row["moves"])
     programs = replay(expression, moves, rules)
     flat = lifted(programs[-1] if programs else expression)
     error = None if row["error"] is None else float(row["error"])
-    return Candidate(flat, named(kernels_of(flat)), moves, float(row["cost"]), str(row["verdict"]), bool(row["measured"]), error, backend)
+    return Candidate(
+        flat,
+        named(kernels_of(flat)),
+        moves,
+        float(row["cost"]),
+        str(row["verdict"]),
+        bool(row["measured"]),
+        error,
+        backend,
+    )
 
 
 def derivation(
@@ -220,19 +298,31 @@ def derivation(
     start = as_program(expression)
     searched = rules_by_name(rules)
     model = Roofline() if backend is None or not measure else calibrated(backend)
-    found, stats, explored = search(start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed)
-    wanted = found if most is None else [*_varied([f for f in found if f.moves])[:most], *(f for f in found if not f.moves)]
+    found, stats, explored = search(
+        start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed
+    )
+    wanted = (
+        found
+        if most is None
+        else [*_varied([f for f in found if f.moves])[:most], *(f for f in found if not f.moves)]
+    )
     began = perf_counter()
     kept = _proven(start, wanted, backend, stats, executor, began + PROVING * budget.seconds)
     if backend is not None and measure:
-        chosen, unmeasured = promising(kept, Measured(model, backend), began + MEASURING * budget.seconds)
+        chosen, unmeasured = promising(
+            kept, Measured(model, backend), began + MEASURING * budget.seconds
+        )
         stats.unmeasured += unmeasured
-        checked = _checked(start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy)
+        checked = _checked(
+            start, chosen, backend, stats, seed, tolerance(start) if accuracy is None else accuracy
+        )
         kept = [*checked, *(c for c in kept if not any(c is other for other in chosen))]
     return Derivation(start, _ranked(kept), stats, backend, explored, {**ALL, **searched})
 
 
-def promising(candidates: Sequence[Candidate], model: Measured, until: float = math.inf) -> tuple[list[Candidate], int]:
+def promising(
+    candidates: Sequence[Candidate], model: Measured, until: float = math.inf
+) -> tuple[list[Candidate], int]:
     """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
 
     Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
@@ -246,11 +336,20 @@ def promising(candidates: Sequence[Candidate], model: Measured, until: float = m
         if asked and perf_counter() > until:
             break
         if number % TOGETHER == 0:
-            model.make_ready([kernel for c in derived[number : number + TOGETHER] for kernel in each_run(c.kernels)])
+            model.make_ready(
+                [
+                    kernel
+                    for c in derived[number : number + TOGETHER]
+                    for kernel in each_run(c.kernels)
+                ]
+            )
         candidate.cost = total(model, candidate.kernels, costs[SHORTLIST - 1])
         costs = sorted([*costs, candidate.cost])
         asked.append(candidate)
-    return [*sorted(asked, key=lambda c: c.cost)[:SHORTLIST], *(c for c in candidates if not c.moves)], len(derived) - len(asked)
+    return [
+        *sorted(asked, key=lambda c: c.cost)[:SHORTLIST],
+        *(c for c in candidates if not c.moves),
+    ], len(derived) - len(asked)
 
 
 def _varied(ordered: Sequence[Some]) -> list[Some]:
@@ -262,7 +361,9 @@ def _varied(ordered: Sequence[Some]) -> list[Some]:
     turns = []
     for position, candidate in enumerate(ordered):
         made = {k.output for k in candidate.kernels}
-        operators = frozenset((k.op, k.is_eop or made.isdisjoint(k.inputs)) for k in candidate.kernels)
+        operators = frozenset(
+            (k.op, k.is_eop or made.isdisjoint(k.inputs)) for k in candidate.kernels
+        )
         turns.append((seen[operators], position, candidate))
         seen[operators] += 1
     return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
@@ -272,11 +373,22 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
     """Cheapest first, the measured before the estimated; where costs are as good as equal, fewer moves first."""
     measured = any(c.measured for c in candidates)
     ordered = sorted(candidates, key=lambda c: (measured and not c.measured, c.cost))
-    equal = [c for c in ordered if c.measured == ordered[0].measured and c.cost <= ordered[0].cost * (1 + NOISE)]
+    equal = [
+        c
+        for c in ordered
+        if c.measured == ordered[0].measured and c.cost <= ordered[0].cost * (1 + NOISE)
+    ]
     return Candidates([*sorted(equal, key=lambda c: len(c.moves)), *ordered[len(equal) :]])
 
 
-def _proven(start: Program, found: Sequence[Found], backend: Backend | None, stats: Stats, executor: Any, until: float) -> list[Candidate]:
+def _proven(
+    start: Program,
+    found: Sequence[Found],
+    backend: Backend | None,
+    stats: Stats,
+    executor: Any,
+    until: float,
+) -> list[Candidate]:
     """The candidates that are equal to the expression, each with its verdict; those that are not, or come after the time, are counted."""
     derived = _varied([f for f in found if f.moves])
     verdicts = _verdicts(start, [f.program for f in derived], executor, until)
@@ -291,18 +403,30 @@ def _proven(start: Program, found: Sequence[Found], backend: Backend | None, sta
             stats.rejected["not equal to the original"] += 1
             wrong.update(move.rule for move in f.moves if move.rule not in ALL)
         elif verdict is not None:
-            kept.append(Candidate(f.program, named(f.kernels), f.moves, f.estimate, verdict, backend=backend))
+            kept.append(
+                Candidate(
+                    f.program, named(f.kernels), f.moves, f.estimate, verdict, backend=backend
+                )
+            )
     for name, times in wrong.items():
-        log.warning("einalg: %d programs that the rule %r helped to make are not equal to the original; ea.check_rule tests it", times, name)
+        log.warning(
+            "einalg: %d programs that the rule %r helped to make are not equal to the original; ea.check_rule tests it",
+            times,
+            name,
+        )
     return kept
 
 
-def _verdicts(start: Program, programs: Sequence[Program], executor: Any, until: float) -> list[str]:
+def _verdicts(
+    start: Program, programs: Sequence[Program], executor: Any, until: float
+) -> list[str]:
     """The verdicts of the first programs: of one at least, and of no other from the time `until` on (of `perf_counter`)."""
     verdicts = list[str]()
     size = 1 if executor is None else AT_ONCE
     while len(verdicts) < len(programs) and (not verdicts or perf_counter() < until):
-        verdicts += ordered_map(executor, partial(_verdict, start), programs[len(verdicts) : len(verdicts) + size])
+        verdicts += ordered_map(
+            executor, partial(_verdict, start), programs[len(verdicts) : len(verdicts) + size]
+        )
     return verdicts
 
 
@@ -310,7 +434,14 @@ def _verdict(start: Program, program: Program) -> str:
     return prove(start, program).verdict
 
 
-def _checked(start: Program, candidates: list[Candidate], backend: Backend, stats: Stats, seed: int, accuracy: float) -> list[Candidate]:
+def _checked(
+    start: Program,
+    candidates: list[Candidate],
+    backend: Backend,
+    stats: Stats,
+    seed: int,
+    accuracy: float,
+) -> list[Candidate]:
     """Candidates whose compiled kernels give what the reference gives, with their measured seconds; those are estimated for which memory lacks."""
     if min(c.cost for c in candidates) > LONGEST or not fits(start, start):
         return candidates
@@ -334,7 +465,9 @@ def _checked(start: Program, candidates: list[Candidate], backend: Backend, stat
     if not kept:
         whole = not all(map(is_float, {scope.dtype for _, scope in start.statements}))
         remedy = "\n  where integers overflow, give its tensors a wider type" if whole else ""
-        raise CodegenError(f"no candidate, not even the expression as it is, gives the values of the reference evaluator{remedy}")
+        raise CodegenError(
+            f"no candidate, not even the expression as it is, gives the values of the reference evaluator{remedy}"
+        )
     return kept
 
 
@@ -353,7 +486,10 @@ def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) ->
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Random inputs of the right shapes and dtypes: normal for floats, small for integers."""
     rng = np.random.default_rng(seed)
-    return {name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype)) for name, tensor in program.inputs.items()}
+    return {
+        name: _sample(rng, tensor).astype(numpy_dtype(tensor.dtype))
+        for name, tensor in program.inputs.items()
+    }
 
 
 def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -364,6 +500,8 @@ def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 def _sample(rng: np.random.Generator, tensor: Tensor) -> np.ndarray[Any, Any]:
     if is_float(tensor.dtype):
-        return rng.standard_normal(tensor.shape, np.float64 if tensor.dtype == "f64" else np.float32)
+        return rng.standard_normal(
+            tensor.shape, np.float64 if tensor.dtype == "f64" else np.float32
+        )
     low, high = {"b": (0, 2), "u": (0, 5)}.get(tensor.dtype[0], (-4, 5))
     return rng.integers(low, high, tensor.shape)

@@ -78,7 +78,9 @@ class History:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return steps_html(self.start, [(str(step.move), step.verdict, step.program) for step in self.steps])
+        return steps_html(
+            self.start, [(str(step.move), step.verdict, step.program) for step in self.steps]
+        )
 
     def save(self, path: Any) -> None:
         """Write the start and the moves as JSON, whole or not at all."""
@@ -89,7 +91,10 @@ class History:
         return record.text(KIND, self._content())
 
     def _content(self) -> dict[str, Any]:
-        steps = [{**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)} for step in self.steps]
+        steps = [
+            {**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)}
+            for step in self.steps
+        ]
         return {"start": program_record(self.start), "steps": steps}
 
     def latex(self) -> str:
@@ -114,7 +119,9 @@ class History:
             move = Move.from_record(entry)
             program = apply(history.program, move, rules)
             if entry.get("after") not in (None, str(program)):
-                raise RecordError(f"step {number} of {path} ({move.rule}) gives another program than when it was saved")
+                raise RecordError(
+                    f"step {number} of {path} ({move.rule}) gives another program than when it was saved"
+                )
             history.steps.append(Step(move, program, str(entry.get("verdict", "unchecked"))))
         return history
 
@@ -125,7 +132,10 @@ class History:
 
 def _latex_row(program: Program, name: str) -> str:
     """The statements of a program below each other, the name of a rule beside the last."""
-    lines = [f"{latex(statement_tensor(key, scope))} &= {latex(scope)}" for key, scope in program.statements]
+    lines = [
+        f"{latex(statement_tensor(key, scope))} &= {latex(scope)}"
+        for key, scope in program.statements
+    ]
     return " \\\\\n".join([*(f"{line} &&" for line in lines[:-1]), f"{lines[-1]} && {name}"])
 
 

@@ -18,19 +18,39 @@ EVERY = 2.0  # seconds between two log lines
 State = tuple[int, int, str]  # how much is done, of how much, and a few words
 
 
-def shown(progress: Callable[[Any], None] | bool | None, budget: Budget) -> AbstractContextManager[Progress | None]:
+def shown(
+    progress: Callable[[Any], None] | bool | None, budget: Budget
+) -> AbstractContextManager[Progress | None]:
     """What a search calls after every state: a function as it is, for True a bar of tqdm, or log lines where tqdm is not installed."""
-    return _shown(progress, "derive", "state", budget.states, lambda stats: (stats.states, budget.states, told(stats)))
+    return _shown(
+        progress,
+        "derive",
+        "state",
+        budget.states,
+        lambda stats: (stats.states, budget.states, told(stats)),
+    )
 
 
-def shown_layers(progress: Callable[..., None] | bool | None) -> AbstractContextManager[Callable[..., None] | None]:
+def shown_layers(
+    progress: Callable[..., None] | bool | None,
+) -> AbstractContextManager[Callable[..., None] | None]:
     """What an optimizer calls before each layer, with the layer, its number from 0 and how many there are, as `shown`."""
-    return _shown(progress, "optimize", "layer", None, lambda layer, number, of: (number, of, layer.text.splitlines()[-1]))
+    return _shown(
+        progress,
+        "optimize",
+        "layer",
+        None,
+        lambda layer, number, of: (number, of, layer.text.splitlines()[-1]),
+    )
 
 
 @contextmanager
 def _shown(
-    progress: Callable[..., None] | bool | None, what: str, unit: str, of: int | None, state: Callable[..., State]
+    progress: Callable[..., None] | bool | None,
+    what: str,
+    unit: str,
+    of: int | None,
+    state: Callable[..., State],
 ) -> Iterator[Callable[..., None] | None]:
     if not isinstance(progress, bool):
         yield progress

@@ -33,7 +33,11 @@ def written(start: Program, moves: Iterable[Move]) -> str:
     lines = ["import einalg as ea", ""]
     lines += [line for name, tensor in start.tensors.items() for line in _tensor(name, tensor)]
     lines += _expression(start)
-    lines += [f"rules = []  # fill in the rules of your own that are applied below: {', '.join(own)}"] if own else []
+    lines += (
+        [f"rules = []  # fill in the rules of your own that are applied below: {', '.join(own)}"]
+        if own
+        else []
+    )
     lines += [f"s = ea.Session(expr{', rules' if own else ''})"]
     lines += [_step(move) for move in steps]
     return "\n".join([*lines, 'assert ea.prove(expr, s.expr).verdict != "different"', "print(s)"])
@@ -44,7 +48,11 @@ def _tensor(name: str, tensor: Tensor) -> list[str]:
     if isinstance(tensor, Constant):
         values = ", ".join(f"Fraction({v.p}, {v.q})" if v.q != 1 else str(v) for v in tensor.values)
         made = f'{name} = Constant("{name}", {axes}, "{tensor.dtype}", [{values}])'
-        return ["from fractions import Fraction", "from einalg.language.ir.tensor import Constant", made]
+        return [
+            "from fractions import Fraction",
+            "from einalg.language.ir.tensor import Constant",
+            made,
+        ]
     return [f'{name} = ea.tensor("{name}", {axes}, "{tensor.dtype}", "{tensor.role}")']
 
 
@@ -62,5 +70,7 @@ def _expression(start: Program) -> list[str]:
 
 def _step(move: Move) -> str:
     record: dict[str, Any] = move.as_record()
-    args = pformat(record["args"], width=WIDTH, compact=True, sort_dicts=False).replace("\n", "\n        ")
+    args = pformat(record["args"], width=WIDTH, compact=True, sort_dicts=False).replace(
+        "\n", "\n        "
+    )
     return f's.apply(ea.Move("{move.rule}", {tuple(record["path"])}, {args}))'

@@ -24,7 +24,12 @@ class Timing:
 
     def as_record(self) -> dict[str, Any]:
         """The timing as JSON values."""
-        return {"way": self.way, "seconds": self.seconds, "error": self.error, "operators": list(self.operators)}
+        return {
+            "way": self.way,
+            "seconds": self.seconds,
+            "error": self.error,
+            "operators": list(self.operators),
+        }
 
 
 class Timings(list[Timing]):
@@ -45,7 +50,13 @@ class Timings(list[Timing]):
         """The cells of `HEADS` for every way."""
         for t in self:
             ratio = t.seconds / max(self[0].seconds, 1e-12)
-            yield t.way, f"{t.seconds * 1e3:.3f}", f"{ratio:.2f}x", f"{t.error:.1e}", shortly(t.operators)
+            yield (
+                t.way,
+                f"{t.seconds * 1e3:.3f}",
+                f"{ratio:.2f}x",
+                f"{t.error:.1e}",
+                shortly(t.operators),
+            )
 
     def __str__(self) -> str:
         return aligned([HEADS, *self.rows()], str.rjust)

@@ -43,7 +43,9 @@ def around(scope: Scope, node: Reduce) -> tuple[tuple[Range, ...], tuple[Constra
     return next(iter(found))
 
 
-def _around(body: Any, node: Reduce, iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> Iterator[Any]:
+def _around(
+    body: Any, node: Reduce, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+) -> Iterator[Any]:
     if body is node:
         yield iterators, where
     elif isinstance(body, Reduce):
@@ -61,7 +63,9 @@ def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:
             return new
         if isinstance(node, Reduce):
             inner = rebuild(node.body, leaf)
-            return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            return (
+                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            )
         return node
 
     return Scope(scope.iterators, scope.where, rebuild(scope.body, leaf))
@@ -77,7 +81,10 @@ def remembered(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iter
         if entry is None or entry[0] is not scope:
             if len(known) >= MOST_REMEMBERED:
                 known.clear()
-            entry = known[id(scope)] = (scope, list(find(scope)))  # the scope is held, so that no other gets its id
+            entry = known[id(scope)] = (
+                scope,
+                list(find(scope)),
+            )  # the scope is held, so that no other gets its id
         return iter(entry[1])
 
     return again
@@ -85,7 +92,9 @@ def remembered(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iter
 
 def may_vanish(body: Any) -> bool:
     """Whether a body has conditions or reads padding: elsewhere it may be anything."""
-    return any(isinstance(a.base, Padded) for a in accesses(body)) or any(r.where for r in reductions(body))
+    return any(isinstance(a.base, Padded) for a in accesses(body)) or any(
+        r.where for r in reductions(body)
+    )
 
 
 class Read(NamedTuple):
@@ -110,7 +119,9 @@ class Read(NamedTuple):
 
 
 @lru_cache(maxsize=MOST_SETS)
-def _image(subscripts: tuple[Affine, ...], iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> isl.Set:
+def _image(
+    subscripts: tuple[Affine, ...], iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+) -> isl.Set:
     space = Space([it.index for it in iterators])
     return space.map(subscripts).intersect_domain(space.set(iterators, where)).range()
 
@@ -124,7 +135,9 @@ def _reads(body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]) ->
     if isinstance(body, Access):
         yield Read(body, iterators, where, around)
     elif isinstance(body, Reduce):
-        yield from _reads(body.body, (*iterators, *body.iterators), (*where, *body.where), (*around, body))
+        yield from _reads(
+            body.body, (*iterators, *body.iterators), (*where, *body.where), (*around, body)
+        )
     elif not isinstance(body, IndexArithmetic):
         for argument in body.args:
             yield from _reads(argument, iterators, where, around)
@@ -132,7 +145,9 @@ def _reads(body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]) ->
 
 def reads_of(scope: Scope, inner: Scope) -> list[Read]:
     """The reads of one inner scope."""
-    return [r for r in reads(scope) if isinstance(r.access.tensor, Scope) and r.access.tensor == inner]
+    return [
+        r for r in reads(scope) if isinstance(r.access.tensor, Scope) and r.access.tensor == inner
+    ]
 
 
 def covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
@@ -142,10 +157,23 @@ def covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
         def leaf(node: Any) -> Any:
             if isinstance(node, Access):
                 gaps = isinstance(node.base, Scope) and node.base.where
-                return with_padding(Access.of(Padded(node.base, [0] * node.base.rank, fill=fill), node.subscripts) if gaps else node, ranges, fill)
+                return with_padding(
+                    Access.of(Padded(node.base, [0] * node.base.rank, fill=fill), node.subscripts)
+                    if gaps
+                    else node,
+                    ranges,
+                    fill,
+                )
             if isinstance(node, Reduce):
-                inner = rebuild(node.body, at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}))
-                return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+                inner = rebuild(
+                    node.body,
+                    at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}),
+                )
+                return (
+                    node
+                    if inner is node.body
+                    else Reduce(node.op, node.iterators, node.where, inner)
+                )
             return node
 
         return leaf
@@ -158,11 +186,16 @@ def bounding_box(points: isl.Set) -> tuple[tuple[int, int], ...] | None:
     """Half-open bounds of every dimension; None where the set is empty."""
     if points.is_empty():
         return None
-    return tuple((points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(points.dim(isl.dim_type.set)))
+    return tuple(
+        (points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1)
+        for k in range(points.dim(isl.dim_type.set))
+    )
 
 
 @lru_cache(maxsize=MOST_SETS, typed=True)
-def may_differ_from(value: Any, body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> isl.Set:
+def may_differ_from(
+    value: Any, body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+) -> isl.Set:
     """A set that holds every point of a domain at which `body` may be something else than `value` (0, or a reduction's identity)."""
     space = Space([it.index for it in iterators])
     return _differs(value, body, space).intersect(space.set(iterators, where))
@@ -179,7 +212,9 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
         return _intersection([_differs(value, a, space) for a in body.args if finite(a)], space)
     if value == 0 and isinstance(body, sympy.Pow) and body.exp.is_positive:
         return _differs(value, body.base, space)
-    if isinstance(body, (sympy.Max, sympy.Min)) or (value == 0 and isinstance(body, (sympy.Add, sympy.Abs, sympy.sign, sympy.tanh))):
+    if isinstance(body, (sympy.Max, sympy.Min)) or (
+        value == 0 and isinstance(body, (sympy.Add, sympy.Abs, sympy.sign, sympy.tanh))
+    ):
         return _union([_differs(value, a, space) for a in body.args], space)
     return space.universe()
 

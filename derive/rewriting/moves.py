@@ -99,19 +99,33 @@ class Move:
 
     def as_record(self) -> dict[str, Any]:
         """The move as JSON values."""
-        return {"rule": self.rule, "path": list(self.path), "args": {k: _thawed(v) for k, v in self.args.items()}}
+        return {
+            "rule": self.rule,
+            "path": list(self.path),
+            "args": {k: _thawed(v) for k, v in self.args.items()},
+        }
 
     @staticmethod
     def from_record(record: Any) -> Move:
         """A move from the JSON values that `as_record` gives; `RecordError` for anything else."""
         try:
             rule, path, args = record["rule"], record["path"], record["args"]
-            sound = isinstance(rule, str) and isinstance(path, list) and isinstance(args, dict) and path and isinstance(path[0], str)
-            if not sound or not all(isinstance(p, int) and not isinstance(p, bool) for p in path[1:]):
+            sound = (
+                isinstance(rule, str)
+                and isinstance(path, list)
+                and isinstance(args, dict)
+                and path
+                and isinstance(path[0], str)
+            )
+            if not sound or not all(
+                isinstance(p, int) and not isinstance(p, bool) for p in path[1:]
+            ):
                 raise TypeError
             return Move(rule, path, args)
         except (KeyError, TypeError):
-            raise RecordError(f"this is not a move: {str(record)[:200]}\n  a move has a rule, a path and args") from None
+            raise RecordError(
+                f"this is not a move: {str(record)[:200]}\n  a move has a rule, a path and args"
+            ) from None
 
     @staticmethod
     def from_json(text: str) -> Move:
@@ -178,14 +192,18 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     rule = rules.get(move.rule)
     if rule is None:
         own = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"
-        raise RuleError(f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {own}")
+        raise RuleError(
+            f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {own}"
+        )
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)
         scope = scope_at(program, move.path)
         rewritten = rule.rewrite(scope, **move.args)
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
-        raise RuleError(f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible") from error
+        raise RuleError(
+            f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible"
+        ) from error
     if not isinstance(rewritten, Scope) or rewritten.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
     return replace_at(program, move.path, _of_type(rewritten, scope.dtype))

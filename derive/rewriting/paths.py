@@ -28,7 +28,9 @@ def _places(path: Path, scope: Scope) -> Iterator[tuple[Path, Scope]]:
 def scope_at(program: Program, path: Path) -> Scope:
     """The scope at a path; `RuleError` where there is none."""
     if not path or path[0] not in program.names:
-        raise RuleError(f"there is no statement {path[0] if path else ''!r}\n  the statements are {', '.join(program.names)}")
+        raise RuleError(
+            f"there is no statement {path[0] if path else ''!r}\n  the statements are {', '.join(program.names)}"
+        )
     scope = program[path[0]]
     for position in path[1:]:
         scope = child(scope, position)
@@ -57,5 +59,8 @@ def _replaced(scope: Scope, path: Path, new: Scope) -> Scope:
 
 def replace_child(scope: Scope, old: Scope, new: Any) -> Scope:
     """Every read of the inner scope `old` reads `new` instead, under the same padding."""
-    body = map_accesses(scope.body, lambda a: rebased(a, new) if isinstance(a.tensor, Scope) and a.tensor == old else a)
+    body = map_accesses(
+        scope.body,
+        lambda a: rebased(a, new) if isinstance(a.tensor, Scope) and a.tensor == old else a,
+    )
     return Scope(scope.iterators, scope.where, body)

@@ -15,7 +15,9 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 
 
-def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
+def rule(
+    name: str, *, before: str, after: str, requires: str = ""
+) -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
     """Make a rule (EinNet §4) from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
 
     `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
@@ -34,11 +36,19 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
         def results(scope: Scope) -> Iterator[tuple[dict[str, Any], Scope]]:
             found = function(scope)
             if not isinstance(found, Iterable) or isinstance(found, Scope):
-                raise RuleError(f"{name} gives {_kind(found)}\n  a rule is a generator: yield what a scope may become")
+                raise RuleError(
+                    f"{name} gives {_kind(found)}\n  a rule is a generator: yield what a scope may become"
+                )
             for number, result in enumerate(found):
-                args, after = result if isinstance(result, tuple) and len(result) == 2 else ({"choice": number}, result)
+                args, after = (
+                    result
+                    if isinstance(result, tuple) and len(result) == 2
+                    else ({"choice": number}, result)
+                )
                 if not isinstance(after, Scope):
-                    raise RuleError(f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)")
+                    raise RuleError(
+                        f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)"
+                    )
                 yield args, after
 
         def find(scope: Scope) -> Iterator[dict[str, Any]]:
@@ -51,15 +61,27 @@ def rule(name: str, *, before: str, after: str, requires: str = "") -> Callable[
                     return result
             raise RuleError(f"{name} has no result for {args} here")
 
-        for part in (find, rewrite):  # a rule at the top level of a module travels to other processes by its place there
-            part.__module__, part.__qualname__ = function.__module__, f"{function.__qualname__}.{part.__name__}"
+        for part in (
+            find,
+            rewrite,
+        ):  # a rule at the top level of a module travels to other processes by its place there
+            part.__module__, part.__qualname__ = (
+                function.__module__,
+                f"{function.__qualname__}.{part.__name__}",
+            )
         return Rule(name, before, after, requires, find, rewrite, section="user's rule")
 
     return made
 
 
 def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}" if isinstance(value, Scope) else f"{value!r}, which is no scope"
+    return (
+        "nothing"
+        if value is None
+        else f"a {type(value).__name__}"
+        if isinstance(value, Scope)
+        else f"{value!r}, which is no scope"
+    )
 
 
 @dataclass(frozen=True)
@@ -84,7 +106,9 @@ class RuleReport:
         return f"{self.rule}: {counted(self.moves, 'move')} on {counted(self.programs, 'random program')}, all equal"
 
 
-def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None) -> RuleReport:
+def check_rule(
+    tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None
+) -> RuleReport:
     """Apply a rule alone to random expressions: every move that it proposes must keep every value, exactly.
 
     `strategy` is a hypothesis strategy of scopes or programs (`einalg.testing.strategies.scopes()` by default). Raises
@@ -97,9 +121,18 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
     """
     from einalg.testing import strategies
 
-    chosen = strategy if strategy is not None else (strategies.programs() if tested.level == "program" else strategies.scopes())
+    chosen = (
+        strategy
+        if strategy is not None
+        else (strategies.programs() if tested.level == "program" else strategies.scopes())
+    )
 
-    from hypothesis import HealthCheck, Phase, given, settings  # after a strategy, which says what to install where it is missing
+    from hypothesis import (  # after a strategy, which says what to install where it is missing
+        HealthCheck,
+        Phase,
+        given,
+        settings,
+    )
     from hypothesis import seed as hypothesis_seed
     from hypothesis.strategies import data
 
@@ -110,7 +143,12 @@ def check_rule(tested: Rule, examples: int = 200, strategy: Any = None, seed: in
         deadline=None,
         database=None,
         derandomize=seed is None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example],
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+            HealthCheck.large_base_example,
+        ],
         phases=(Phase.generate, Phase.shrink),
         report_multiple_bugs=False,
         print_blob=False,
@@ -144,9 +182,13 @@ def _check_move(tested: Rule, program: Any, move: Move, arrays: Any, expected: A
         check(after)
     except EinalgError as error:
         raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
-    read = {name: array for name, array in arrays.items() if name in after.inputs}  # what only padding was read for may be gone
+    read = {
+        name: array for name, array in arrays.items() if name in after.inputs
+    }  # what only padding was read for may be gone
     if not _equal(evaluate(after, **read), expected):
-        raise RuleError(f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}")
+        raise RuleError(
+            f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}"
+        )
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
         raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")
 

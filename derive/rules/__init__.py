@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from derive.rules.algebra import bilinear_factorisation, distribution, staging
-from derive.rules.inter import expression_fusion, expression_merging, expression_splitting, lifting_nesting
-from derive.rules.intra import boundary_relaxing, boundary_tightening, summation_splitting, traversal_merging, variable_substitution
+from derive.rules.inter import (
+    expression_fusion,
+    expression_merging,
+    expression_splitting,
+    lifting_nesting,
+)
+from derive.rules.intra import (
+    boundary_relaxing,
+    boundary_tightening,
+    summation_splitting,
+    traversal_merging,
+    variable_substitution,
+)
 
 RULES = {
     rule.name: rule
@@ -20,5 +31,8 @@ RULES = {
         bilinear_factorisation.RULE,
     )
 }
-SPELLINGS = {rule.name: rule for rule in (lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE)}
+SPELLINGS = {
+    rule.name: rule
+    for rule in (lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE)
+}
 ALL = {**RULES, **SPELLINGS}

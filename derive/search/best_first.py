@@ -60,7 +60,10 @@ class Budget:
     bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if not all(isinstance(budget, Real) and budget >= 0 for budget in (self.depth, self.states, self.seconds)):
+        if not all(
+            isinstance(budget, Real) and budget >= 0
+            for budget in (self.depth, self.states, self.seconds)
+        ):
             raise NotationError("depth, states and seconds are budgets: give numbers from 0")
 
 
@@ -124,7 +127,13 @@ def search(
     "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched (see `rules_by_name`), `ops` names
     the operators to look for (all by default); `executor` expands states elsewhere and gives what a search without it gives.
     """
-    run = _Search(as_program(expression), budget or Budget(), Expansion(rules_by_name(rules), operators(ops)), model or Roofline(), progress)
+    run = _Search(
+        as_program(expression),
+        budget or Budget(),
+        Expansion(rules_by_name(rules), operators(ops)),
+        model or Roofline(),
+        progress,
+    )
     with _frozen_garbage():
         run.explore(executor)
     return sorted(run.found, key=lambda f: f.estimate), run.stats, run.explored
@@ -148,7 +157,9 @@ def _rule(given: Rule | str) -> Rule:
     if isinstance(given, Rule):
         return given
     if not isinstance(given, str) or given not in ALL:
-        raise RuleError(f"{given!r} is no rule\n  make one with einalg.rule, or name one of: {', '.join(sorted(ALL))}")
+        raise RuleError(
+            f"{given!r} is no rule\n  make one with einalg.rule, or name one of: {', '.join(sorted(ALL))}"
+        )
     return ALL[given]
 
 
@@ -158,7 +169,9 @@ def operators(names: Sequence[str] | str | None) -> tuple[Template, ...]:
     names = None if names is None else _several(names)
     unknown = [n for n in names or () if n not in known]
     if unknown:
-        raise MatchError(f"there is no operator {unknown[0]!r}\n  known: {', '.join(dict.fromkeys(t.name for t in TEMPLATES))}")
+        raise MatchError(
+            f"there is no operator {unknown[0]!r}\n  known: {', '.join(dict.fromkeys(t.name for t in TEMPLATES))}"
+        )
     return tuple(t for t in TEMPLATES if names is None or t.name in names)
 
 
@@ -175,8 +188,21 @@ def _frozen_garbage() -> Iterator[None]:
 
 
 class _Search:
-    def __init__(self, start: Program, budget: Budget, expand: Expansion, model: CostModel, progress: Progress | None):
-        self.start, self.budget, self.expand, self.model, self.progress = start, budget, expand, model, progress
+    def __init__(
+        self,
+        start: Program,
+        budget: Budget,
+        expand: Expansion,
+        model: CostModel,
+        progress: Progress | None,
+    ):
+        self.start, self.budget, self.expand, self.model, self.progress = (
+            start,
+            budget,
+            expand,
+            model,
+            progress,
+        )
         self.stats = Stats()
         self.found: list[Found] = []
         self.explored: list[Explored] = []
@@ -236,26 +262,40 @@ class _Search:
                 self.keep(program, tuple(steps), self.distance(program), 0)
             elif queue:  # the first is searched from in any case
                 continue
-            queue.append(_State(LEVEL if queue else 0.0, len(self.explored) - 1, program, tuple(steps), 0))
+            queue.append(
+                _State(LEVEL if queue else 0.0, len(self.explored) - 1, program, tuple(steps), 0)
+            )
         return queue
 
     def distance(self, program: Program) -> float:
         return distance((scope for _, scope in places(program)), self.expand.templates, is_heavy)
 
-    def following(self, state: _State, program: Program, steps: tuple[Move, ...], gap: float) -> _State | None:
+    def following(
+        self, state: _State, program: Program, steps: tuple[Move, ...], gap: float
+    ) -> _State | None:
         """The new state, kept; None for one that is known, too deep or too much work."""
         derivation = (*state.moves, *steps)
         if len(derivation) > self.budget.depth or not self.is_new(program):
             return None
         more = work(program) / self.least_work
         if more > MOST_WORK:
-            self.stats.rejected[f"more than {MOST_WORK} times the work of the expression as it is"] += 1
+            self.stats.rejected[
+                f"more than {MOST_WORK} times the work of the expression as it is"
+            ] += 1
             return None
         number = len(self.explored)
         self.keep(program, derivation, gap, state.order)
-        factored = len({move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name})
+        factored = len(
+            {move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name}
+        )
         kinds = len({likeness(scope) for _, scope in places(program)})  # phases of a sum count once
-        priority = NEAR * gap + LEVEL * state.level + SCOPE * kinds + FACTORED * factored + TWICE * log2(max(1 / MOST_WORK, more))
+        priority = (
+            NEAR * gap
+            + LEVEL * state.level
+            + SCOPE * kinds
+            + FACTORED * factored
+            + TWICE * log2(max(1 / MOST_WORK, more))
+        )
         return _State(priority, number, program, derivation, state.level + 1)
 
     def is_new(self, program: Program) -> bool:
@@ -269,23 +309,39 @@ class _Search:
     def exhausted(self) -> bool:
         spent = time.perf_counter() - self.began
         limits = {
-            f"the limit of {counted(self.budget.states, 'state')} was reached": self.stats.states >= self.budget.states,
+            f"the limit of {counted(self.budget.states, 'state')} was reached": self.stats.states
+            >= self.budget.states,
             f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
-            f"the limit of {counted(self.budget.candidates, 'candidate')} was reached": self.stats.candidates >= self.budget.candidates,
-            f"no better candidate in {counted(self.budget.patience, 'state')}": self.stats.states - self.improved >= self.budget.patience,
-            f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES >= self.budget.bytes,
+            f"the limit of {counted(self.budget.candidates, 'candidate')} was reached": self.stats.candidates
+            >= self.budget.candidates,
+            f"no better candidate in {counted(self.budget.patience, 'state')}": self.stats.states
+            - self.improved
+            >= self.budget.patience,
+            f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES
+            >= self.budget.bytes,
         }
         self.stats.stopped = next((why for why, reached in limits.items() if reached), "")
         return bool(self.stats.stopped)
 
-    def keep(self, program: Program, derivation: tuple[Move, ...], gap: float, parent: int | None, as_it_is: bool = False) -> None:
+    def keep(
+        self,
+        program: Program,
+        derivation: tuple[Move, ...],
+        gap: float,
+        parent: int | None,
+        as_it_is: bool = False,
+    ) -> None:
         estimate = self.collect(program, derivation, as_it_is) if gap < FAR or as_it_is else None
         shown = str(derivation[-1]) if derivation else ""
         steps = derivation[self.lengths[parent] if parent is not None else 0 :]
-        self.explored.append(Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate, steps))
+        self.explored.append(
+            Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate, steps)
+        )
         self.lengths.append(len(derivation))
 
-    def collect(self, program: Program, derivation: tuple[Move, ...], as_it_is: bool) -> float | None:
+    def collect(
+        self, program: Program, derivation: tuple[Move, ...], as_it_is: bool
+    ) -> float | None:
         """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""
         flat = lifted(program)
         if flat.inputs.keys() != self.start.inputs.keys():
@@ -333,7 +389,11 @@ def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
             continue
         if is_heavy(scope):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        if isinstance(scope.body, Access) and kernel.output not in program.outputs and kernel.inputs[0] in program.names:
+        if (
+            isinstance(scope.body, Access)
+            and kernel.output not in program.outputs
+            and kernel.inputs[0] in program.names
+        ):
             return "a copy is left that traversal merging removes"
     return None
 
@@ -346,4 +406,10 @@ def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> t
 def kernel_of(name: str, scope: Scope, templates: Sequence[Template] = TEMPLATES) -> Kernel:
     """The kernel of one statement."""
     found = None if transforms(scope) else match(scope, name, templates)
-    return found or Kernel(EOP, {it.index.name: it.extent for it in scope.iterators}, tuple(scope.tensors), name, scope=scope)
+    return found or Kernel(
+        EOP,
+        {it.index.name: it.extent for it in scope.iterators},
+        tuple(scope.tensors),
+        name,
+        scope=scope,
+    )

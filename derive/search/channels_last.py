@@ -48,7 +48,13 @@ def channels(scope: Scope) -> Iterator[Channels]:
             if any(_is_window(s, it, set(own)) for s in access.subscripts for it in node.iterators):
                 shared = set(node.indices) & set(bare(other))
                 summed = tuple(k for k, index in enumerate(bare(access)) if index in shared)
-                yield Channels(access, summed, tuple(sorted(own[i] for i in set(bare(other)) & set(own) - access.free_symbols)))
+                yield Channels(
+                    access,
+                    summed,
+                    tuple(
+                        sorted(own[i] for i in set(bare(other)) & set(own) - access.free_symbols)
+                    ),
+                )
 
 
 def bare(access: Access) -> list[Index | None]:
@@ -62,7 +68,11 @@ def _is_window(subscript: Affine, it: Range, own: set[Index]) -> bool:
     if it.index not in subscript.indices or not beside:
         return False
     reach = abs(subscript.coefficient(it.index)) * it.extent
-    return it.extent == 1 or not subscript.is_affine() or any(abs(subscript.coefficient(index)) < reach for index in beside)
+    return (
+        it.extent == 1
+        or not subscript.is_affine()
+        or any(abs(subscript.coefficient(index)) < reach for index in beside)
+    )
 
 
 def last(axes: Sequence[int], rank: int) -> list[int]:
@@ -81,8 +91,15 @@ def reordered(scope: Scope, name: str, order: Sequence[int]) -> Move:
     for index in (scope.indices[k] for k in order):
         names[index] = fresh_index(index.name, taken)
         taken.add(names[index])
-    forward, backward = {new.name: old.name for old, new in names.items()}, {old.name: new.name for old, new in names.items()}
-    return Move(variable_substitution.RULE.name, (name,), {"target": variable_substitution.TRAVERSAL, "forward": forward, "backward": backward})
+    forward, backward = (
+        {new.name: old.name for old, new in names.items()},
+        {old.name: new.name for old, new in names.items()},
+    )
+    return Move(
+        variable_substitution.RULE.name,
+        (name,),
+        {"target": variable_substitution.TRAVERSAL, "forward": forward, "backward": backward},
+    )
 
 
 def channels_last(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
@@ -109,7 +126,10 @@ def _is_worth(scope: Scope, found: Channels) -> bool:
     tensor = found.access.tensor
     if not isinstance(tensor, Tensor) or tensor.role != "input":
         return False
-    summed, made = (prod(extents[k] for k in axes) for extents, axes in ((tensor.shape, found.summed), (scope.shape, found.made)))
+    summed, made = (
+        prod(extents[k] for k in axes)
+        for extents, axes in ((tensor.shape, found.summed), (scope.shape, found.made))
+    )
     return min(summed, made) >= FEWEST
 
 
@@ -118,11 +138,22 @@ def _moves(program: Program, name: str, found: Channels) -> Iterator[Move]:
     scope, subscripts = program[name], found.access.subscripts
     order = last(found.summed, len(subscripts))
     if order != sorted(order):
-        moving, staged = [(axis, subscripts[axis]) for axis in order if subscripts[axis].terms], list(subscripts)
+        moving, staged = (
+            [(axis, subscripts[axis]) for axis in order if subscripts[axis].terms],
+            list(subscripts),
+        )
         for number, (axis, _) in enumerate(moving):
             staged[axis] = affine(Index(f"y{number}"))
-        position = next(number for number, same in enumerate(staging.distinct_reads(scope)) if same[0].access == found.access)
-        args = {"access": position, "axes": [text(form) for _, form in moving], "subscripts": [text(s) for s in staged]}
+        position = next(
+            number
+            for number, same in enumerate(staging.distinct_reads(scope))
+            if same[0].access == found.access
+        )
+        args = {
+            "access": position,
+            "axes": [text(form) for _, form in moving],
+            "subscripts": [text(s) for s in staged],
+        }
         yield Move(staging.RULE.name, (name,), args)
     if (order := last(found.made, scope.rank)) != sorted(order):
         yield reordered(scope, name, order)

@@ -16,7 +16,13 @@ from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import child, places
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import NESTING
-from derive.rules.intra import boundary_relaxing, boundary_tightening, summation_splitting, traversal_merging, variable_substitution
+from derive.rules.intra import (
+    boundary_relaxing,
+    boundary_tightening,
+    summation_splitting,
+    traversal_merging,
+    variable_substitution,
+)
 from derive.search.repairs import split_move
 from einalg.errors import EinalgError
 from einalg.language.analysis.simplify import with_joined_quotients
@@ -47,7 +53,9 @@ def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
     return program, done
 
 
-def flattened(program: Program, rules: Mapping[str, Rule], allowed: Callable[[Program], bool] = lambda _: True) -> tuple[Program, list[Move]]:
+def flattened(
+    program: Program, rules: Mapping[str, Rule], allowed: Callable[[Program], bool] = lambda _: True
+) -> tuple[Program, list[Move]]:
     """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many.
 
     A merging that gives what is not `allowed` is left out.
@@ -85,22 +93,41 @@ def _partings(program: Program) -> Iterator[Move]:
     """Innermost reductions that have something around them, then factors."""
     for path, scope in places(program):
         for position, node in enumerate(reductions(scope.body)):
-            if node is not scope.body and node.iterators and not any(True for _ in reductions(node.body)):
-                yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
+            if (
+                node is not scope.body
+                and node.iterators
+                and not any(True for _ in reductions(node.body))
+            ):
+                yield Move(
+                    summation_splitting.RULE.name, path, {"reduction": position, "outer": []}
+                )
     for path, scope in places(program):
-        yield from (Move(staging.RULE.name, path, args) for args in staging.subterms(scope) if args.get("factors") and args["reduction"] is not None)
+        yield from (
+            Move(staging.RULE.name, path, args)
+            for args in staging.subterms(scope)
+            if args.get("factors") and args["reduction"] is not None
+        )
 
 
 def _mergings(program: Program) -> Iterator[Move]:
     """Statements of which nothing is computed twice first, then the innermost scopes before those around them."""
     for name, scope in program.statements:
         readers = [reader for reader, other in program.statements if name in other.tensors]
-        if name not in program.outputs and (len(readers) == 1 or isinstance(scope.body, Access) or _in_parts(program, name)):
+        if name not in program.outputs and (
+            len(readers) == 1 or isinstance(scope.body, Access) or _in_parts(program, name)
+        ):
             yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
     for path, scope in reversed(list(places(program))):
-        yield from (Move(traversal_merging.RULE.name, path, {"inner": k}) for k in range(len(inner_scopes(scope))))
+        yield from (
+            Move(traversal_merging.RULE.name, path, {"inner": k})
+            for k in range(len(inner_scopes(scope)))
+        )
         yield from _joins(path, scope)
-        yield from (Move(boundary_tightening.RULE.name, path, args) for args in boundary_tightening.find(scope) if "reduction" in args)
+        yield from (
+            Move(boundary_tightening.RULE.name, path, args)
+            for args in boundary_tightening.find(scope)
+            if "reduction" in args
+        )
 
 
 def _in_parts(program: Program, name: str) -> bool:
@@ -111,7 +138,9 @@ def _in_parts(program: Program, name: str) -> bool:
             for read in reads(inner):
                 if isinstance(read.access.tensor, Tensor) and read.access.tensor.name == name:
                     used = [next(iter(s.indices)) for s in read.access.subscripts if s.terms]
-                    if len(set(used)) < len(used) or not all(s.as_index() for s in read.access.subscripts if s.terms):
+                    if len(set(used)) < len(used) or not all(
+                        s.as_index() for s in read.access.subscripts if s.terms
+                    ):
                         return False
                     boxes.add(tuple(_interval(s, read) for s in read.access.subscripts))
     return sum(prod(high - low for low, high in box) for box in boxes) <= prod(program[name].shape)
@@ -125,18 +154,36 @@ def _interval(subscript: Affine, read: Read) -> tuple[int, int]:
 def _joins(path: Any, scope: Scope) -> Iterator[Move]:
     """Two summed indices that occur only as digits of one number become that number."""
     for position, node in enumerate(reductions(scope.body)):
-        forms = [s for a in accesses(node.body) for s in a.subscripts] + [c.form for c in node.where]
+        forms = [s for a in accesses(node.body) for s in a.subscripts] + [
+            c.form for c in node.where
+        ]
         taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
         for high, low in permutations(node.iterators, 2):
             base = low.extent
             whole = fresh_index(high.index.name, taken)
-            if low.low or high.extent < 2 or base < 2 or not all(_are_digits(form, (high.index, low.index), whole, base) for form in forms):
+            if (
+                low.low
+                or high.extent < 2
+                or base < 2
+                or not all(
+                    _are_digits(form, (high.index, low.index), whole, base) for form in forms
+                )
+            ):
                 continue
-            forward = {it.index.name: it.index.name for it in node.iterators if it not in (high, low)}
+            forward = {
+                it.index.name: it.index.name for it in node.iterators if it not in (high, low)
+            }
             backward = dict(forward)
             forward[whole.name] = str(affine(high.index) * base + low.index)
-            backward[high.index.name], backward[low.index.name] = str(affine(whole) // base), str(affine(whole) % base)
-            yield Move(variable_substitution.RULE.name, path, {"target": position, "forward": forward, "backward": backward})
+            backward[high.index.name], backward[low.index.name] = (
+                str(affine(whole) // base),
+                str(affine(whole) % base),
+            )
+            yield Move(
+                variable_substitution.RULE.name,
+                path,
+                {"target": position, "forward": forward, "backward": backward},
+            )
 
 
 def _are_digits(form: Affine, digits: tuple[Index, Index], whole: Index, base: int) -> bool:
@@ -144,7 +191,9 @@ def _are_digits(form: Affine, digits: tuple[Index, Index], whole: Index, base: i
     if form.indices.isdisjoint(digits):
         return True
     high, low = digits
-    joined = with_joined_quotients(form.substitute({high: floordiv(affine(whole), base), low: modulo(affine(whole), base)}))
+    joined = with_joined_quotients(
+        form.substitute({high: floordiv(affine(whole), base), low: modulo(affine(whole), base)})
+    )
     return not _has_digits(joined, whole)
 
 
@@ -175,16 +224,23 @@ def _of_statements(program: Program) -> Iterator[Move]:
             readers.setdefault(tensor, []).append(name)
     for name, scope in program.statements:
         copied = isinstance(scope.body, Access) and any(t in program.names for t in scope.tensors)
-        alone = len(readers.get(name, ())) == 1 and (is_copy(scope) or any(True for _ in reductions(scope.body)))
+        alone = len(readers.get(name, ())) == 1 and (
+            is_copy(scope) or any(True for _ in reductions(scope.body))
+        )
         if name not in program.outputs and (copied or alone):
-            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers.get(name, ()))
+            yield from (
+                Move(NESTING.name, (reader,), {"producer": name})
+                for reader in readers.get(name, ())
+            )
 
 
 def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
     """Copies of scopes below this one, or this one as the copy of a copy; a copy of a copy of a tensor is one copy of the tensor."""
     for position, inner in enumerate(inner_scopes(scope)):
         if is_copy(inner):
-            if [isinstance(deep.body, Access) and not is_copy(deep) for deep in inner_scopes(inner)] == [True]:
+            if [
+                isinstance(deep.body, Access) and not is_copy(deep) for deep in inner_scopes(inner)
+            ] == [True]:
                 yield Move(traversal_merging.RULE.name, (*path, position), {"inner": 0})
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
     if len(path) == 1 and is_copy(scope) and inner_scopes(scope) and _same_axes(scope):
@@ -219,7 +275,11 @@ def _relaxed(path: Any, place: dict[str, int], domain: Any) -> Iterator[Move]:
     lattice = [c for c in domain.where if c.relation != ">="]
     if len(lattice) < len(domain.where):
         box = [[it.low, it.high] for it in domain.iterators]
-        yield Move(boundary_relaxing.RULE.name, path, {**place, "box": box, "where": [str(c) for c in lattice]})
+        yield Move(
+            boundary_relaxing.RULE.name,
+            path,
+            {**place, "box": box, "where": [str(c) for c in lattice]},
+        )
 
 
 def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
@@ -231,7 +291,11 @@ def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
             if condition.relation == "==" and len(atoms) == 1 and isinstance(atoms[0], Modulo):
                 (modulo,) = atoms
                 alone = modulo.argument.indices
-                if len(alone) == 1 and alone <= set(node.indices) and abs(modulo.argument.coefficient(next(iter(alone)))) == 1:
+                if (
+                    len(alone) == 1
+                    and alone <= set(node.indices)
+                    and abs(modulo.argument.coefficient(next(iter(alone)))) == 1
+                ):
                     found[next(iter(alone))] = modulo.divisor
         if found:
             taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
@@ -239,9 +303,17 @@ def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
 
 
 def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:
-    padded = any(isinstance(a.base, Padded) for inner in inner_scopes(scope) for a in accesses(inner.body))
+    padded = any(
+        isinstance(a.base, Padded) for inner in inner_scopes(scope) for a in accesses(inner.body)
+    )
     conditioned = any(node.where for node in reductions(scope.body))
-    if padded or conditioned or any(isinstance(a.base, Padded) and isinstance(a.tensor, Scope) for a in accesses(scope.body)):
+    if (
+        padded
+        or conditioned
+        or any(
+            isinstance(a.base, Padded) and isinstance(a.tensor, Scope) for a in accesses(scope.body)
+        )
+    ):
         for args in boundary_tightening.find(scope):
             if "reduction" in args or _smaller(child(scope, args["inner"]), args["box"]):
                 yield Move(boundary_tightening.RULE.name, path, args)
@@ -249,4 +321,6 @@ def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:
 
 def _smaller(inner: Scope, box: Any) -> bool:
     """Whether the box cuts away points that are never read, or padding that is read along an axis by itself."""
-    return any(high > low for low, high in box) and any((low, high) != (it.low, it.high) for it, (low, high) in zip(inner.iterators, box))
+    return any(high > low for low, high in box) and any(
+        (low, high) != (it.low, it.high) for it, (low, high) in zip(inner.iterators, box)
+    )

@@ -47,7 +47,9 @@ class Lost(Exception):
     """An executor did not do some work, for a reason of its own: the work is to be done again."""
 
 
-def ordered_map(executor: Any, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def ordered_map(
+    executor: Any, function: Callable[[Item], Result], items: Iterable[Item]
+) -> list[Result]:
     """The function's results in the order of the items, computed by an executor, or here where it is None.
 
     Processes, threads, loky, Dask (`Client.get_executor()`) and MPI all are executors. Where one loses work, as a killed worker does,
@@ -63,12 +65,22 @@ def ordered_map(executor: Any, function: Callable[[Item], Result], items: Iterab
     done, reason = _submitted(executor, attempt, dict(enumerate(work)))
     missing = {position: item for position, item in enumerate(work) if position not in done}
     if missing:
-        log.warning("einalg: %d of %d results were lost by the executor (%s); they are computed again", len(missing), len(work), reason)
+        log.warning(
+            "einalg: %d of %d results were lost by the executor (%s); they are computed again",
+            len(missing),
+            len(work),
+            reason,
+        )
         done |= _submitted(executor, attempt, missing)[0]
-    return [done[position].get() if position in done else function(item) for position, item in enumerate(work)]
+    return [
+        done[position].get() if position in done else function(item)
+        for position, item in enumerate(work)
+    ]
 
 
-def _submitted(executor: Any, attempt: Attempt, items: dict[int, Any]) -> tuple[dict[int, Outcome], str]:
+def _submitted(
+    executor: Any, attempt: Attempt, items: dict[int, Any]
+) -> tuple[dict[int, Outcome], str]:
     """The outcomes that come back, by position, and what became of the first other one."""
     futures, done, reasons = {}, {}, []
     try:
@@ -101,4 +113,8 @@ def outcome(future: Any) -> Outcome:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
+    return (
+        f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        if str(error)
+        else type(error).__name__
+    )

@@ -43,9 +43,14 @@ class Expansion:
 
     def __reduce__(self) -> Any:
         """What is known everywhere travels by name and number."""
-        rules = tuple(name if ALL.get(name) is rule else (name, rule) for name, rule in self.rules.items())
+        rules = tuple(
+            name if ALL.get(name) is rule else (name, rule) for name, rule in self.rules.items()
+        )
         numbers = {id(template): number for number, template in enumerate(TEMPLATES)}
-        return _arrived, (rules, tuple(numbers.get(id(template), template) for template in self.templates))
+        return _arrived, (
+            rules,
+            tuple(numbers.get(id(template), template) for template in self.templates),
+        )
 
     def __call__(self, program: Program) -> list[Successor]:
         found: list[Successor] = []
@@ -74,15 +79,25 @@ class Expansion:
                 yield move
 
     def _proposals(self, program: Program) -> Iterator[Move]:
-        sums = [(path, scope) for path, scope in places(program) if any(True for _ in reductions(scope.body))]
+        sums = [
+            (path, scope)
+            for path, scope in places(program)
+            if any(True for _ in reductions(scope.body))
+        ]
         heaviest = max((operations(scope) for _, scope in sums), default=0)
-        heavy = [(path, scope) for path, scope in sums if operations(scope) * LIGHT >= heaviest and not transforms(scope)]
+        heavy = [
+            (path, scope)
+            for path, scope in sums
+            if operations(scope) * LIGHT >= heaviest and not transforms(scope)
+        ]
         for path, scope in heavy:
             # One scope after the other: what is repaired elsewhere does not depend on it.
             if self._is_far(scope):
                 yield from self._of_scope(path, scope)
                 return
-        light = not any(is_heavy(scope) for _, scope in heavy)  # at such sizes nothing is too heavy for an eOperator
+        light = not any(
+            is_heavy(scope) for _, scope in heavy
+        )  # at such sizes nothing is too heavy for an eOperator
         for path, scope in heavy:
             yield from self._of_scope(path, scope, light)
         for path, scope in places(program):
@@ -108,7 +123,9 @@ class Expansion:
         """What separates a scope from each operator that it may become, the nearest first."""
         return [against for _, against in ranked(scope, self.templates)]
 
-    def _at_all_alike(self, program: Program, move: Move, known: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+    def _at_all_alike(
+        self, program: Program, move: Move, known: Mapping[str, Rule]
+    ) -> tuple[Program, list[Move]]:
         """The program after a move, and after the same move at all scopes that are alike, as the phases of one sum are, if all have it.
 
         What is best for one is best for all of them: that some are moved and some are not is no state of its own. Where scopes differ in an
@@ -130,7 +147,10 @@ class Expansion:
 
     def _counterpart(self, program: Program, move: Move, path: Path) -> Move:
         """What is proposed for another scope in the place of a move. Raises `RuleError` where as many of that kind are not."""
-        own, others = ([m for m in self._of_scope(at, scope_at(program, at)) if _is_of_kind(m, move)] for at in (move.path, path))
+        own, others = (
+            [m for m in self._of_scope(at, scope_at(program, at)) if _is_of_kind(m, move)]
+            for at in (move.path, path)
+        )
         if move not in own or len(own) != len(others):
             raise RuleError(f"{move} has no counterpart at {path}")
         return others[own.index(move)]
@@ -156,7 +176,9 @@ def fellows(program: Program, path: Path) -> list[Path]:
     found: list[Path] = [path]
     wanted = likeness(scope_at(program, path))
     for other, scope in places(program) if wanted[1] else ():
-        apart = not any(other[: len(known)] == known or known[: len(other)] == other for known in found)
+        apart = not any(
+            other[: len(known)] == known or known[: len(other)] == other for known in found
+        )
         if apart and likeness(scope) == wanted:
             found.append(other)
     return found[1:]
@@ -166,7 +188,11 @@ def likeness(scope: Scope) -> tuple[Any, ...]:
     """What scopes have in common that a move may treat alike: how many points, how much is summed, and of what."""
     sums = tuple(tuple(it.extent for it in node.iterators) for node in reductions(scope.body))
     read = (unpadded(a.base) for a in accesses(scope.body))
-    return scope.shape, sums, tuple(sorted((base.shape, getattr(base, "name", "")) for base in read))
+    return (
+        scope.shape,
+        sums,
+        tuple(sorted((base.shape, getattr(base, "name", "")) for base in read)),
+    )
 
 
 def _arrived(rules: Iterable[Any], templates: Iterable[Any]) -> Expansion:

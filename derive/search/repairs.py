@@ -34,7 +34,9 @@ def repairs(path: Path, scope: Scope, found: Iterable[Reason]) -> Iterator[Move]
         mixed = [(r.read, r.axis) for r in found if r.kind in ("mixed", "quotient")]
         yield from _skews(path, scope, mixed)
         yield from _splits(path, scope, mixed)
-    yield from _of_strays(path, scope, {i.name for r in found if r.kind == "stray" for i in r.indices})
+    yield from _of_strays(
+        path, scope, {i.name for r in found if r.kind == "stray" for i in r.indices}
+    )
     yield from _stagings(path, scope, found)
 
 
@@ -102,7 +104,10 @@ def _splits(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Itera
 
 def _summed(form: Affine, extents: Any) -> list[Index]:
     """The summed indices of a form, the one with the smallest coefficient first."""
-    return sorted((i for i in form.indices if extents.get(i, 1) > 1), key=lambda i: (abs(form.coefficient(i)), i.name))
+    return sorted(
+        (i for i in form.indices if extents.get(i, 1) > 1),
+        key=lambda i: (abs(form.coefficient(i)), i.name),
+    )
 
 
 def _skews(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Iterator[Move]:
@@ -113,13 +118,19 @@ def _skews(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Iterat
     backward = dict(forward)
     renamed: dict[Index, Index] = {}
     for number, form in _mixed_forms(scope, mixed):
-        own = [(i, form.coefficient(i)) for i in form.indices if i in outputs and outputs[i].extent > 1]
+        own = [
+            (i, form.coefficient(i)) for i in form.indices if i in outputs and outputs[i].extent > 1
+        ]
         if not form.is_affine():
             yield from _quotient_maps(path, scope, form)
             return
         if len(own) < 2:
             continue
-        free = [(i, c) for i, c in own if abs(c) == 1 and i not in renamed and _only_in(scope, i, number)]
+        free = [
+            (i, c)
+            for i, c in own
+            if abs(c) == 1 and i not in renamed and _only_in(scope, i, number)
+        ]
         if not free:
             continue
         index, sign = free[0]
@@ -138,19 +149,28 @@ def _skews(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Iterat
         yield Move(
             variable_substitution.RULE.name,
             path,
-            {"target": variable_substitution.TRAVERSAL, "forward": texts, "backward": {i.name: str(backward[i]) for i in outputs}},
+            {
+                "target": variable_substitution.TRAVERSAL,
+                "forward": texts,
+                "backward": {i.name: str(backward[i]) for i in outputs},
+            },
         )
 
 
 def _only_in(scope: Scope, index: Index, number: int) -> bool:
     """Whether no other read moves with an index."""
-    return all(k == number or all(index not in s.indices for s in access.subscripts) for k, access in enumerate(accesses(scope.body)))
+    return all(
+        k == number or all(index not in s.indices for s in access.subscripts)
+        for k, access in enumerate(accesses(scope.body))
+    )
 
 
 def _quotient_maps(path: Path, scope: Scope, form: Affine) -> Iterator[Move]:
     """The maps that make a subscript with a quotient bare."""
     for args in variable_substitution.find(scope):
-        if args["target"] == variable_substitution.TRAVERSAL and any("//" in text for text in args["forward"].values()):
+        if args["target"] == variable_substitution.TRAVERSAL and any(
+            "//" in text for text in args["forward"].values()
+        ):
             yield Move(variable_substitution.RULE.name, path, args)
 
 
@@ -160,24 +180,43 @@ def _quotient_maps(path: Path, scope: Scope, form: Affine) -> Iterator[Move]:
 def _stagings(path: Path, scope: Scope, found: list[Reason]) -> Iterator[Move]:
     """Copies of the reads that are in the way."""
     profile = profile_of(scope)
-    wanted = {unpadded(profile.reads[r.read].access.base) for r in found if r.kind in GATHERS and r.read is not None}
+    wanted = {
+        unpadded(profile.reads[r.read].access.base)
+        for r in found
+        if r.kind in GATHERS and r.read is not None
+    }
     if any(r.kind == "parameters" for r in found):
-        wanted |= {unpadded(read.access.base) for read in profile.reads if any(axis.index is None for axis in read.axes)}
+        wanted |= {
+            unpadded(read.access.base)
+            for read in profile.reads
+            if any(axis.index is None for axis in read.axes)
+        }
     if not wanted:
         return
     distinct = staging.distinct_reads(scope)
     for args in staging.find(scope):
-        if "access" in args and args["access"] is not None and unpadded(distinct[args["access"]][0].access.base) in wanted:
+        if (
+            "access" in args
+            and args["access"] is not None
+            and unpadded(distinct[args["access"]][0].access.base) in wanted
+        ):
             yield Move(staging.RULE.name, path, args)
 
 
 def mixed_axes(scope: Scope) -> list[tuple[int, Axis]]:
     """The subscripts that several indices share and that are no digits of one number, with the number of their read."""
     profile = profile_of(scope)
-    return [(k, axis) for k, read in enumerate(profile.reads) for axis in read.axes if axis.index is None and not profile.separable(axis)]
+    return [
+        (k, axis)
+        for k, read in enumerate(profile.reads)
+        for axis in read.axes
+        if axis.index is None and not profile.separable(axis)
+    ]
 
 
-def split_move(path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any, taken: set[Index]) -> Move:
+def split_move(
+    path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any, taken: set[Index]
+) -> Move:
     """Several indices at once as (block, place inside it)."""
     taken = set(taken)
     forward: dict[str, str] = {}
@@ -185,7 +224,11 @@ def split_move(path: Path, iterators: Any, blocks: Mapping[Index, int], target: 
     for it in iterators:
         backward[it.index.name], parts = _halves(it, blocks.get(it.index), taken)
         forward.update(parts)
-    return Move(variable_substitution.RULE.name, path, {"target": target, "forward": forward, "backward": backward})
+    return Move(
+        variable_substitution.RULE.name,
+        path,
+        {"target": target, "forward": forward, "backward": backward},
+    )
 
 
 def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
@@ -194,4 +237,7 @@ def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[
     high = fresh_index(it.index.name + "1", taken)
     low = fresh_index(it.index.name + "2", taken | {high})
     taken |= {high, low}
-    return str(affine(high) * block + low), {high.name: str(affine(it.index) // block), low.name: str(affine(it.index) % block)}
+    return str(affine(high) * block + low), {
+        high.name: str(affine(it.index) // block),
+        low.name: str(affine(it.index) % block),
+    }

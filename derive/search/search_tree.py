@@ -15,7 +15,11 @@ from einalg.display.wording import counted, shortened
 from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
 
-RED, YELLOW, GREEN = (0xF4, 0xA5, 0x9A), (0xFB, 0xE8, 0xA6), (0xA8, 0xDB, 0xA8)  # light, so that black text reads well
+RED, YELLOW, GREEN = (
+    (0xF4, 0xA5, 0x9A),
+    (0xFB, 0xE8, 0xA6),
+    (0xA8, 0xDB, 0xA8),
+)  # light, so that black text reads well
 LONGEST_LABEL = 60
 LONGEST_TEXT = 40  # rows that the plain text shows
 LARGEST_PICTURE = 150  # rows that the picture shows
@@ -38,17 +42,30 @@ class Explored:
 
     def as_record(self) -> dict[str, Any]:
         """The row as JSON values."""
-        return {**{name: getattr(self, name) for name in _PLAIN}, "steps": [step.as_record() for step in self.steps]}
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "steps": [step.as_record() for step in self.steps],
+        }
 
     @classmethod
     def from_record(cls, row: Any) -> Explored:
         """Read a row back; `RecordError` where it is broken."""
-        kinds = {"number": int, "parent": (int, type(None)), "move": str, "distance": (int, float), "candidate": bool}
+        kinds = {
+            "number": int,
+            "parent": (int, type(None)),
+            "move": str,
+            "distance": (int, float),
+            "candidate": bool,
+        }
         kinds["seconds"] = (int, float, type(None))
         steps = row.get("steps", []) if isinstance(row, dict) else None  # older records have none
-        if not isinstance(steps, list) or any(not isinstance(row.get(name, ...), kinds[name]) for name in _PLAIN):
+        if not isinstance(steps, list) or any(
+            not isinstance(row.get(name, ...), kinds[name]) for name in _PLAIN
+        ):
             raise RecordError("a row of what was explored is broken")
-        return cls(**{name: row[name] for name in _PLAIN}, steps=tuple(map(Move.from_record, steps)))
+        return cls(
+            **{name: row[name] for name in _PLAIN}, steps=tuple(map(Move.from_record, steps))
+        )
 
 
 _PLAIN = tuple(f.name for f in fields(Explored) if f.name != "steps")
@@ -91,9 +108,15 @@ def _label(row: Explored) -> str:
 def _node(row: Explored, label: str, farthest: float, bold: bool) -> str:
     shown = "\\n".join(map(_escaped, textwrap.wrap(label, LONGEST_LABEL // 2)))
     shown += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
-    parts = [f'label="{shown}"', f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"']
+    parts = [
+        f'label="{shown}"',
+        f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"',
+    ]
     parts += ["shape=box"] if row.candidate else []
-    parts += [f'tooltip="{_escaped(_label(row))}: distance {row.distance:g}"', *(["penwidth=3"] if bold else [])]
+    parts += [
+        f'tooltip="{_escaped(_label(row))}: distance {row.distance:g}"',
+        *(["penwidth=3"] if bold else []),
+    ]
     return f"  n{row.number} [{', '.join(parts)}];"
 
 
@@ -135,7 +158,12 @@ def _path(rows: Sequence[Explored], last: int | None) -> set[int]:
 class Plot:
     """The tree of what a search explored, from `start`; in Jupyter a picture to zoom and walk in. `dot` is the same as Graphviz text."""
 
-    def __init__(self, rows: Sequence[Explored], start: Program | None = None, rules: Mapping[str, Rule] = ALL):
+    def __init__(
+        self,
+        rows: Sequence[Explored],
+        start: Program | None = None,
+        rules: Mapping[str, Rule] = ALL,
+    ):
         self.rows, self.start, self.rules = tuple(rows), start, rules
 
     @property
@@ -160,7 +188,16 @@ class Plot:
         farthest = max((row.distance for row in rows), default=0.0) or 1.0
         path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
         nodes = [
-            Node(row.number, row.parent, _label(row), _told(row), colour(row.distance / farthest), row.number in path, row.candidate, text)
+            Node(
+                row.number,
+                row.parent,
+                _label(row),
+                _told(row),
+                colour(row.distance / farthest),
+                row.number in path,
+                row.candidate,
+                text,
+            )
             for row, text in zip(rows, programs)
         ]
         return tree_html(nodes, len(self.rows) - len(rows))
@@ -183,9 +220,16 @@ class Plot:
         """The tree, indented, with the states next to an operator first where there are many."""
         path, shown = _path(self.rows, _best(self.rows)), self._near(LONGEST_TEXT)
         labels = shortened((_label(row) for row in self.rows if row.number in shown), LONGEST_LABEL)
-        lines = [self._line(row, labels[_label(row)], path) for row in self._in_order() if row.number in shown]
+        lines = [
+            self._line(row, labels[_label(row)], path)
+            for row in self._in_order()
+            if row.number in shown
+        ]
         hidden = len(self.rows) - len(shown)
-        return "\n".join([*lines, *([f"… and {counted(hidden, 'more state')}"] if hidden else [])]) or "nothing was explored"
+        return (
+            "\n".join([*lines, *([f"… and {counted(hidden, 'more state')}"] if hidden else [])])
+            or "nothing was explored"
+        )
 
     __repr__ = __str__
 
@@ -195,7 +239,10 @@ class Plot:
     def _near(self, most: int) -> set[int]:
         """The numbers of so many states, the nearest to an operator, and of those that they were made from."""
         path = _path(self.rows, _best(self.rows))
-        near = sorted(self.rows, key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number))[:most]
+        near = sorted(
+            self.rows,
+            key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number),
+        )[:most]
         return set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
 
     def _in_order(self) -> list[Explored]:

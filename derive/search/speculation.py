@@ -75,7 +75,11 @@ class Ahead:
         self.lost += 1
         self.in_a_row += 1
         if self.lost == 1:
-            log.warning("einalg: the executor lost the expansion of a state (%s); it is computed here%s", loss, self._remedy())
+            log.warning(
+                "einalg: the executor lost the expansion of a state (%s); it is computed here%s",
+                loss,
+                self._remedy(),
+            )
         if self.in_a_row == PATIENCE and self.executor is not None:
             self._alone(f"the executor lost {PATIENCE} expansions in a row")
 

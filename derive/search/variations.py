@@ -25,7 +25,9 @@ from einalg.language.ir.tensor import Access, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
 MOST_FACTORS = 4  # of a product that merging may make
-MOST_BLOCKS = 3  # sizes of blocks that are tried for one window, those that cover it with the least overhang
+MOST_BLOCKS = (
+    3  # sizes of blocks that are tried for one window, those that cover it with the least overhang
+)
 BILINEAR = "bilinear factorisation"
 
 
@@ -60,7 +62,11 @@ def merges(path: Path, scope: Scope) -> Iterator[Move]:
     summed = _factors(scope.body)
     for position, inner in enumerate(inner_scopes(scope)):
         own = _factors(inner.body)
-        if own and (summed + own - 1 <= MOST_FACTORS if summed else _has_fellow(scope, inner) or _scaled(scope, inner)):
+        if own and (
+            summed + own - 1 <= MOST_FACTORS
+            if summed
+            else _has_fellow(scope, inner) or _scaled(scope, inner)
+        ):
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
 
 
@@ -79,10 +85,21 @@ def _operands(body: Any) -> list[Any]:
 def _scaled(scope: Scope, inner: Scope) -> bool:
     """Whether an inner scope is read once for each point, and what it is a term of is multiplied by something."""
     found = [a for a in accesses(scope.body) if a.tensor == inner]
-    if len(found) != 1 or any(True for _ in reductions(scope.body)) or any(s.as_index() is None for s in found[0].subscripts if s.terms):
+    if (
+        len(found) != 1
+        or any(True for _ in reductions(scope.body))
+        or any(s.as_index() is None for s in found[0].subscripts if s.terms)
+    ):
         return False
-    products = (node for node in sympy.preorder_traversal(scope.body) if isinstance(node, sympy.Mul))
-    return any(found[0] in sympy.Add.make_args(factor) for node in products for factor in node.args if len(node.args) > 1)
+    products = (
+        node for node in sympy.preorder_traversal(scope.body) if isinstance(node, sympy.Mul)
+    )
+    return any(
+        found[0] in sympy.Add.make_args(factor)
+        for node in products
+        for factor in node.args
+        if len(node.args) > 1
+    )
 
 
 def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
@@ -92,7 +109,12 @@ def _interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
     names = [args["index"]] if isinstance(args["index"], str) else args["index"]
     forms = [s for a in accesses(scope.body) for s in a.subscripts]
     forms += [c.form for node in reductions(scope.body) for c in node.where]
-    together = [atom.argument.indices for form in forms for atom, _ in form.terms if not isinstance(atom, Index)]
+    together = [
+        atom.argument.indices
+        for form in forms
+        for atom, _ in form.terms
+        if not isinstance(atom, Index)
+    ]
     return all(any(Index(name) in group and len(group) > 1 for group in together) for name in names)
 
 
@@ -104,7 +126,9 @@ def _factors(body: Any) -> int:
     return len(factors) if all(isinstance(f, Access) for f in factors) else 0
 
 
-def _windows(scope: Scope) -> Iterator[tuple[Affine, list[tuple[Index, int]], list[tuple[Index, int]]]]:
+def _windows(
+    scope: Scope,
+) -> Iterator[tuple[Affine, list[tuple[Index, int]], list[tuple[Index, int]]]]:
     """The subscripts that output and summed indices share: each with the (index, coefficient) of both."""
     outputs = {it.index for it in scope.iterators if it.extent > 1}
     summed = {it.index for node in reductions(scope.body) for it in node.iterators if it.extent > 1}
@@ -125,14 +149,18 @@ def _window_splits(path: Path, scope: Scope) -> Iterator[Move]:
     for _, out, own in _windows(scope):
         for index, coefficient in own:
             if extents.get(index, 1) > 2 and len(own) == 1:
-                strides = tuple(sorted({abs(c) // abs(coefficient) for _, c in out if c % coefficient == 0}))
+                strides = tuple(
+                    sorted({abs(c) // abs(coefficient) for _, c in out if c % coefficient == 0})
+                )
                 taps.setdefault((extents[index], strides), []).append(index)
     for (extent, strides), indices in taps.items():
         blocks = [s for s in strides if 1 < s < extent]
         parts = sorted(range(2, extent // 2 + 1), key=lambda n: (-(-extent // n) * n - extent, n))
         blocks += [-(-extent // n) for n in parts]
         for block in list(dict.fromkeys(blocks))[:MOST_BLOCKS]:
-            yield split_move(path, scope.body.iterators, dict.fromkeys(indices, block), 0, _names(scope))
+            yield split_move(
+                path, scope.body.iterators, dict.fromkeys(indices, block), 0, _names(scope)
+            )
 
 
 def _output_splits(path: Path, scope: Scope) -> Iterator[Move]:

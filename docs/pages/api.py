@@ -23,7 +23,9 @@ SECTIONS = {
     "Whole models and machines": "optimize Optimized doctor",
     "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError MatchError CodegenError DeviceError RecordError",
 }
-VALUES = {"rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, mine]` searches with these and one of your own."}
+VALUES = {
+    "rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, mine]` searches with these and one of your own."
+}
 ELSEWHERE = {"ops": "operators.md", "testing": "#testing"}
 BESIDES = """## Results
 
@@ -85,6 +87,8 @@ def _entry(names: list[str]) -> str:
         return f"### ea.{names[0]}\n\n{VALUES[names[0]]}"
     if _is_defined(value):
         value = _where_documented(value)
-        inherited = "true" if value.__module__ == ea.derive.__module__ else "false"  # from classes of ours, not from SymPy's
+        inherited = (
+            "true" if value.__module__ == ea.derive.__module__ else "false"
+        )  # from classes of ours, not from SymPy's
         return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}\n      inherited_members: {inherited}"
     return f"### {', '.join(f'ea.{name}' for name in names)}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"

@@ -41,7 +41,11 @@ def page() -> str:
 
 def family() -> list[type[EinalgError]]:
     """The classes of errors, in the order of their file."""
-    return [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, EinalgError)]
+    return [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, EinalgError)
+    ]
 
 
 def messages() -> list[Message]:
@@ -52,13 +56,21 @@ def messages() -> list[Message]:
             split = re.search(r"^(\w+Error)$", entry, flags=re.MULTILINE)
             if split is None:
                 raise ValueError(f"{path} has an entry without the name of an error:\n{entry}")
-            found.append(Message(entry[: split.start()].strip("\n"), split[1], entry[split.end() :].strip("\n")))
+            found.append(
+                Message(
+                    entry[: split.start()].strip("\n"), split[1], entry[split.end() :].strip("\n")
+                )
+            )
     return found
 
 
 def _tree(kind: type[EinalgError], kinds: list[type[EinalgError]], depth: int = 0) -> list[str]:
-    others = ", ".join(base.__name__ for base in kind.__bases__ if not issubclass(base, EinalgError))
-    lines = [f"{'    ' * depth}{kind.__name__}" + (f"  (also {others})" if others and depth else "")]
+    others = ", ".join(
+        base.__name__ for base in kind.__bases__ if not issubclass(base, EinalgError)
+    )
+    lines = [
+        f"{'    ' * depth}{kind.__name__}" + (f"  (also {others})" if others and depth else "")
+    ]
     for below in kinds:
         if kind in below.__bases__:
             lines += _tree(below, kinds, depth + 1)

@@ -26,11 +26,24 @@ def page() -> str:
     """The whole page: an overview, and every operator in full, by module."""
     matched = matched_names()
     overview = [
-        [f"[`{name}`](#{_address(name)})", _summary(op), ", ".join(f"`{m}`" for m in matched.get(name, ()))] for name, op in sorted(OPERATORS.items())
+        [
+            f"[`{name}`](#{_address(name)})",
+            _summary(op),
+            ", ".join(f"`{m}`" for m in matched.get(name, ())),
+        ]
+        for name, op in sorted(OPERATORS.items())
     ]
-    parts = [INTRODUCTION, f"There are {len(OPERATORS)}.", table(("operator", "what it is", "matched as"), overview)]
+    parts = [
+        INTRODUCTION,
+        f"There are {len(OPERATORS)}.",
+        table(("operator", "what it is", "matched as"), overview),
+    ]
     for module, names in by_module().items():
-        parts += [f"## {_title(module)}", inspect.getdoc(sys.modules[module]) or "", *(f"::: {module}.{name}" for name in names)]
+        parts += [
+            f"## {_title(module)}",
+            inspect.getdoc(sys.modules[module]) or "",
+            *(f"::: {module}.{name}" for name in names),
+        ]
     return "\n\n".join(parts)
 
 

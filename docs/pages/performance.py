@@ -35,33 +35,55 @@ candidates where it runs, and keeps the expression as it is where nothing is fas
 
 def page() -> str:
     """The whole page: an entry for every file of results."""
-    return "\n\n".join([INTRODUCTION, *(part for path in sorted((BENCH / "results").glob("*.json")) for part in _entry(path))])
+    return "\n\n".join(
+        [
+            INTRODUCTION,
+            *(part for path in sorted((BENCH / "results").glob("*.json")) for part in _entry(path)),
+        ]
+    )
 
 
 def _entry(path: Path) -> list[str]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    parts = [f"## {path.stem.replace('_', ' ').replace('-', ', ').capitalize()}", *_about(path.stem)]
+    parts = [
+        f"## {path.stem.replace('_', ' ').replace('-', ', ').capitalize()}",
+        *_about(path.stem),
+    ]
     machine = record.pop("machine", {})
     if machine:
-        parts.append("Measured on: " + ", ".join(f"{what} {version}" for what, version in machine.items()) + ".")
+        parts.append(
+            "Measured on: "
+            + ", ".join(f"{what} {version}" for what, version in machine.items())
+            + "."
+        )
     for name, value in record.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
             parts += [f"### {path.stem}: {name}", rows_table(value)]
         elif isinstance(value, Mapping):
-            parts += [f"### {path.stem}: {name}", table(["", name], [(key, cell(entry)) for key, entry in value.items()])]
+            parts += [
+                f"### {path.stem}: {name}",
+                table(["", name], [(key, cell(entry)) for key, entry in value.items()]),
+            ]
         elif value:
-            parts.append(f"{name.capitalize()}: {', '.join(map(str, value)) if isinstance(value, list) else _code(value)}")
+            parts.append(
+                f"{name.capitalize()}: {', '.join(map(str, value)) if isinstance(value, list) else _code(value)}"
+            )
     return parts
 
 
 def _about(name: str) -> Iterable[str]:
     """The question of a benchmark, and its command, as its file tells them; what follows a dash in a name is a machine's."""
     name = name.partition("-")[0]
-    files = [path for path in (BENCH / f"{name}.py", BENCH / name / "__main__.py") if path.is_file()]
+    files = [
+        path for path in (BENCH / f"{name}.py", BENCH / name / "__main__.py") if path.is_file()
+    ]
     if not files:
         return []
     text = ast.get_docstring(ast.parse(files[0].read_text(encoding="utf-8"))) or ""
-    return [block(dedent(part), "sh") if re.match(r"\s*python -m [\w.]+( |$)", part) else part for part in text.split("\n\n")]
+    return [
+        block(dedent(part), "sh") if re.match(r"\s*python -m [\w.]+( |$)", part) else part
+        for part in text.split("\n\n")
+    ]
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -77,7 +99,8 @@ def rows_table(rows: Iterable[Mapping[str, Any]]) -> str:
     kept = [
         name
         for name in names
-        if any(row.get(name) not in ("", None) for row in rows) and not any(isinstance(row.get(name), (dict, list)) for row in rows)
+        if any(row.get(name) not in ("", None) for row in rows)
+        and not any(isinstance(row.get(name), (dict, list)) for row in rows)
     ]
     return table(kept, [[cell(row.get(name)) for name in kept] for row in rows])
 

@@ -53,7 +53,9 @@ def _entry(rule: Rule) -> str:
 def example_of(rule: Rule) -> Example:
     """The example on a rule's card; `ValueError` where it has none."""
     if rule.example is None:
-        raise ValueError(f"the card of {rule.name} has no example: give it example=Example(text, shapes)")
+        raise ValueError(
+            f"the card of {rule.name} has no example: give it example=Example(text, shapes)"
+        )
     return rule.example
 
 
@@ -66,9 +68,17 @@ def _about(rule: Rule) -> str:
 
 def _arguments(rule: Rule) -> str:
     text = inspect.getdoc(rule.rewrite) or ""
-    names = [name for name in inspect.signature(rule.rewrite).parameters if name not in ("scope", "program", "path", "args")]
+    names = [
+        name
+        for name in inspect.signature(rule.rewrite).parameters
+        if name not in ("scope", "program", "path", "args")
+    ]
     listed = ", ".join(f"`{name}`" for name in names)
-    return "\n\n".join(part for part in (f"Arguments: {listed}." if names else "", with_examples_as_blocks(text)) if part)
+    return "\n\n".join(
+        part
+        for part in (f"Arguments: {listed}." if names else "", with_examples_as_blocks(text))
+        if part
+    )
 
 
 def _demonstration(rule: Rule, example: Example) -> list[str]:
@@ -77,7 +87,10 @@ def _demonstration(rule: Rule, example: Example) -> list[str]:
     after = apply(program, move, ALL)
     verdict = ea.prove(program, after).verdict
     shapes = ", ".join(f"{name}={shape}" for name, shape in example.shapes.items())
-    steps = [f"s = ea.Session(ea.parse({example.text!r}, {shapes}))", f's.apply(s.moves("{rule.name}")[0])']
+    steps = [
+        f"s = ea.Session(ea.parse({example.text!r}, {shapes}))",
+        f's.apply(s.moves("{rule.name}")[0])',
+    ]
     return [
         "Example:",
         block("\n".join(steps), "python"),

@@ -37,10 +37,16 @@ class Machine:
     def __init__(self, target: str = "cpu", accuracy: float | None = None):
         self.target, self.accuracy = target, accuracy
 
-    def compile(self, program: Program, kernels: Sequence[Kernel], target: str | None = None) -> Any:
-        return compile_program(program, kernels, require_target(target or self.target), accuracy=self.accuracy)
+    def compile(
+        self, program: Program, kernels: Sequence[Kernel], target: str | None = None
+    ) -> Any:
+        return compile_program(
+            program, kernels, require_target(target or self.target), accuracy=self.accuracy
+        )
 
-    def known(self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]) -> Any:
+    def known(
+        self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]
+    ) -> Any:
         """A program as it was compiled when its record was made; None where it must be compiled."""
         if self.target != "cpu":
             return None
@@ -77,10 +83,14 @@ class Machine:
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run counts."""
         once = [self._once(runnable, arrays) for runnable in runnables]
-        quick = iter(self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays))
+        quick = iter(
+            self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays)
+        )
         return [s if s > SLOW else next(quick) for s in once]
 
-    def seconds_of_both(self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool) -> tuple[float, float] | None:
+    def seconds_of_both(
+        self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool
+    ) -> tuple[float, float] | None:
         """Of a model in its framework and as it is now; where this `is_known`, as they were before, unless these leave doubt that costs little.
 
         None, with a warning, where the framework cannot run it.
@@ -94,7 +104,10 @@ class Machine:
             try:
                 itself()  # what a framework does at its first call only does not count
             except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking
-                log.warning("einalg: the framework cannot run the model here, so its time is not known: %s", str(error).partition("\n")[0])
+                log.warning(
+                    "einalg: the framework cannot run the model here, so its time is not known: %s",
+                    str(error).partition("\n")[0],
+                )
                 return None
             first, second = self.seconds_of_all([itself, ours], {})
             TIMES.replace(key, json.dumps([first, second]).encode())

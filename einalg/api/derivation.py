@@ -59,7 +59,14 @@ class Derivation(_derivation.Derivation):
     def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
         """Read a saved derivation and replay its moves. Raises `RecordError` where the file is broken."""
         loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or Machine())
-        return cls(loaded.expression, loaded.candidates, loaded.stats, loaded.backend, loaded.explored, loaded.rules)
+        return cls(
+            loaded.expression,
+            loaded.candidates,
+            loaded.stats,
+            loaded.backend,
+            loaded.explored,
+            loaded.rules,
+        )
 
     def compare(self, most: int = 3) -> Timings:
         """How fast the expression runs here as it is written, by NumPy, as generated loops and by each library that has its operators, and
@@ -76,9 +83,14 @@ class Derivation(_derivation.Derivation):
         target, original = getattr(self.backend, "target", "cpu"), self.original
         require_device(target)
         plain = as_written(original.program, original.kernels, target)
-        ways = {name: (run, () if name in OURS else original.operators) for name, run in plain.items()}
+        ways = {
+            name: (run, () if name in OURS else original.operators) for name, run in plain.items()
+        }
         ways |= {
-            f"candidate {k}, {counted(len(c.moves), 'move') if c.moves else 'as it is'}": (c.compile(), c.operators)
+            f"candidate {k}, {counted(len(c.moves), 'move') if c.moves else 'as it is'}": (
+                c.compile(),
+                c.operators,
+            )
             for k, c in enumerate(self.candidates[:most])
         }
         arrays = _derivation.sample_inputs(self.expression)
@@ -87,14 +99,19 @@ class Derivation(_derivation.Derivation):
         expected = Machine(target).reference(self.expression, arrays)
         errors = [relative_error(expected, run(**given), self.expression, arrays) for run in runs]
         seconds = Machine(target).seconds_of_all(runs, given)
-        return Timings(Timing(name, s, e, ops) for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True))
+        return Timings(
+            Timing(name, s, e, ops)
+            for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True)
+        )
 
 
 class Session(_session.Session):
     __doc__ = _session.Session.__doc__
 
     def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
-        super().__init__(as_program(expr), rules, **{"backend": Machine(), "search": derive, **parts})
+        super().__init__(
+            as_program(expr), rules, **{"backend": Machine(), "search": derive, **parts}
+        )
 
 
 @of_expressions
@@ -142,8 +159,21 @@ def derive(
     if measure:
         require_device(target)
     with shown(progress, budget) as told:
-        found = _derivation.derivation(expr, budget, rules, Machine(target, accuracy), seed, told, measure, accuracy, executor, ops)
-    return Derivation(found.expression, found.candidates, found.stats, found.backend, found.explored, found.rules)
+        found = _derivation.derivation(
+            expr,
+            budget,
+            rules,
+            Machine(target, accuracy),
+            seed,
+            told,
+            measure,
+            accuracy,
+            executor,
+            ops,
+        )
+    return Derivation(
+        found.expression, found.candidates, found.stats, found.backend, found.explored, found.rules
+    )
 
 
 class Optimized(_optimizer.Optimized):
@@ -160,19 +190,29 @@ class Optimized(_optimizer.Optimized):
     (['proved'], [])
     """
 
-    def __init__(self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"):
+    def __init__(
+        self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"
+    ):
         super().__init__(made.graph, made.parts, made.seconds)
-        self._call: Callable[..., Any] = (model.around if model else plain)(super().__call__, self.direct())
-        self._bound: Callable[..., Any] = model.bound if model else partial(bound, signature_of(made.graph))
+        self._call: Callable[..., Any] = (model.around if model else plain)(
+            super().__call__, self.direct()
+        )
+        self._bound: Callable[..., Any] = (
+            model.bound if model else partial(bound, signature_of(made.graph))
+        )
         self.is_original, self.target = False, target
         if model and model.itself:
             self._compare(model, model.itself, made)
 
-    def _compare(self, model: Network, itself: Callable[..., Any], made: _optimizer.Optimized) -> None:
+    def _compare(
+        self, model: Network, itself: Callable[..., Any], made: _optimizer.Optimized
+    ) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
         before, now = (partial(way, *arguments, **named) for way in (itself, self._call))
-        self.times = Machine().seconds_of_both(before, now, f"{model.framework} {made.key}", made.is_known)
+        self.times = Machine().seconds_of_both(
+            before, now, f"{model.framework} {made.key}", made.is_known
+        )
         if self.times is not None and is_slower(self.times[1], self.times[0]):
             what = "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), which goes on running it"
             _LOG.warning(what, *(1e3 * seconds for seconds in reversed(self.times)))
@@ -205,10 +245,19 @@ class Optimized(_optimizer.Optimized):
 
         >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
         """
-        model = onnx_model(self.graph.inputs, self.graph.weights, self.programs(), self.graph.outputs, self.graph.names)
+        model = onnx_model(
+            self.graph.inputs,
+            self.graph.weights,
+            self.programs(),
+            self.graph.outputs,
+            self.graph.names,
+        )
         try:
             write_whole(path, model.SerializeToString())
-        except (OSError, ValueError) as error:  # a model of more than 2 GB is no message of protobuf
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a model of more than 2 GB is no message of protobuf
             raise RecordError(f"{path} cannot be written: {error}") from None
 
     @classmethod
@@ -267,7 +316,15 @@ def optimize(
     found = network(model, example_inputs)
     with shown_layers(progress) as told:
         machine = Machine(target, accuracy)
-        made = _optimizer.optimized(found.graph, found.arrays, machine, seconds, progress=told, accuracy=accuracy, began=began)
+        made = _optimizer.optimized(
+            found.graph,
+            found.arrays,
+            machine,
+            seconds,
+            progress=told,
+            accuracy=accuracy,
+            began=began,
+        )
     return Optimized(made, found, target)
 
 
@@ -286,7 +343,9 @@ def compile_graph(
     require_device(target)
     arrays = list(drawn_arrays(graph.inputs).values())
     with shown_layers(progress) as told:
-        return _optimizer.optimized(graph, arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy)
+        return _optimizer.optimized(
+            graph, arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy
+        )
 
 
 def distance(expr: Any, operator: str) -> Distance:

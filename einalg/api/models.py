@@ -23,7 +23,9 @@ from einalg.language.ir.scope import Scope
 from einalg.runtime.direct_call import Direct, on_arrays
 
 Array = np.ndarray[Any, Any]
-Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]  # of a call: those in places, and those by name
+Arguments = tuple[
+    tuple[Any, ...], Mapping[str, Any]
+]  # of a call: those in places, and those by name
 LOG = logging.getLogger("einalg")
 
 
@@ -37,7 +39,9 @@ class Network:
 
     graph: Graph
     arrays: list[Array] = field(repr=False)
-    around: Callable[[Callable[..., Sequence[Array]], Direct | None], Callable[..., Any]] = field(repr=False)
+    around: Callable[[Callable[..., Sequence[Array]], Direct | None], Callable[..., Any]] = field(
+        repr=False
+    )
     itself: Callable[..., Any] | None = field(default=None, repr=False)
     random_inputs: Arguments = field(default=((), {}), repr=False)
     signature: Signature | None = field(default=None, repr=False)
@@ -52,8 +56,12 @@ def signature_of(graph: Graph) -> Signature:
     """How a graph is called: by the names that the framework has for its inputs where all of them are words, else by those of its tensors."""
     own = [tensor.name for tensor in graph.inputs]
     names = graph.names[0] if graph.names else own
-    are_words = len(set(names)) == len(names) and all(name.isidentifier() and not iskeyword(name) for name in names)
-    return Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (names if are_words else own)])
+    are_words = len(set(names)) == len(names) and all(
+        name.isidentifier() and not iskeyword(name) for name in names
+    )
+    return Signature(
+        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (names if are_words else own)]
+    )
 
 
 def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
@@ -61,7 +69,9 @@ def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, An
     try:
         found = signature.bind(*arguments, **named)
     except TypeError as error:
-        raise ShapeError(f"the arguments do not fit: {error}\n  the inputs are {', '.join(signature.parameters)}") from None
+        raise ShapeError(
+            f"the arguments do not fit: {error}\n  the inputs are {', '.join(signature.parameters)}"
+        ) from None
     return found.args, found.kwargs
 
 
@@ -81,7 +91,9 @@ def network(model: Any, example_inputs: Any = None) -> Network:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return _of_module(model, example_inputs)
-    raise NotationError(f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program")
+    raise NotationError(
+        f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program"
+    )
 
 
 def plain(run: Callable[..., Sequence[Array]], direct: Direct | None = None) -> Callable[..., Any]:
@@ -99,11 +111,15 @@ def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
     if not isinstance(given, Mapping):
         arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
         if len(arrays) != len(names):
-            raise ShapeError(f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}")
+            raise ShapeError(
+                f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}"
+            )
         given = dict(zip(names, arrays))
     missing = [name for name in names if name not in given]
     if missing:
-        raise ShapeError(f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}")
+        raise ShapeError(
+            f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}"
+        )
     return {name: np.asarray(given[name]) for name in names}
 
 
@@ -136,10 +152,14 @@ def _of_onnx(source: Any, given: Any) -> Network:
     arrays = list(named.values())
     graph = load(model, named)
     session = _by_onnxruntime(model, named, graph)
-    return Network(graph, arrays, plain, session, (tuple(arrays), {}), framework=_version_of("onnxruntime"))
+    return Network(
+        graph, arrays, plain, session, (tuple(arrays), {}), framework=_version_of("onnxruntime")
+    )
 
 
-def _by_onnxruntime(model: Any, examples: Mapping[str, Array], graph: Graph) -> Callable[..., Any] | None:
+def _by_onnxruntime(
+    model: Any, examples: Mapping[str, Array], graph: Graph
+) -> Callable[..., Any] | None:
     """A session of onnxruntime, called like the graph.
 
     None where it is not installed, cannot run the model on the examples, or might end the process.
@@ -152,12 +172,17 @@ def _by_onnxruntime(model: Any, examples: Mapping[str, Array], graph: Graph) -> 
         return None
 
     def call(*arrays: Any) -> Any:
-        declared = [np.asarray(array, numpy_dtype(t.dtype)) for t, array in zip(graph.inputs, graph.given(arrays).values())]
+        declared = [
+            np.asarray(array, numpy_dtype(t.dtype))
+            for t, array in zip(graph.inputs, graph.given(arrays).values())
+        ]
         results = session.run(None, dict(zip(examples, declared)))
         return results[0] if len(results) == 1 else tuple(results)
 
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
         call(*examples.values())
     except Exception as error:  # whatever it raises, the model is run without it
         LOG.info("einalg: onnxruntime does not run the model: %s", error)
@@ -193,4 +218,12 @@ def _of_module(module: Any, given: Any) -> Network:
             return module(*given, **named)
 
     framework = f"{_version_of('torch')} {torch.get_num_threads()} {type(module).__module__}.{type(module).__qualname__}"
-    return Network(model.graph, list(model.arrays(arguments, keywords)), model.function, call, (arguments, keywords), forward, framework)
+    return Network(
+        model.graph,
+        list(model.arrays(arguments, keywords)),
+        model.function,
+        call,
+        (arguments, keywords),
+        forward,
+        framework,
+    )

@@ -29,7 +29,9 @@ OPTIONS = list(signature(compile_graph).parameters)[1:]
 LOG = logging.getLogger("einalg")
 
 
-def einalg(graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+def einalg(
+    graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
+) -> Callable[..., Any]:
     """The backend: `graph_module` as a function that compiles itself for the shapes that it is called with.
 
     `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it is called, `TrainingMode` where
@@ -77,13 +79,21 @@ class Specialised:
         found = self._versions.get(key)
         if found is None or not found.suits(inputs):
             _refuse_gradients(inputs)
-            weights = [k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)]
+            weights = [
+                k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)
+            ]
             stamps = {k: _stamp(inputs[k]) for k in weights}
-            shapes = [(k, getattr(value, "dtype", None), _shape(value)) for k, value in enumerate(inputs) if k not in stamps]
+            shapes = [
+                (k, getattr(value, "dtype", None), _shape(value))
+                for k, value in enumerate(inputs)
+                if k not in stamps
+            ]
             run = _compiled(self._module, inputs, weights, self._compiler)
             if len(self._versions) >= MOST_VERSIONS:
                 self._versions.pop(next(iter(self._versions)))
-            found = self._versions[key] = _Version([(k, *stamp) for k, stamp in stamps.items()], shapes, run)
+            found = self._versions[key] = _Version(
+                [(k, *stamp) for k, stamp in stamps.items()], shapes, run
+            )
         return found
 
 
@@ -98,7 +108,11 @@ class _Version:
     def suits(self, inputs: Sequence[Any]) -> bool:
         for k, tensor, where, version in self.weights:
             value = inputs[k]
-            if value is not tensor() or value.data_ptr() != where or (version is not None and value._version != version):
+            if (
+                value is not tensor()
+                or value.data_ptr() != where
+                or (version is not None and value._version != version)
+            ):
                 return False
         for k, dtype, shape in self.others:
             value = inputs[k]
@@ -112,12 +126,19 @@ class _Version:
 
 def is_weight(value: Any) -> bool:
     """Whether Dynamo says that an input is a parameter or a buffer of a module."""
-    return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in ("Parameter", "Buffer")
+    return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in (
+        "Parameter",
+        "Buffer",
+    )
 
 
 def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
     """What changes when a tensor is another one, or is written to; an inference tensor does not tell the latter."""
-    return weakref.ref(tensor), tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+    return (
+        weakref.ref(tensor),
+        tensor.data_ptr(),
+        None if tensor.is_inference() else tensor._version,
+    )
 
 
 def _shape(value: Any) -> Any:
@@ -146,10 +167,17 @@ def _written(module: Any, inputs: Sequence[Any]) -> frozenset[int]:
     with torch.inference_mode(False), torch.no_grad():
         given = _copies(inputs)
         module(*given)
-        return frozenset(k for k, x in enumerate(given) if isinstance(x, torch.Tensor) and x._version)
+        return frozenset(
+            k for k, x in enumerate(given) if isinstance(x, torch.Tensor) and x._version
+        )
 
 
-def _compiled(module: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+def _compiled(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    weights: Sequence[int],
+    compiler: Callable[[Graph], Run],
+) -> Callable[..., Any]:
     """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch.
 
     So is all of it where torch cannot trace it, such as a number that is read from a tensor.
@@ -162,17 +190,28 @@ def _compiled(module: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[i
     ready: list[Callable[..., Any]] = []
 
     def lower(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        captured.append((gm, example_inputs))  # read later, for here torch has tensors without values only
+        captured.append(
+            (gm, example_inputs)
+        )  # read later, for here torch has tensors without values only
         return make_boxed_func(lambda *given: ready[0](*given))
 
     try:
         with torch.no_grad():
-            called = aot_module_simplified(module, list(inputs), fw_compiler=lower, decompositions=decompositions().materialize())
+            called = aot_module_simplified(
+                module,
+                list(inputs),
+                fw_compiler=lower,
+                decompositions=decompositions().materialize(),
+            )
     except Exception as error:  # of many kinds, none of which torch names as its own
-        LOG.warning("einalg: torch cannot trace a graph, and goes on running it: %s", first_line(error))
+        LOG.warning(
+            "einalg: torch cannot trace a graph, and goes on running it: %s", first_line(error)
+        )
         return module
     for traced, examples in captured:
-        same = len(examples) == len(inputs)  # where inputs share memory that is written to, torch has the memory in their place
+        same = len(examples) == len(
+            inputs
+        )  # where inputs share memory that is written to, torch has the memory in their place
         ready.append(_read(traced, inputs if same else examples, weights if same else (), compiler))
     return module if _is_faster(module, called, inputs) else called
 
@@ -186,11 +225,20 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
         original, optimized = medians([lambda: module(*given), lambda: called(*given)])
     if not is_slower(optimized, original):
         return False
-    LOG.warning("einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it", 1e3 * optimized, 1e3 * original)
+    LOG.warning(
+        "einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it",
+        1e3 * optimized,
+        1e3 * original,
+    )
     return True
 
 
-def _read(traced: fx.GraphModule, inputs: Sequence[Any], weights: Sequence[int], compiler: Callable[[Graph], Run]) -> Callable[..., Any]:
+def _read(
+    traced: fx.GraphModule,
+    inputs: Sequence[Any],
+    weights: Sequence[int],
+    compiler: Callable[[Graph], Run],
+) -> Callable[..., Any]:
     """An ATen graph as a function of its inputs, in which those that are weights are bound."""
     model, positions = read_fx(traced, inputs, weights)
     run = compiler(model.graph)

@@ -45,7 +45,9 @@ class _Failure(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         second = [*self.message.splitlines(), "", ""][1]
-        between = "\n" if second and not second.strip(" ^") else " "  # a line of carets stays below what it points at
+        between = (
+            "\n" if second and not second.strip(" ^") else " "
+        )  # a line of carets stays below what it points at
         click.echo(f"error:{between}{self.message}", file=file or sys.stderr)
 
 
@@ -62,7 +64,9 @@ def _as_option(message: str) -> str:
     'give its shape: --Z 8,64'
     """
     message = message.replace("derive(..., measure=False)", "derive --no-measure")
-    return PARSE_ARGUMENT.sub(lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message)
+    return PARSE_ARGUMENT.sub(
+        lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message
+    )
 
 
 class _Commands(click.Group):
@@ -75,7 +79,9 @@ class _Commands(click.Group):
             kind = _Failure if _is_of_the_machine(error) else _Misuse
             raise kind(_as_option(str(error))) from None
         except MemoryError as error:
-            raise _Failure(f"the memory of this machine does not suffice: {error}\n  give smaller shapes") from None
+            raise _Failure(
+                f"the memory of this machine does not suffice: {error}\n  give smaller shapes"
+            ) from None
         except OSError as error:
             if error.errno == errno.EPIPE or error.filename is None:
                 raise
@@ -99,9 +105,23 @@ def _texts(*metavars: str) -> Callable[[Any], Any]:
 
     def add(function: Any) -> Any:
         options = [
-            click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar=" ".join([*metavars, shapes])),
-            click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="A shape, for a tensor that is named like an option."),
-            click.option("--weight", "weights", multiple=True, metavar="NAME", help="A tensor whose values are known before run time."),
+            click.argument(
+                "words", nargs=-1, type=click.UNPROCESSED, metavar=" ".join([*metavars, shapes])
+            ),
+            click.option(
+                "--shape",
+                "shapes",
+                multiple=True,
+                metavar="NAME=SHAPE",
+                help="A shape, for a tensor that is named like an option.",
+            ),
+            click.option(
+                "--weight",
+                "weights",
+                multiple=True,
+                metavar="NAME",
+                help="A tensor whose values are known before run time.",
+            ),
         ]
         for option in reversed(options):
             function = option(function)
@@ -113,24 +133,64 @@ def _texts(*metavars: str) -> Callable[[Any], Any]:
 def _search(function: Any) -> Any:
     """The options of a search."""
     options = [
-        click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on."),
-        click.option("--seconds", type=click.FloatRange(min=0), metavar="NUMBER", default=20.0, show_default=True, help="Time to search."),
-        click.option("--states", type=click.IntRange(min=0), metavar="NUMBER", default=400, show_default=True, help="States to expand."),
-        click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs of the numerical check."),
-        click.option("--op", "ops", multiple=True, metavar="NAME", help="An operator to look for; all where none is named."),
+        click.option(
+            "--target",
+            type=click.Choice(["cpu", "cuda"]),
+            default="cpu",
+            show_default=True,
+            help="What it shall run on.",
+        ),
+        click.option(
+            "--seconds",
+            type=click.FloatRange(min=0),
+            metavar="NUMBER",
+            default=20.0,
+            show_default=True,
+            help="Time to search.",
+        ),
+        click.option(
+            "--states",
+            type=click.IntRange(min=0),
+            metavar="NUMBER",
+            default=400,
+            show_default=True,
+            help="States to expand.",
+        ),
+        click.option(
+            "--seed",
+            type=int,
+            metavar="NUMBER",
+            default=0,
+            show_default=True,
+            help="Draws the inputs of the numerical check.",
+        ),
+        click.option(
+            "--op",
+            "ops",
+            multiple=True,
+            metavar="NAME",
+            help="An operator to look for; all where none is named.",
+        ),
     ]
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def _given(ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int) -> tuple[list[str], dict[str, Any]]:
+def _given(
+    ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int
+) -> tuple[list[str], dict[str, Any]]:
     """So many texts, and the shape and dtype of every tensor that has one."""
-    options = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
+    options = [
+        name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")
+    ]
     found, named = divided(words, options)
     if len(found) != texts:
         wanted = "one expression" if texts == 1 else f"{texts} expressions"
-        raise click.UsageError(f"give {wanted}, not {len(found)}: a text in quotes, a file, or - for the standard input", ctx)
+        raise click.UsageError(
+            f"give {wanted}, not {len(found)}: a text in quotes, a file, or - for the standard input",
+            ctx,
+        )
     return found, parsed_shapes({**named, **named_values(shapes, "--shape")})
 
 
@@ -153,11 +213,30 @@ def cli() -> None:
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
-@click.option("--explain", is_flag=True, help="Show the derivation of the best candidate, step by step.")
-@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one of this search.")
+@click.option(
+    "--explain", is_flag=True, help="Show the derivation of the best candidate, step by step."
+)
+@click.option(
+    "--candidate",
+    "number",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Show that of another one of this search.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="Print the schema of that JSON, and end.")
-@click.option("--save", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Keep the derivation in a file, for einalg show.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_schema,
+    help="Print the schema of that JSON, and end.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Keep the derivation in a file, for einalg show.",
+)
 @_search
 @click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
 @click.pass_context
@@ -183,17 +262,44 @@ def derive(
     if save is not None and not save.parent.is_dir():
         raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
     search["measure"] = not search.pop("no_measure")
-    _work("derive").run(text, tensors, weights, explain, number, as_json, save, **{**search, "ops": search["ops"] or None})
+    _work("derive").run(
+        text,
+        tensors,
+        weights,
+        explain,
+        number,
+        as_json,
+        save,
+        **{**search, "ops": search["ops"] or None},
+    )
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
 @_search
-@click.option("--most", type=click.IntRange(min=1), metavar="NUMBER", default=3, show_default=True, help="Candidates to time.")
-@click.option("--without", type=click.Choice(["torch"]), multiple=True, help="A library to leave out.")
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    default=3,
+    show_default=True,
+    help="Candidates to time.",
+)
+@click.option(
+    "--without", type=click.Choice(["torch"]), multiple=True, help="A library to leave out."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def bench(ctx: click.Context, words: Any, shapes: Any, weights: Any, most: int, without: Any, as_json: bool, **search: Any) -> None:
+def bench(
+    ctx: click.Context,
+    words: Any,
+    shapes: Any,
+    weights: Any,
+    most: int,
+    without: Any,
+    as_json: bool,
+    **search: Any,
+) -> None:
     """How fast does an expression run here?
 
     As it is written, by NumPy, as generated loops, and by NumPy's and torch's operators where it is one; and as the best that are derived.
@@ -202,7 +308,9 @@ def bench(ctx: click.Context, words: Any, shapes: Any, weights: Any, most: int, 
     einalg bench "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64
     """
     (text,), tensors = _given(ctx, words, shapes, 1)
-    _work("bench").run(text, tensors, weights, most, without, as_json, **{**search, "ops": search["ops"] or None})
+    _work("bench").run(
+        text, tensors, weights, most, without, as_json, **{**search, "ops": search["ops"] or None}
+    )
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
@@ -225,10 +333,28 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
 @click.option("--latex", is_flag=True, help="As LaTeX.")
 @click.option("--svg", is_flag=True, help="As a picture: einalg show … --svg > conv.svg")
 @click.option("--tree", is_flag=True, help="As a tree, one node a line.")
-@click.option("--explain", is_flag=True, help="Of a saved derivation, show that of the best candidate, step by step.")
-@click.option("--candidate", "number", type=click.IntRange(min=0), metavar="NUMBER", help="Show that of another one.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Of a saved derivation, show that of the best candidate, step by step.",
+)
+@click.option(
+    "--candidate",
+    "number",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Show that of another one.",
+)
 @click.pass_context
-def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: bool, number: int | None, **forms: bool) -> None:
+def show(
+    ctx: click.Context,
+    words: Any,
+    shapes: Any,
+    weights: Any,
+    explain: bool,
+    number: int | None,
+    **forms: bool,
+) -> None:
     """Print an expression with all its ranges, or what was saved.
 
     FILE may be what `einalg derive --save FILE` wrote: its candidates are shown, and nothing is searched or measured again.
@@ -246,7 +372,13 @@ def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: boo
 @cli.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An example input.")
-@click.option("--shape", "shapes", multiple=True, metavar="NAME=SHAPE", help="The shape of an input that is drawn at random: x=1,3,224,224")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=SHAPE",
+    help="The shape of an input that is drawn at random: x=1,3,224,224",
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
@@ -255,14 +387,41 @@ def show(ctx: click.Context, words: Any, shapes: Any, weights: Any, explain: boo
     show_default=True,
     help="Time for all; a compilation that has begun is finished.",
 )
-@click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What it shall run on.")
-@click.option("--seed", type=int, metavar="NUMBER", default=0, show_default=True, help="Draws the inputs that are not given.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load."
+    "--target",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="What it shall run on.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    metavar="NUMBER",
+    default=0,
+    show_default=True,
+    help="Draws the inputs that are not given.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: float, target: str, seed: int, output: Any, as_json: bool) -> None:
+def optimize(
+    ctx: click.Context,
+    model: str,
+    inputs: Any,
+    shapes: Any,
+    seconds: float,
+    target: str,
+    seed: int,
+    output: Any,
+    as_json: bool,
+) -> None:
     """Derive, measure and prove every layer of an ONNX model.
 
     Inputs whose shape the model states need no option. An interrupt prints what was found until then.
@@ -277,7 +436,11 @@ def optimize(ctx: click.Context, model: str, inputs: Any, shapes: Any, seconds: 
 def _unusable(output: Path) -> str | None:
     """Why a model cannot be saved there, before minutes are spent on it; None where it can."""
     if output.suffix == ONNX:
-        return None if output.parent.is_dir() and not output.is_dir() else f"{output} cannot be written: give a file in a folder that is there"
+        return (
+            None
+            if output.parent.is_dir() and not output.is_dir()
+            else f"{output} cannot be written: give a file in a folder that is there"
+        )
     taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
     return f"{output} is there already: give a new folder, or remove it first" if taken else None
 

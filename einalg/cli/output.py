@@ -33,7 +33,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for head in heads:
-        shown.add_column(head, justify="right" if head in numbers else "left", no_wrap=head in numbers, overflow="fold")
+        shown.add_column(
+            head,
+            justify="right" if head in numbers else "left",
+            no_wrap=head in numbers,
+            overflow="fold",
+        )
     for row in rows:
         shown.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(shown)

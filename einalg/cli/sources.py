@@ -19,15 +19,22 @@ SAVED = DERIVATION, HISTORY = "einalg derivation", "einalg history"  # of which 
 STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
 
 
-def programs(sources: Iterable[str], shapes: Mapping[str, Shape], weights: Iterable[str] = ()) -> list[Program]:
+def programs(
+    sources: Iterable[str], shapes: Mapping[str, Shape], weights: Iterable[str] = ()
+) -> list[Program]:
     """Each source as a program; a usage error for a shape or a weight that is of none of their inputs."""
     roles = dict.fromkeys(weights, "weight")
-    tensors = {name: ea.tensor(name, shape, dtype or "f32", roles.get(name, "input")) for name, (shape, dtype) in shapes.items()}
+    tensors = {
+        name: ea.tensor(name, shape, dtype or "f32", roles.get(name, "input"))
+        for name, (shape, dtype) in shapes.items()
+    }
     found = [_program(text_of(source), tensors) for source in sources]
     inputs = {name for program in found for name in program.inputs}
     for name in (*shapes, *roles):
         if name not in inputs:
-            raise click.UsageError(f"{name} is no input of the expression; its inputs: {', '.join(sorted(inputs)) or 'none'}")
+            raise click.UsageError(
+                f"{name} is no input of the expression; its inputs: {', '.join(sorted(inputs)) or 'none'}"
+            )
     return found
 
 
@@ -77,7 +84,11 @@ def _expression(text: str, where: str) -> str:
     """A text that may be an expression; a usage error for JSON."""
     kind = _kind(text)
     if kind in SAVED:
-        raise click.UsageError(f"{where} holds an {kind}, no expression\n  einalg show {where} shows it")
+        raise click.UsageError(
+            f"{where} holds an {kind}, no expression\n  einalg show {where} shows it"
+        )
     if kind is not None or text.lstrip().startswith("{"):
-        raise click.UsageError(f"{where} holds no expression\n  einalg show reads what einalg derive --save FILE wrote")
+        raise click.UsageError(
+            f"{where} holds no expression\n  einalg show reads what einalg derive --save FILE wrote"
+        )
     return text

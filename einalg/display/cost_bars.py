@@ -63,7 +63,10 @@ class Costs:
         for bar in self.bars:
             length = max(1, round(WIDTH * bar.seconds / self.longest))
             lines.append(f"{'█' * length:{WIDTH}} {_time(bar.seconds, bar.measured)}  {bar.title}")
-            rows = [*((_share(seconds), kernel) for kernel, seconds in bar.kernels), *([rest] if (rest := bar.rest()) else [])]
+            rows = [
+                *((_share(seconds), kernel) for kernel, seconds in bar.kernels),
+                *([rest] if (rest := bar.rest()) else []),
+            ]
             widest = max(len(cost) for cost, _ in rows) if rows else 0
             lines += [f"    {cost:>{widest}}  {what}" for cost, what in rows]
         return "\n".join(lines)
@@ -78,7 +81,10 @@ class Costs:
             f"<div>{mark(k if seconds else None)}<code>{escape(kernel)}</code> <small>{_share(seconds)}</small></div>"
             for k, (kernel, seconds) in enumerate(bar.kernels)
         )
-        rows += "".join(f"<div>{mark(None)}{escape(what)} <small>{cost}</small></div>" for cost, what in filter(None, [bar.rest()]))
+        rows += "".join(
+            f"<div>{mark(None)}{escape(what)} <small>{cost}</small></div>"
+            for cost, what in filter(None, [bar.rest()])
+        )
         return f"<div>{stack(bar, self.longest)}{rows}</div>"
 
 

@@ -30,11 +30,18 @@ def formula(statements: Program | Scope | Statements) -> str:
     return _block(_lines(statements))
 
 
-def changed(before: Program | Scope | Statements, after: Program | Scope | Statements) -> tuple[str, str]:
+def changed(
+    before: Program | Scope | Statements, after: Program | Scope | Statements
+) -> tuple[str, str]:
     """Both as HTML, with the symbols marked that only one of them has."""
     old, new = _lines(before), _lines(after)
-    one, other = [leaf for line in old for leaf in _leaves(line)], [leaf for line in new for leaf in _leaves(line)]
-    matcher = SequenceMatcher(None, [leaf.text for leaf in one], [leaf.text for leaf in other], autojunk=False)
+    one, other = (
+        [leaf for line in old for leaf in _leaves(line)],
+        [leaf for line in new for leaf in _leaves(line)],
+    )
+    matcher = SequenceMatcher(
+        None, [leaf.text for leaf in one], [leaf.text for leaf in other], autojunk=False
+    )
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind != "equal":
             for leaf in (*one[a:b], *other[c:d]):
@@ -54,7 +61,9 @@ def _lines(of: Program | Scope | Statements) -> list[Element]:
 
 def _line(name: str, scope: Scope) -> Element:
     left = rf"{latex(statement_tensor(name, scope))} = " if name else ""
-    return _mathml(left + latex(scope)) or _plain(f"{name} = {text(scope)}" if name else text(scope))
+    return _mathml(left + latex(scope)) or _plain(
+        f"{name} = {text(scope)}" if name else text(scope)
+    )
 
 
 def _mathml(source: str) -> Element | None:
@@ -158,4 +167,11 @@ def _serialised(line: Element) -> str:
     if line.tag != "code":
         return tostring(line, encoding="unicode")
     marks = ((leaf.text or "", leaf.get("class")) for leaf in line)
-    return "<code>" + "".join(f'<mark class="{CHANGED}">{escape(t)}</mark>' if mark else escape(t) for t, mark in marks) + "</code>"
+    return (
+        "<code>"
+        + "".join(
+            f'<mark class="{CHANGED}">{escape(t)}</mark>' if mark else escape(t)
+            for t, mark in marks
+        )
+        + "</code>"
+    )

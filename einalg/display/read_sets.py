@@ -34,7 +34,9 @@ class Read:
     def relation(self) -> isl.Map:
         """From the point of the scope and its reductions to the element that is read."""
         space = Space([it.index for it in self.iterators])
-        return space.map(self.access.subscripts).intersect_domain(space.set(self.iterators, self.where))
+        return space.map(self.access.subscripts).intersect_domain(
+            space.set(self.iterators, self.where)
+        )
 
 
 def reads(scope: Scope) -> list[Read]:
@@ -42,7 +44,9 @@ def reads(scope: Scope) -> list[Read]:
     return list(_reads(scope.body, scope.iterators, scope.where))
 
 
-def _reads(body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]) -> Iterator[Read]:
+def _reads(
+    body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+) -> Iterator[Read]:
     if isinstance(body, Access):
         yield Read(body, iterators, where)
     elif isinstance(body, Reduce):
@@ -66,7 +70,9 @@ class Grid:
     def empty(title: str, labels: Sequence[str], box: Sequence[tuple[int, int]]) -> Grid:
         shape = tuple(high - low for low, high in box)
         if np.prod(shape, dtype=float) > MOST_CELLS:
-            raise UseError(f"{title} has {' × '.join(map(str, shape))} cells, too many for a picture\n  give the same expression smaller shapes")
+            raise UseError(
+                f"{title} has {' × '.join(map(str, shape))} cells, too many for a picture\n  give the same expression smaller shapes"
+            )
         return Grid(title, tuple(labels), tuple(box), np.zeros(shape, dtype=np.uint8))
 
     def fill(self, points: isl.Set, value: int) -> None:
@@ -113,14 +119,18 @@ def padded_points(scope: Scope, found: Sequence[Read]) -> isl.Set:
     parts = []
     for read in found:
         outside = read.relation.subtract_range(box_set(read.access.tensor.box)).domain()
-        parts.append(outside.project_out(isl.dim_type.set, own, outside.dim(isl.dim_type.set) - own))
+        parts.append(
+            outside.project_out(isl.dim_type.set, own, outside.dim(isl.dim_type.set) - own)
+        )
     empty = scope.domain.subtract(scope.domain)
     return reduce(lambda a, b: a.union(b), parts, empty)
 
 
 def shared(form: Affine) -> bool:
     """Whether several indices move along one axis, or one in other than equal steps."""
-    return len(form.terms) > 1 or any(isinstance(atom, (FloorDiv, Modulo)) for atom, _ in form.terms)
+    return len(form.terms) > 1 or any(
+        isinstance(atom, (FloorDiv, Modulo)) for atom, _ in form.terms
+    )
 
 
 def name_of(access: Access) -> str:

@@ -32,7 +32,9 @@ def wrapped(text: str, columns: int) -> str:
 def _line(line: str, columns: int) -> str:
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     whole = SUBSCRIPTS.sub(lambda found: TERMS.sub(rf"{KEPT}\1{KEPT}", found[0]), line)
-    return textwrap.fill(whole, max(columns, 2 * len(indent)), subsequent_indent=indent, break_on_hyphens=False).replace(KEPT, " ")
+    return textwrap.fill(
+        whole, max(columns, 2 * len(indent)), subsequent_indent=indent, break_on_hyphens=False
+    ).replace(KEPT, " ")
 
 
 def differing(text: str, seen: str) -> str:

@@ -39,14 +39,23 @@ def tree_html(nodes: Sequence[Node], hidden: int = 0) -> str:
     places = layout(nodes)
     width = max(x for x, _ in places.values()) + WIDTH + 20
     height = max(y for _, y in places.values()) + HEIGHT + 20
-    edges = "".join(_edge(places[node.parent], places[node.number], node.bold) for node in nodes if node.parent in places)
+    edges = "".join(
+        _edge(places[node.parent], places[node.number], node.bold)
+        for node in nodes
+        if node.parent in places
+    )
     labels = shortened((node.label for node in nodes), LONGEST + LEAST)
     boxes = "".join(_box(node, labels[node.label], *places[node.number]) for node in nodes)
     more = f"<small>not shown, farther away: {counted(hidden, 'state')}.</small>" if hidden else ""
     name = fresh_id()
     bar = "".join(
         f'<button type="button" data-zoom="{key}" title="{title}" aria-label="{title}">{sign}</button>'
-        for key, sign, title in (("in", "+", "zoom in"), ("out", "−", "zoom out"), ("fit", "fit", "show all"), ("one", "1:1", "natural size"))
+        for key, sign, title in (
+            ("in", "+", "zoom in"),
+            ("out", "−", "zoom out"),
+            ("fit", "fit", "show all"),
+            ("one", "1:1", "natural size"),
+        )
     )
     legend = '<span class="einalg-legend">near an operator<i></i>far</span>'
     states = counted(len(nodes), "state")
@@ -77,7 +86,10 @@ def layout(nodes: Sequence[Node]) -> dict[int, tuple[int, int]]:
         line += 0 if follows else 1
         places[node.number] = (10 + depth * COLUMN, 10 + (line - 1) * LINE)
         below = children.get(node.number, [])
-        todo += [(child, depth + 1, position == 0) for position, child in reversed(list(enumerate(below)))]
+        todo += [
+            (child, depth + 1, position == 0)
+            for position, child in reversed(list(enumerate(below)))
+        ]
     return places
 
 
@@ -99,7 +111,10 @@ def _lines(label: str) -> list[str]:
 
 def _box(node: Node, label: str, x: int, y: int) -> str:
     lines = _lines(label)
-    texts = "".join(f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>' for line, down in zip(lines, BASELINES[len(lines)]))
+    texts = "".join(
+        f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>'
+        for line, down in zip(lines, BASELINES[len(lines)])
+    )
     classes = " ".join(word for word, has in (("bold", node.bold), ("framed", node.framed)) if has)
     title = "\n".join(part for part in (node.label, node.note, node.text) if part)
     parent = "" if node.parent is None else f' data-parent="{node.parent}"'

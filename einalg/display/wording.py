@@ -42,7 +42,9 @@ def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
     ordered = sorted(set(labels))
     alike = dict.fromkeys(ordered, 0)  # how many letters another one begins with too
     for one, other in pairwise(ordered):
-        same = next((k for k, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+        same = next(
+            (k for k, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other))
+        )
         alike[one], alike[other] = max(alike[one], same), max(alike[other], same)
     cut = {label: _cut(label, same, longest) for label, same in alike.items()}
     seen: Counter[str] = Counter()

@@ -81,16 +81,29 @@ class Graph:
         """The outputs for arrays of the inputs, in order, by the reference executor; `ShapeError` where one does not fit."""
         return self.run(arrays, _computed)
 
-    def run(self, arrays: Sequence[Any], compute: Callable[[Program, Mapping[str, Array]], Mapping[str, Array]]) -> tuple[Array, ...]:
+    def run(
+        self,
+        arrays: Sequence[Any],
+        compute: Callable[[Program, Mapping[str, Array]], Mapping[str, Array]],
+    ) -> tuple[Array, ...]:
         """The outputs, with `compute(program, values)` for every program."""
         values: dict[str, Array] = {**self.weights, **self.given(arrays)}
         for node in self.nodes:
             if isinstance(node, Expressed):
                 computed = compute(node.program, values)
-                with np.errstate(over="ignore", invalid="ignore"):  # what is too large for a shorter type is infinite there
-                    values.update((name, np.asarray(computed[name], dtype)) for name, dtype in node.kinds)
+                with np.errstate(
+                    over="ignore", invalid="ignore"
+                ):  # what is too large for a shorter type is infinite there
+                    values.update(
+                        (name, np.asarray(computed[name], dtype)) for name, dtype in node.kinds
+                    )
             elif isinstance(node, Opaque):
-                values.update(zip(node.outputs, map(_called, node.call(*(values[name] for name in node.inputs)))))
+                values.update(
+                    zip(
+                        node.outputs,
+                        map(_called, node.call(*(values[name] for name in node.inputs))),
+                    )
+                )
         return tuple([values[name] for name in self.outputs])
 
     @cached_property
@@ -100,9 +113,13 @@ class Graph:
     def given(self, arrays: Sequence[Any]) -> dict[str, Array]:
         """The arrays of a call by the names of the inputs; `ShapeError` for another number of them, or another shape."""
         if len(arrays) != len(self.inputs):
-            raise ShapeError(f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}")
+            raise ShapeError(
+                f"{len(self.inputs)} inputs are expected ({', '.join(t.name for t in self.inputs)}), not {len(arrays)}"
+            )
         return {
-            name: array if type(array) is np.ndarray and array.shape == shape and array.dtype.kind in "biuf" else _fitting(tensor, array)
+            name: array
+            if type(array) is np.ndarray and array.shape == shape and array.dtype.kind in "biuf"
+            else _fitting(tensor, array)
             for (tensor, name, shape), array in zip(self._shapes, arrays)
         }
 
@@ -110,12 +127,22 @@ class Graph:
         """The same graph with what calls give that depend on weights alone as weights: computed now, not whenever the graph is called."""
         known = _Known(self.weights)
         left = [node for node in self.nodes if not known.take(node)]
-        nodes = tuple(_with_weights(node, known.given) if isinstance(node, Expressed) else node for node in left)
-        return replace(self, weights={**self.weights, **known.given}, nodes=nodes) if known.given else self
+        nodes = tuple(
+            _with_weights(node, known.given) if isinstance(node, Expressed) else node
+            for node in left
+        )
+        return (
+            replace(self, weights={**self.weights, **known.given}, nodes=nodes)
+            if known.given
+            else self
+        )
 
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
-        nodes = [_joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0] for part in self._parts()]
+        nodes = [
+            _joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0]
+            for part in self._parts()
+        ]
         return replace(self, nodes=tuple(nodes))
 
     def _parts(self) -> list[list[Any]]:
@@ -142,7 +169,9 @@ class Graph:
     def _read_after(self, part: Sequence[Node]) -> set[str]:
         """The values that others than these nodes read."""
         own = {id(node) for node in part}
-        return {name for node in self.nodes if id(node) not in own for name in node.inputs} | set(self.outputs)
+        return {name for node in self.nodes if id(node) not in own for name in node.inputs} | set(
+            self.outputs
+        )
 
 
 class _Known:
@@ -161,11 +190,21 @@ class _Known:
         if not isinstance(node, Opaque) or not node.is_repeatable:
             return False
         try:
-            given = dict(zip(node.outputs, map(_called, node.call(*map(self._value, node.inputs))), strict=True))
-        except Exception as error:  # whatever a framework raises, it does so when the graph is called
+            given = dict(
+                zip(
+                    node.outputs,
+                    map(_called, node.call(*map(self._value, node.inputs))),
+                    strict=True,
+                )
+            )
+        except (
+            Exception
+        ) as error:  # whatever a framework raises, it does so when the graph is called
             LOG.debug("einalg: %s cannot be called ahead: %s", node.operator, error)
             return False
-        if not all(isinstance(value, np.ndarray) and value.size <= MOST_KNOWN for value in given.values()):
+        if not all(
+            isinstance(value, np.ndarray) and value.size <= MOST_KNOWN for value in given.values()
+        ):
             return False
         self.values.update(given)
         self.given.update(given)
@@ -175,7 +214,9 @@ class _Known:
         if name not in self.values:
             node = self._made[name]
             found = _computed(node.program, {read: self._value(read) for read in node.inputs})
-            self.values.update((output, np.asarray(found[output], dtype)) for output, dtype in node.kinds)
+            self.values.update(
+                (output, np.asarray(found[output], dtype)) for output, dtype in node.kinds
+            )
         return self.values[name]
 
 
@@ -186,11 +227,16 @@ def _computed(program: Program, values: Mapping[str, Array]) -> Mapping[str, Arr
 
 def _with_weights(node: Expressed, names: Container[str]) -> Expressed:
     """A node for which tensors of these names are weights."""
-    weights = {name: Tensor(name, t.axes, t.dtype, "weight") for name, t in node.program.inputs.items() if name in names}
+    weights = {
+        name: Tensor(name, t.axes, t.dtype, "weight")
+        for name, t in node.program.inputs.items()
+        if name in names
+    }
     if not weights:
         return node
     statements = [
-        (name, substitute_tensors(scope, {k: weights[k] for k in scope.tensors if k in weights})) for name, scope in node.program.statements
+        (name, substitute_tensors(scope, {k: weights[k] for k in scope.tensors if k in weights}))
+        for name, scope in node.program.statements
     ]
     return replace(node, program=Program(statements, node.program.outputs))
 
@@ -218,15 +264,27 @@ def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
     known: dict[str, Any] = {}
     for node in nodes:
         for name, scope in node.program.statements:
-            placed = substitute_tensors(scope, {k: known[k] for k, t in scope.tensors.items() if k in known and known[k] != t})
+            placed = substitute_tensors(
+                scope,
+                {k: known[k] for k, t in scope.tensors.items() if k in known and known[k] != t},
+            )
             statements.append((name, placed))
             known[name] = statement_tensor(name, placed)
     outputs = tuple(name for node in nodes for name in node.outputs if name in read)
     kept, (first, *others) = needed(statements, outputs), nodes
-    if not others and outputs == first.program.outputs and [id(s) for _, s in kept] == [id(s) for _, s in first.program.statements]:
+    if (
+        not others
+        and outputs == first.program.outputs
+        and [id(s) for _, s in kept] == [id(s) for _, s in first.program.statements]
+    ):
         return first
     program = Program(kept, outputs)
-    return Expressed("+".join(dict.fromkeys(node.operator for node in nodes)), tuple(program.inputs), outputs, program)
+    return Expressed(
+        "+".join(dict.fromkeys(node.operator for node in nodes)),
+        tuple(program.inputs),
+        outputs,
+        program,
+    )
 
 
 def needed(statements: Iterable[tuple[str, Any]], outputs: Iterable[str]) -> list[tuple[str, Any]]:
@@ -242,10 +300,14 @@ def needed(statements: Iterable[tuple[str, Any]], outputs: Iterable[str]) -> lis
 def _named(expression: Any, outputs: Sequence[str], taken: Iterable[str]) -> Program:
     """An expression as a program whose outputs have these names, and whose other statements have names that nothing else has."""
     if isinstance(expression, tuple):
-        expression = Program((f"{name}_", scope) for name, scope in zip(outputs, expression, strict=True))
+        expression = Program(
+            (f"{name}_", scope) for name, scope in zip(outputs, expression, strict=True)
+        )
     program = as_program(expression, outputs[0])
     if len(program.outputs) != len(outputs):
-        raise ShapeError(f"the expression has {len(program.outputs)} outputs, and {len(outputs)} names are given")
+        raise ShapeError(
+            f"the expression has {len(program.outputs)} outputs, and {len(outputs)} names are given"
+        )
     names = dict(zip(program.outputs, outputs))
     used = {*taken, *outputs}
     for name in program.names:
@@ -292,11 +354,15 @@ class Builder:
     """
 
     def __init__(self) -> None:
-        self.values: dict[str, Tensor | None] = {}  # None: of a shape or dtype that is known at run time only
+        self.values: dict[
+            str, Tensor | None
+        ] = {}  # None: of a shape or dtype that is known at run time only
         self.weights: dict[str, Array] = {}
         self._inputs: list[Tensor] = []
         self._nodes: list[Node] = []
-        self._inner: set[str] = set()  # statements inside programs, whose names must differ too where programs are joined
+        self._inner: set[str] = (
+            set()
+        )  # statements inside programs, whose names must differ too where programs are joined
 
     @property
     def opaque(self) -> list[Opaque]:
@@ -306,7 +372,11 @@ class Builder:
     def copy(self) -> Builder:
         """The same graph so far, to try what to add to it."""
         other = Builder()
-        other.values, other.weights, other._inner = dict(self.values), dict(self.weights), set(self._inner)
+        other.values, other.weights, other._inner = (
+            dict(self.values),
+            dict(self.weights),
+            set(self._inner),
+        )
         other._inputs, other._nodes = list(self._inputs), list(self._nodes)
         return other
 
@@ -322,9 +392,19 @@ class Builder:
     def weight(self, name: str, array: Array, role: str = "weight") -> None:
         """An array that is known already; where the language has no tensor like it (no elements, text), only opaque nodes can read it."""
         self.values[name] = tensor = _tensor(name, array.shape, array.dtype, role)
-        self.weights[name] = array if tensor is None or array.dtype.kind in "biuf" else _as_declared(array, tensor.dtype)
+        self.weights[name] = (
+            array
+            if tensor is None or array.dtype.kind in "biuf"
+            else _as_declared(array, tensor.dtype)
+        )
 
-    def express(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], build: Callable[..., Any]) -> None:
+    def express(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        build: Callable[..., Any],
+    ) -> None:
         """A node that is `build(*tensors)`: a scope, a program, or for several outputs a tuple of scopes.
 
         Raises an `EinalgError` where the expression cannot be built; then nothing is added.
@@ -352,7 +432,9 @@ class Builder:
         """A node that stays a call of the framework; `outputs` gives the shape and dtype of each value, None where these are not known."""
         for name, known in outputs.items():
             self.values[name] = _tensor(name, *known) if known else None
-        self._nodes.append(Opaque(operator, tuple(inputs), tuple(outputs), call, why, is_repeatable))
+        self._nodes.append(
+            Opaque(operator, tuple(inputs), tuple(outputs), call, why, is_repeatable)
+        )
 
     def graph(self, outputs: Sequence[str], names: Names | None = None) -> Graph:
         """The graph with these values as outputs; `names` as in `Graph`."""

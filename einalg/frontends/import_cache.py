@@ -63,7 +63,9 @@ def _known(key: str, origin: Origin) -> Reading | None:
         row = json.loads(content)
         return _from_record(row, origin) if row["values"] == origin.digest() else None
     except (ValueError, KeyError, TypeError, AttributeError, EinalgError) as error:
-        LOG.warning("einalg: what was read of a graph is damaged in the cache (%s); it is read again", error)
+        LOG.warning(
+            "einalg: what was read of a graph is damaged in the cache (%s); it is read again", error
+        )
         return None
 
 
@@ -72,21 +74,42 @@ def _record(reading: Reading) -> dict[str, Any] | None:
     graph = reading.graph.joined()
     nodes = [node for node in graph.nodes if isinstance(node, Expressed)]
     read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
-    weights = {name: _weight_record(reading.sources.get(name), array) for name, array in graph.weights.items() if name in read}
+    weights = {
+        name: _weight_record(reading.sources.get(name), array)
+        for name, array in graph.weights.items()
+        if name in read
+    }
     if len(nodes) < len(graph.nodes) or None in weights.values():
         return None
     inputs = [[tensor.name, tensor.shape, tensor.dtype] for tensor in graph.inputs]
-    programs = [[node.operator, node.inputs, node.outputs, headed_record(node.program)] for node in nodes]
-    return {"inputs": inputs, "weights": weights, "nodes": programs, "outputs": graph.outputs, "names": graph.names, "told": reading.told}
+    programs = [
+        [node.operator, node.inputs, node.outputs, headed_record(node.program)] for node in nodes
+    ]
+    return {
+        "inputs": inputs,
+        "weights": weights,
+        "nodes": programs,
+        "outputs": graph.outputs,
+        "names": graph.names,
+        "told": reading.told,
+    }
 
 
 def _from_record(row: Any, origin: Origin) -> Reading:
     inputs = tuple(Tensor(name, shape, dtype) for name, shape, dtype in row["inputs"])
-    nodes = [Expressed(operator, tuple(read), tuple(given), program_later(program)) for operator, read, given, program in row["nodes"]]
-    weights = {name: origin.array(weight) if isinstance(weight, str) else _own(*weight) for name, weight in row["weights"].items()}
+    nodes = [
+        Expressed(operator, tuple(read), tuple(given), program_later(program))
+        for operator, read, given, program in row["nodes"]
+    ]
+    weights = {
+        name: origin.array(weight) if isinstance(weight, str) else _own(*weight)
+        for name, weight in row["weights"].items()
+    }
     names = row["names"] and (tuple(row["names"][0]), tuple(row["names"][1]))
     sources = {name: weight for name, weight in row["weights"].items() if isinstance(weight, str)}
-    return Reading(Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names), sources, row["told"])
+    return Reading(
+        Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names), sources, row["told"]
+    )
 
 
 def _weight_record(source: str | None, array: Array) -> str | Sequence[Any] | None:

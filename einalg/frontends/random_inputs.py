@@ -20,7 +20,9 @@ def drawn(shape: Sequence[int], dtype: Any, rng: np.random.Generator) -> Array:
     dtype('bool')
     """
     whole = np.dtype(dtype).kind in "biu"
-    return np.asarray(rng.integers(0, 2, shape) if whole else rng.standard_normal(shape)).astype(dtype)
+    return np.asarray(rng.integers(0, 2, shape) if whole else rng.standard_normal(shape)).astype(
+        dtype
+    )
 
 
 def drawn_arrays(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST = 2_000_000  # beyond it sharing starts anew; equal tuples stay equal, comparing them costs more
+MOST = (
+    2_000_000  # beyond it sharing starts anew; equal tuples stay equal, comparing them costs more
+)
 
 
 class Stored(tuple[Any, ...]):

@@ -20,7 +20,9 @@ def lift(value: Any) -> Basic:
     if isinstance(value, str):
         return Str(value)
     if isinstance(value, (tuple, list)):
-        return Tuple(*(lift(v) for v in value if v is not None))  # a range that is still open has no bounds
+        return Tuple(
+            *(lift(v) for v in value if v is not None)
+        )  # a range that is still open has no bounds
     return sympy.sympify(value)
 
 
@@ -56,7 +58,9 @@ class Node:
     def __hash__(self) -> int:
         known = self._mhash  # pyright: ignore
         if known is None:
-            known = self._mhash = hash((type(self).__name__, *(getattr(self, name) for name in self._fields)))
+            known = self._mhash = hash(
+                (type(self).__name__, *(getattr(self, name) for name in self._fields))
+            )
         return known
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +79,15 @@ OPERATORS = {
 }  # fmt: skip
 
 
-SPELT = {"absolute": "Abs", "maximum": "Max", "minimum": "Min", "fmax": "Max", "fmin": "Min", "ceil": "ceiling", "arctan2": "atan2"}
+SPELT = {
+    "absolute": "Abs",
+    "maximum": "Max",
+    "minimum": "Min",
+    "fmax": "Max",
+    "fmin": "Min",
+    "ceil": "ceiling",
+    "arctan2": "atan2",
+}
 
 
 INVERSE = "arc"  # NumPy's arcsin is SymPy's asin
@@ -89,9 +101,17 @@ class Element:
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
         """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for NumPy's functions."""
         name = function.__name__
-        if name not in OPERATORS or method != "__call__" or any(np.ndim(x) for x in operands if isinstance(x, np.ndarray)):
-            raise UseError(f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}")
-        return OPERATORS[name](*(x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in operands))
+        if (
+            name not in OPERATORS
+            or method != "__call__"
+            or any(np.ndim(x) for x in operands if isinstance(x, np.ndarray))
+        ):
+            raise UseError(
+                f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}"
+            )
+        return OPERATORS[name](
+            *(x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in operands)
+        )
 
 
 def _remedy(name: str) -> str:

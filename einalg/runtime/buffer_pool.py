@@ -38,7 +38,11 @@ class Results:
     def maker(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
         """A function that gives new arrays, whose elements may be anything."""
         size = prod(shape) * dtype.itemsize
-        return partial(np.empty, shape, dtype) if size < LARGE else lambda: self._taken(size).view(dtype).reshape(shape)
+        return (
+            partial(np.empty, shape, dtype)
+            if size < LARGE
+            else lambda: self._taken(size).view(dtype).reshape(shape)
+        )
 
     def _taken(self, size: int) -> Array:
         """So many bytes that nobody has; they come back when this array and all views of it are gone."""
@@ -48,7 +52,9 @@ class Results:
         except IndexError:
             memory = np.empty(size + LINE, np.uint8)
         begin = -memory.ctypes.data % LINE
-        taken = np.frombuffer(memory[begin : begin + size].data, np.uint8)  # views of it keep it, and not the memory alone
+        taken = np.frombuffer(
+            memory[begin : begin + size].data, np.uint8
+        )  # views of it keep it, and not the memory alone
         number = id(taken)
 
         def take_back(_: Any) -> None:

@@ -84,7 +84,12 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Any]) -> Callable[..., An
 
 def fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     """Whether kernels can read an array where it is."""
-    return type(value) is np.ndarray and value.shape == shape and value.dtype == dtype and value.flags.carray
+    return (
+        type(value) is np.ndarray
+        and value.shape == shape
+        and value.dtype == dtype
+        and value.flags.carray
+    )
 
 
 def _address(array: Array) -> int:
@@ -98,4 +103,8 @@ def _address_of_layout(array: Array) -> int:
 
 
 _PROBE = np.empty(1)
-address = _address_of_layout if sys.implementation.name == "cpython" and _address_of_layout(_PROBE) == _address(_PROBE) else _address
+address = (
+    _address_of_layout
+    if sys.implementation.name == "cpython" and _address_of_layout(_PROBE) == _address(_PROBE)
+    else _address
+)

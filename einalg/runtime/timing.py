@@ -12,10 +12,17 @@ from statistics import median
 from time import perf_counter, process_time, sleep
 from typing import Any
 
-SECONDS, LEAST, MOST = 0.1, 5, 100  # of each way, and how many runs, where nothing else is asked for
+SECONDS, LEAST, MOST = (
+    0.1,
+    5,
+    100,
+)  # of each way, and how many runs, where nothing else is asked for
 SLOWER = 0.05  # relative difference from which on one way is slower than another
 PAUSE = 0.12  # seconds after which no thread of a library waits any more
-LOOK, IDLE = 0.01, 0.2  # seconds to see whether any does, and the part of a processor that the process takes then where none does
+LOOK, IDLE = (
+    0.01,
+    0.2,
+)  # seconds to see whether any does, and the part of a processor that the process takes then where none does
 HOPELESS = 3.0  # times the best after the first turn: no more of these
 BRIEF = 0.02  # seconds: what takes less depends on who used the caches before
 
@@ -46,7 +53,12 @@ def pause() -> None:
 
 
 def in_turns(
-    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int, most: int, after: Callable[[], Any] | None = None, alike: bool = False
+    calls: Mapping[str, Callable[[], Any]],
+    seconds: float,
+    least: int,
+    most: int,
+    after: Callable[[], Any] | None = None,
+    alike: bool = False,
 ) -> dict[str, list[float]]:
     """Seconds of the calls of each way, those after a first one: `least` or more within about `seconds` a way, but `most` in all.
 
@@ -72,8 +84,13 @@ def in_turns(
         for way, call in calls.items():
             pause()
             timed(call)
-            best, start = min((min(times) for times in spent.values() if times), default=float("inf")), perf_counter()
-            while len(spent[way]) < least or (len(spent[way]) < most and perf_counter() - start < seconds):
+            best, start = (
+                min((min(times) for times in spent.values() if times), default=float("inf")),
+                perf_counter(),
+            )
+            while len(spent[way]) < least or (
+                len(spent[way]) < most and perf_counter() - start < seconds
+            ):
                 spent[way].append(timed(call))
                 if spent[way][0] > HOPELESS * best:
                     break
@@ -94,7 +111,12 @@ def medians(calls: Sequence[Callable[[], Any]], alike: bool = False) -> list[flo
     >>> len(medians([lambda: 1, lambda: 2]))
     2
     """
-    return [median(times) for times in in_turns({str(k): call for k, call in enumerate(calls)}, SECONDS, LEAST, MOST, alike=alike).values()]
+    return [
+        median(times)
+        for times in in_turns(
+            {str(k): call for k, call in enumerate(calls)}, SECONDS, LEAST, MOST, alike=alike
+        ).values()
+    ]
 
 
 def is_slower(seconds: float, other: float) -> bool:

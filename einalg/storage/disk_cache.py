@@ -71,7 +71,9 @@ class Shelf:
 
     def state(self) -> str:
         """A digest of all that is on the shelf, for what depends on any of it."""
-        return hashed(*sorted(path.name for path in (cache_folder() / self.name).glob(f"*/*{self.suffix}")))
+        return hashed(
+            *sorted(path.name for path in (cache_folder() / self.name).glob(f"*/*{self.suffix}"))
+        )
 
     def store(self, key: str, content: bytes) -> Path:
         """Keep a file under a key; in a temporary folder, with a warning, where the cache folder cannot be written.
@@ -82,7 +84,12 @@ class Shelf:
         try:
             return self._write(self._folder(folder, key), key, content)
         except OSError as error:
-            LOG.warning("einalg: the cache folder %s cannot be written (%s); %s are kept for this process only", folder, error, self.what)
+            LOG.warning(
+                "einalg: the cache folder %s cannot be written (%s); %s are kept for this process only",
+                folder,
+                error,
+                self.what,
+            )
             return self._write(self._folder(temporary_folder(), key), key, content)
 
     def replace(self, key: str, content: bytes) -> Path | None:
@@ -93,7 +100,11 @@ class Shelf:
         try:
             path = self.store(key, content)
         except OSError as error:
-            LOG.warning("einalg: the temporary folder cannot be written either (%s); %s are not kept", error, self.what)
+            LOG.warning(
+                "einalg: the temporary folder cannot be written either (%s); %s are not kept",
+                error,
+                self.what,
+            )
             return None
         for old in path.parent.glob(f"{key}-*{self.suffix}"):
             if old != path:
@@ -132,7 +143,9 @@ def digest_of(arrays: Iterable[tuple[str, np.ndarray[Any, Any]]]) -> str:
     digest = sha256()
     for name, array in arrays:
         digest.update(f"{name}:{array.dtype}:{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data if array.dtype.kind in "biufc" else _bytes(array))
+        digest.update(
+            np.ascontiguousarray(array).data if array.dtype.kind in "biufc" else _bytes(array)
+        )
     return digest.hexdigest()
 
 

@@ -16,7 +16,9 @@ MOST_BYTES = 64 * 2**20
 
 def text(kind: str, content: dict[str, Any]) -> str:
     """A record as JSON."""
-    return json.dumps({"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1)
+    return json.dumps(
+        {"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1
+    )
 
 
 def write(path: Any, kind: str, content: dict[str, Any]) -> None:
@@ -30,15 +32,21 @@ def read(path: Any, kind: str) -> dict[str, Any]:
         raise RecordError(f"there is no file {path}")
     try:
         if Path(path).stat().st_size > MOST_BYTES:
-            raise RecordError(f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg")
+            raise RecordError(
+                f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg"
+            )
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise RecordError(f"{path} cannot be read as a record: {error}\n  give a file that was written by `save`") from None
+        raise RecordError(
+            f"{path} cannot be read as a record: {error}\n  give a file that was written by `save`"
+        ) from None
     if not isinstance(record, dict) or record.get("format") != kind:
         raise RecordError(f"{path} is not a record of the kind {kind!r}")
     schema = record.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise RecordError(f"{path} has no schema number")
     if schema > SCHEMA:
-        raise RecordError(f"{path} has schema {schema}, this version reads up to {SCHEMA}\n  install a newer einalg")
+        raise RecordError(
+            f"{path} has schema {schema}, this version reads up to {SCHEMA}\n  install a newer einalg"
+        )
     return record

@@ -51,7 +51,12 @@ class Options:
     max_reads: int = 4
 
     def for_inner_scope(self) -> Options:
-        return replace(self, max_indices=min(self.max_indices, 3), max_points=max(1, self.max_points // 6), max_reads=2)
+        return replace(
+            self,
+            max_indices=min(self.max_indices, 3),
+            max_points=max(1, self.max_points // 6),
+            max_reads=2,
+        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,9 @@ def draw_range(choices: Choices, max_extent: int, min_extent: int = 1) -> tuple[
     return low, low + extent
 
 
-def draw_iterators(choices: Choices, names: Sequence[str], count: int, max_points: int) -> tuple[Iterator, ...]:
+def draw_iterators(
+    choices: Choices, names: Sequence[str], count: int, max_points: int
+) -> tuple[Iterator, ...]:
     """Iterators of `count` of `names`, whose box has at most `max_points` points."""
     found: list[Iterator] = []
     for name in names[:count]:
@@ -114,7 +121,16 @@ def draw_form(choices: Choices, indices: Sequence[Index], options: Options) -> A
     """A subscript: a bare index, a window `i + j`, a strided and dilated sum, a quotient, or a constant."""
     if not indices:
         return affine(choices.integer(0, 2))
-    kinds = ["bare", "bare", "bare", "sum", "sum", "sum", "constant", *(("quotient", "remainder", "mixed") if options.quotients else ())]
+    kinds = [
+        "bare",
+        "bare",
+        "bare",
+        "sum",
+        "sum",
+        "sum",
+        "constant",
+        *(("quotient", "remainder", "mixed") if options.quotients else ()),
+    ]
     kind = choices.one_of(kinds)
     if kind == "bare":
         return affine(choices.one_of(indices))
@@ -147,7 +163,11 @@ def draw_conditions(choices: Choices, domain: Domain, options: Options) -> tuple
     form = draw_form(choices, domain.indices, options)
     low, high = domain.bounds(form)
     bound = choices.integer(low, high)
-    condition = Constraint(*choices.one_of(((form - bound, ">="), (bound - form, ">="), (form - bound, "=="))))
-    if condition.truth is not None or not len(Domain(domain.iterators, (*domain.where, condition)).points[domain.indices[0]]):
+    condition = Constraint(
+        *choices.one_of(((form - bound, ">="), (bound - form, ">="), (form - bound, "==")))
+    )
+    if condition.truth is not None or not len(
+        Domain(domain.iterators, (*domain.where, condition)).points[domain.indices[0]]
+    ):
         return ()
     return (condition,)

@@ -17,7 +17,14 @@ from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.notation.builders import as_body
-from einalg.testing.draws import Choices, Domain, Options, draw_conditions, draw_form, draw_iterators
+from einalg.testing.draws import (
+    Choices,
+    Domain,
+    Options,
+    draw_conditions,
+    draw_form,
+    draw_iterators,
+)
 
 NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
 MOST_ELEMENTS = 1000  # of one tensor
@@ -35,7 +42,11 @@ class _Expression:
     taken: set[str] = field(default_factory=set)
 
     def fresh_name(self, letters: str = ascii_uppercase) -> str:
-        name = next(n for n in (*letters, *(f"{a}{b}" for a in letters for b in letters)) if n not in self.taken)
+        name = next(
+            n
+            for n in (*letters, *(f"{a}{b}" for a in letters for b in letters))
+            if n not in self.taken
+        )
         self.taken.add(name)
         return name
 
@@ -79,11 +90,16 @@ class _Body:
 
     def body(self, domain: Domain, reads: int, reduced: bool = False) -> Any:
         """A polynomial of about so many reads, with reductions in any place; one right inside another is rarer."""
-        if self.may_reduce(domain) and self.choices.one_of((False, False, False, True) if reduced else (False, True)):
+        if self.may_reduce(domain) and self.choices.one_of(
+            (False, False, False, True) if reduced else (False, True)
+        ):
             return self.reduction(domain, reads)
         if reads <= 1:
             return self.element(domain)
-        functions, truths = (("function",) if self.options.functions else ()), (("choice", "choice") if self.options.truths else ())
+        functions, truths = (
+            (("function",) if self.options.functions else ()),
+            (("choice", "choice") if self.options.truths else ()),
+        )
         kinds = ["product", "product", "sum", "scaled", *functions, *truths]
         kind = self.choices.one_of(kinds)
         if kind == "scaled":
@@ -91,13 +107,19 @@ class _Body:
         if kind == "function":
             return self.function(domain, reads)
         if kind == "choice":
-            return sympy.Piecewise((as_body(self.body(domain, reads - 1)), self.asked(domain)), (as_body(self.element(domain)), True))
+            return sympy.Piecewise(
+                (as_body(self.body(domain, reads - 1)), self.asked(domain)),
+                (as_body(self.element(domain)), True),
+            )
         part = self.choices.integer(1, reads - 1)
         left, right = self.body(domain, part), self.body(domain, reads - part)
         return left * right if kind == "product" else left + right
 
     def may_reduce(self, domain: Domain) -> bool:
-        room = len(domain.iterators) < self.options.max_indices and domain.box_size * 2 <= self.options.max_points
+        room = (
+            len(domain.iterators) < self.options.max_indices
+            and domain.box_size * 2 <= self.options.max_points
+        )
         return room and bool(self.options.reductions)
 
     def reduction(self, domain: Domain, reads: int) -> Any:
@@ -108,17 +130,25 @@ class _Body:
         where = draw_conditions(choices, inner, self.options)
         if where and op in ("Max", "Min") and inner.extended((), where).is_empty_somewhere(domain):
             where = ()  # the largest of no element is -inf, which is not an integer
-        return Reduce(op, own, where, as_body(self.body(inner.extended((), where), reads, reduced=True)))
+        return Reduce(
+            op, own, where, as_body(self.body(inner.extended((), where), reads, reduced=True))
+        )
 
     def iterators(self, domain: Domain, most: int) -> tuple[Iterator, ...]:
         """Those of a reduction at a place of `domain`, with at most so many points."""
         names = [n for n in NAMES[::-1] if n not in {i.name for i in domain.indices}]
         points = max(1, self.options.max_points // max(1, domain.box_size))
         room = self.options.max_indices - len(domain.iterators)
-        return draw_iterators(self.choices, names, self.choices.integer(1, min(2, room)), min(most, points))
+        return draw_iterators(
+            self.choices, names, self.choices.integer(1, min(2, room)), min(most, points)
+        )
 
     def may_pool(self, domain: Domain) -> bool:
-        return self.may_reduce(domain) and self.options.padding and {"Max", "Min"} <= set(self.options.reductions)
+        return (
+            self.may_reduce(domain)
+            and self.options.padding
+            and {"Max", "Min"} <= set(self.options.reductions)
+        )
 
     def pooling(self, domain: Domain) -> Any:
         """The largest or smallest of a window, padded by what never is; as nothing is computed from it, it may be infinite."""
@@ -126,7 +156,10 @@ class _Body:
         own = self.iterators(domain, self.options.max_points)
         access = self.read(domain.extended(own))
         pads = [(self.choices.integer(0, 2), self.choices.integer(0, 1)) for _ in access.subscripts]
-        _shifted = tuple(subscript - self.choices.integer(0, before) for subscript, (before, _) in zip(access.subscripts, pads))
+        _shifted = tuple(
+            subscript - self.choices.integer(0, before)
+            for subscript, (before, _) in zip(access.subscripts, pads)
+        )
         return Reduce(op, own, None, access.base.pad(*pads, fill=fill)[_shifted])
 
     def function(self, domain: Domain, reads: int) -> Any:
@@ -143,7 +176,9 @@ class _Body:
     def condition(self, domain: Domain) -> Any:
         """A comparison of elements, or what joins two of them."""
         if self.choices.chance(3):
-            joined = (sympy.And if self.choices.chance(2) else sympy.Or)(self.asked(domain), self.asked(domain))
+            joined = (sympy.And if self.choices.chance(2) else sympy.Or)(
+                self.asked(domain), self.asked(domain)
+            )
             return joined if joined.args else self.asked(domain)
         return self.asked(domain)
 
@@ -153,7 +188,13 @@ class _Body:
         kind = self.choices.one_of(("is", "is not", "more", "equal"))
         if kind == "is" or one == other:
             return sympy.Ne(one, 0)
-        return sympy.Eq(one, 0) if kind == "is not" else one > other if kind == "more" else sympy.Eq(one, other)
+        return (
+            sympy.Eq(one, 0)
+            if kind == "is not"
+            else one > other
+            if kind == "more"
+            else sympy.Eq(one, other)
+        )
 
     def element(self, domain: Domain) -> Any:
         kind = self.choices.one_of(("read", "read", "read", "read", "read", "number"))
@@ -163,7 +204,10 @@ class _Body:
 
     def read(self, domain: Domain) -> Access:
         base = self.base()
-        forms = [draw_form(self.choices, domain.indices, self.options) for _ in range(self.choices.integer(1, 3) if base is None else base.rank)]
+        forms = [
+            draw_form(self.choices, domain.indices, self.options)
+            for _ in range(self.choices.integer(1, 3) if base is None else base.rank)
+        ]
         if base is None:
             base, fitted = self.new_tensor(domain, forms)
         else:
@@ -184,7 +228,9 @@ class _Body:
             return scope
         return choices.one_of(known[::-1]) if kind == "known" else None
 
-    def new_tensor(self, domain: Domain, forms: Sequence[Affine]) -> tuple[Tensor, list[tuple[Affine, Pads]]]:
+    def new_tensor(
+        self, domain: Domain, forms: Sequence[Affine]
+    ) -> tuple[Tensor, list[tuple[Affine, Pads]]]:
         sizes: list[int] = []
         fitted: list[tuple[Affine, Pads]] = []
         elements = 1
@@ -196,7 +242,11 @@ class _Body:
             elements *= size
             sizes.append(size)
             fitted.append((form, pads))
-        tensor = Tensor(self.expression.fresh_name(), sizes, role=self.choices.one_of(("input", "input", "weight")))
+        tensor = Tensor(
+            self.expression.fresh_name(),
+            sizes,
+            role=self.choices.one_of(("input", "input", "weight")),
+        )
         self.expression.tensors.append(tensor)
         return tensor, fitted
 
@@ -228,7 +278,9 @@ class _Body:
         """The base, or a view with that padding, at times in two steps of different fills."""
         if not any(map(any, pads)) and base not in self.expression.gaps:
             return base
-        first, then = ((0, 1), (0, 0, 1)) if base.dtype == "bool" else ((0, 1, -2), (0, 0, 0, 1, -1, 5))
+        first, then = (
+            ((0, 1), (0, 0, 1)) if base.dtype == "bool" else ((0, 1, -2), (0, 0, 0, 1, -1, 5))
+        )
         if self.choices.chance(5):
             base = base.pad(*(before for before, _ in pads), fill=self.choices.one_of(first))
         return base.pad(*pads, fill=self.choices.one_of(then))

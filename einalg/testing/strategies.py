@@ -28,7 +28,9 @@ def _composite(make: Callable[[Choices], Any]) -> Any:
     try:
         import hypothesis.strategies as st
     except ImportError:
-        raise ImportError("einalg.testing.strategies needs hypothesis\n  pip install einalg[test]") from None
+        raise ImportError(
+            "einalg.testing.strategies needs hypothesis\n  pip install einalg[test]"
+        ) from None
     return st.composite(lambda draw: make(Choices(draw, st)))()
 
 
@@ -37,10 +39,14 @@ def ranges(max_extent: int = 7, empty: bool = False) -> SearchStrategy[tuple[int
     return _composite(lambda choices: draw_range(choices, max_extent, 0 if empty else 1))
 
 
-def affine_forms(indices: Iterable[Index], quotients: bool = True, strides: bool = True) -> SearchStrategy[Affine]:
+def affine_forms(
+    indices: Iterable[Index], quotients: bool = True, strides: bool = True
+) -> SearchStrategy[Affine]:
     """Quasi-affine forms of `indices`; `//` and `%` with `quotients`, coefficients other than 1 and -1 with `strides`."""
     given = tuple(indices)
-    return _composite(lambda choices: draw_form(choices, given, Options(quotients=quotients, strides=strides)))
+    return _composite(
+        lambda choices: draw_form(choices, given, Options(quotients=quotients, strides=strides))
+    )
 
 
 def scopes(
@@ -64,7 +70,18 @@ def scopes(
 
     >>> strategy = scopes(max_indices=2, where=False)
     """
-    options = Options(max_indices, nested, quotients, padding, strides, where, tuple(reductions), functions, truths, max_points)
+    options = Options(
+        max_indices,
+        nested,
+        quotients,
+        padding,
+        strides,
+        where,
+        tuple(reductions),
+        functions,
+        truths,
+        max_points,
+    )
     return _composite(lambda choices: draw_scope(choices, options))
 
 
@@ -74,7 +91,9 @@ def programs(max_statements: int = 3, **options: Any) -> SearchStrategy[Program]
     return _composite(lambda choices: draw_program(choices, chosen, max_statements))
 
 
-def arrays_for(expr: Scope | Program, magnitude: int = 3) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
+def arrays_for(
+    expr: Scope | Program, magnitude: int = 3
+) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
     """An integer array for every input that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
     tensors = as_program(expr).inputs
 

@@ -30,11 +30,18 @@ def printed(*arguments: str) -> str:
 def refused(*arguments: str) -> str:
     """The message of a bad use: no traceback, and nothing else is printed."""
     result = einalg(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "") and isinstance(result.exception, SystemExit), result.output
+    assert (result.exit_code, result.stdout) == (2, "") and isinstance(
+        result.exception, SystemExit
+    ), result.output
     return result.stderr
 
 
 def started(*words: str, code: str = MAIN) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *words],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )

@@ -45,11 +45,16 @@ def test_derive_explains_within_80_columns() -> None:
 def test_derive_explains_the_candidate_that_is_asked_for() -> None:
     """The best one may be the expression as it is, of which there is nothing to tell."""
     text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
-    assert "add --save FILE, then einalg show FILE --candidate 1\n" in text and "1. " not in text.partition("given\n")[2]
+    assert (
+        "add --save FILE, then einalg show FILE --candidate 1\n" in text
+        and "1. " not in text.partition("given\n")[2]
+    )
     other = printed("derive", CONV, *CONV_SHAPES, "--candidate", "1", *QUICK)
     assert "\n1. " in other.partition("given\n")[2] and "--candidate" not in other
     far = einalg("derive", CONV, *CONV_SHAPES, "--candidate", "999", *QUICK)
-    assert far.exit_code == 2 and "there is no candidate 999" in far.stderr and "cost: " in far.stdout
+    assert (
+        far.exit_code == 2 and "there is no candidate 999" in far.stderr and "cost: " in far.stdout
+    )
 
 
 def test_derive_json_is_valid() -> None:
@@ -62,14 +67,29 @@ def test_derive_json_is_valid() -> None:
 
 def test_derived_moves_are_valid() -> None:
     """Moves with arguments of every kind are in the record."""
-    record = valid(printed("derive", "O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", "--A", "8,16", "--K", "3,8", "--json", "--no-measure"))
+    record = valid(
+        printed(
+            "derive",
+            "O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]",
+            "--A",
+            "8,16",
+            "--K",
+            "3,8",
+            "--json",
+            "--no-measure",
+        )
+    )
     assert any(c["moves"] for c in record["candidates"])
 
 
 def test_schema_refuses_other_records() -> None:
     record = valid(printed(*MATMUL, "--json", *QUICK))
     Draft202012Validator.check_schema(schema())
-    for wrong in ({**record, "more": 1}, {**record, "candidates": []}, {k: v for k, v in record.items() if k != "stats"}):
+    for wrong in (
+        {**record, "more": 1},
+        {**record, "candidates": []},
+        {k: v for k, v in record.items() if k != "stats"},
+    ):
         assert not Draft202012Validator(schema()).is_valid(wrong)
 
 
@@ -89,7 +109,9 @@ def test_derive_saves(tmp_path: Path) -> None:
 def saved(tmp_path: Path) -> str:
     path = tmp_path / "conv.json"
     result = einalg("derive", CONV, *CONV_SHAPES, "--explain", "--save", str(path), *QUICK)
-    assert result.stderr == f"saved in {path}\n" and result.stdout.endswith(f"\n  einalg show {path} --candidate 1\n")
+    assert result.stderr == f"saved in {path}\n" and result.stdout.endswith(
+        f"\n  einalg show {path} --candidate 1\n"
+    )
     return str(path)
 
 
@@ -100,12 +122,20 @@ def test_what_was_saved_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = ea.Derivation.load(path)
     monkeypatch.setenv("COLUMNS", "2000")
     text = printed("show", path)
-    assert text.startswith(str(found.expression)) and str(found) in text and "kernels" in text and "given\n" not in text
+    assert (
+        text.startswith(str(found.expression))
+        and str(found) in text
+        and "kernels" in text
+        and "given\n" not in text
+    )
     for number, candidate in enumerate(found.candidates[:3]):
         assert found.explain(candidate) in printed("show", path, "--candidate", str(number))
     assert "verdict: proved" in printed("show", path, "--explain")
     assert printed("show", path, "--tree") == f"{found.expression.tree()}\n"
-    assert printed("show", path, "--tree", "--candidate", "1") == f"{found.candidates[1].program.tree()}\n"
+    assert (
+        printed("show", path, "--tree", "--candidate", "1")
+        == f"{found.candidates[1].program.tree()}\n"
+    )
 
 
 def test_a_saved_session_is_shown(tmp_path: Path) -> None:
@@ -136,8 +166,14 @@ def test_derive_looks_for_the_operators_that_are_named() -> None:
 def test_defaults_are_those_of_the_library() -> None:
     for command, function in ((main.derive, ea.derive), (main.optimize, ea.optimize)):
         known = inspect.signature(function).parameters
-        options = {p.name: p.default for p in command.params if isinstance(p, click.Option) and p.name in ("target", "seconds", "states", "seed")}
-        assert {n: known[n].default for n in options if n in known} == {n: d for n, d in options.items() if n in known}
+        options = {
+            p.name: p.default
+            for p in command.params
+            if isinstance(p, click.Option) and p.name in ("target", "seconds", "states", "seed")
+        }
+        assert {n: known[n].default for n in options if n in known} == {
+            n: d for n, d in options.items() if n in known
+        }
 
 
 def test_expressions_from_files_and_standard_input(tmp_path: Path) -> None:
@@ -148,7 +184,10 @@ def test_expressions_from_files_and_standard_input(tmp_path: Path) -> None:
     assert text.splitlines()[1].startswith("y[i:4] =")
 
 
-@pytest.mark.parametrize(("form", "part"), [([], "y[i:4] = Sum[j:5](A[i, j])"), (["--latex"], r"\sum"), (["--tree"], "  Sum[j:5]")])
+@pytest.mark.parametrize(
+    ("form", "part"),
+    [([], "y[i:4] = Sum[j:5](A[i, j])"), (["--latex"], r"\sum"), (["--tree"], "  Sum[j:5]")],
+)
 def test_show(form: list[str], part: str) -> None:
     assert part in printed("show", "y[i] += A[i,j]", "--A", "4,5", *form)
 
@@ -156,16 +195,33 @@ def test_show(form: list[str], part: str) -> None:
 def test_show_as_a_picture() -> None:
     """Every statement below the one before, inside the picture, with its letters."""
     texts = ("y[i] += A[i,j]", "T[i,j] = A[i,j]\ny[i] += T[i,j]")
-    one, two = (ElementTree.fromstring(printed("show", text, "--A", "4,5", "--svg")) for text in texts)
+    one, two = (
+        ElementTree.fromstring(printed("show", text, "--A", "4,5", "--svg")) for text in texts
+    )
     for picture in (one, two):
-        assert picture.tag.endswith("svg") and picture.attrib["viewBox"] == f"0 0 {picture.attrib['width']} {picture.attrib['height']}"
+        assert (
+            picture.tag.endswith("svg")
+            and picture.attrib["viewBox"]
+            == f"0 0 {picture.attrib['width']} {picture.attrib['height']}"
+        )
     assert float(two.attrib["height"]) > 1.5 * float(one.attrib["height"])
     letters = [len(list(picture.iter("{http://www.w3.org/2000/svg}use"))) for picture in (one, two)]
     assert letters[0] >= len("y=LiΣjA[i,j]") and letters[1] > letters[0]
 
 
 def test_shapes_and_roles() -> None:
-    words = ["derive", "O[i] += seed[i,j]*x[j]", "--x", "5:f64", "--shape", "seed=4,5:f64", "--weight", "x", "--json", *QUICK]
+    words = [
+        "derive",
+        "O[i] += seed[i,j]*x[j]",
+        "--x",
+        "5:f64",
+        "--shape",
+        "seed=4,5:f64",
+        "--weight",
+        "x",
+        "--json",
+        *QUICK,
+    ]
     inputs = valid(printed(*words))["expression"]["inputs"]
     assert inputs["seed"] == {"shape": [4, 5], "dtype": "f64", "role": "input"}
     assert inputs["x"] == {"shape": [5], "dtype": "f64", "role": "weight"}
@@ -206,15 +262,30 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
 
 def test_prove() -> None:
     """Equal gives 0, different 1 with the region."""
-    assert printed("prove", SUM, "T[i,j] = A[i,j]\nO[i] += T[i,j]", "--A", "4,5").startswith("proved")
-    different = einalg("prove", "O[i] += A[i,j]*x[j]", "O[i] += A[i,j]*x[(j+i//3)%5]", "--A", "4,5", "--x", "5")
-    assert different.exit_code == 1 and different.stdout.startswith("different") and "i = 3" in different.stdout
+    assert printed("prove", SUM, "T[i,j] = A[i,j]\nO[i] += T[i,j]", "--A", "4,5").startswith(
+        "proved"
+    )
+    different = einalg(
+        "prove", "O[i] += A[i,j]*x[j]", "O[i] += A[i,j]*x[(j+i//3)%5]", "--A", "4,5", "--x", "5"
+    )
+    assert (
+        different.exit_code == 1
+        and different.stdout.startswith("different")
+        and "i = 3" in different.stdout
+    )
 
 
 def test_prove_sees_differences_beside_a_large_element() -> None:
-    one, two = (f"O[i] = Piecewise(({value}, i<3), (-3.4e38, True))" for value in ("tanh(A[i])", "7*sin(A[i])+100"))
+    one, two = (
+        f"O[i] = Piecewise(({value}, i<3), (-3.4e38, True))"
+        for value in ("tanh(A[i])", "7*sin(A[i])+100")
+    )
     different = einalg("prove", one, two, "--A", "7")
-    assert different.exit_code == 1 and "different" in different.stdout and "0 <= i <= 2" in different.stdout
+    assert (
+        different.exit_code == 1
+        and "different" in different.stdout
+        and "0 <= i <= 2" in different.stdout
+    )
 
 
 def test_cache(tmp_path: Path) -> None:
@@ -254,7 +325,9 @@ def test_wrapped_lines_keep_every_word() -> None:
         (ea.ShapeError("two sizes"), 2),
     ],
 )
-def test_what_the_machine_lacks_is_no_bad_usage(monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+def test_what_the_machine_lacks_is_no_bad_usage(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
     def failing(*words: Any, **options: Any) -> None:
         raise error
 
@@ -267,7 +340,13 @@ def test_what_the_machine_lacks_is_no_bad_usage(monkeypatch: pytest.MonkeyPatch,
 def test_completion_knows_commands_and_options() -> None:
     for words, expected in (("einalg pro", "prove"), ("einalg derive --expl", "--explain")):
         result = CliRunner().invoke(
-            main.cli, prog_name="einalg", env={"_EINALG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+            main.cli,
+            prog_name="einalg",
+            env={
+                "_EINALG_COMPLETE": "bash_complete",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(words.count(" ")),
+            },
         )
         assert result.stdout.split(",")[-1].strip() == expected
 

@@ -29,9 +29,23 @@ BUSY = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,2*h+r-1,2*w+s-1]*K[f,c,r,s]"
 
 def test_an_interrupted_search_prints_no_traceback() -> None:
     """A real one, at whatever the search is doing."""
-    soon = "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    soon = (
+        "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
     soon += "import einalg.api.derivation; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-    process = started("derive", BUSY, "--A", "1,64,57,57", "--K", "64,64,3,3", "--seconds", "60", "--states", "100000", code=soon + MAIN)
+    process = started(
+        "derive",
+        BUSY,
+        "--A",
+        "1,64,57,57",
+        "--K",
+        "64,64,3,3",
+        "--seconds",
+        "60",
+        "--states",
+        "100000",
+        code=soon + MAIN,
+    )
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, "", "interrupted\n")
 
@@ -62,6 +76,11 @@ def test_help_is_quick_and_light() -> None:
 
 
 def test_without_its_libraries_it_says_what_to_install() -> None:
-    process = started("--help", code="import sys; sys.modules['rich'] = None\nfrom einalg.cli import main; main()")
+    process = started(
+        "--help", code="import sys; sys.modules['rich'] = None\nfrom einalg.cli import main; main()"
+    )
     out, errors = process.communicate(timeout=30)
-    assert (process.returncode, out) == (1, "") and errors == "einalg: the command line needs click and rich: pip install 'einalg[cli]'\n"
+    assert (process.returncode, out) == (
+        1,
+        "",
+    ) and errors == "einalg: the command line needs click and rich: pip install 'einalg[cli]'\n"

@@ -66,25 +66,49 @@ def size(buf: Buf) -> int:
 
 def main_source(kernels: Sequence[Function]) -> str:
     """A program that runs kernels, each after what it packs, on inputs from the file of its first argument."""
-    lines = ['  in = fopen(arguments[1], "rb"), out = fopen(arguments[2], "wb");', "  pool_threads(2), einalg_use(pool_run, 8);"]
+    lines = [
+        '  in = fopen(arguments[1], "rb"), out = fopen(arguments[2], "wb");',
+        "  pool_threads(2), einalg_use(pool_run, 8);",
+    ]
     names: list[str] = []
     for k, kernel in enumerate(kernels):
         own = given(kernel)
-        place = {b.name: f"b{k}_{n}" for n, b in enumerate((*own, *(pack.output for pack in kernel.packs), kernel.output))}
+        place = {
+            b.name: f"b{k}_{n}"
+            for n, b in enumerate((*own, *(pack.output for pack in kernel.packs), kernel.output))
+        }
         lines += [f"  void *{place[b.name]} = input({size(b)});" for b in own]
-        for function, entry in (*((pack, entry_name(k, n)) for n, pack in enumerate(kernel.packs)), (kernel, entry_name(k))):
+        for function, entry in (
+            *((pack, entry_name(k, n)) for n, pack in enumerate(kernel.packs)),
+            (kernel, entry_name(k)),
+        ):
             target, length = place[function.output.name], size(function.output)
             buffers = ", ".join(place[b.name] for b in (*function.inputs, function.output))
-            lines += [f"  void *{target} = room({length});", f"  {entry}((void *[]){{{buffers}}});", f"  output({target}, {length});"]
+            lines += [
+                f"  void *{target} = room({length});",
+                f"  {entry}((void *[]){{{buffers}}});",
+                f"  output({target}, {length});",
+            ]
             names.append(entry)
     declared = "".join(f"void {name}(void *const *);\n" for name in names)
-    return MAIN + declared + "int main(int count, char **arguments) {\n" + "\n".join(lines) + "\n  return fclose(out);\n}\n"
+    return (
+        MAIN
+        + declared
+        + "int main(int count, char **arguments) {\n"
+        + "\n".join(lines)
+        + "\n  return fclose(out);\n}\n"
+    )
 
 
 def given(kernel: Function) -> list[Buf]:
     """What a kernel and its packing read that nobody packs."""
     packed = {pack.output.name for pack in kernel.packs}
-    every = {b.name: b for function in (*kernel.packs, kernel) for b in function.inputs if b.name not in packed}
+    every = {
+        b.name: b
+        for function in (*kernel.packs, kernel)
+        for b in function.inputs
+        if b.name not in packed
+    }
     return list(every.values())
 
 
@@ -95,16 +119,39 @@ def built(found: Compiler, kernels: Sequence[Function], folder: Path, *more: str
         (folder / f"{name}.c").write_text(text)
     flags = [flag for flag in found.flags if not flag.startswith(("-l", "-Wl", "-shared"))]
     for name in texts:
-        run(*found.command, *(flags if name == "kernels" else ("-O1", "-std=gnu11")), "-fwrapv", "-c", f"{name}.c", folder=folder)
+        run(
+            *found.command,
+            *(flags if name == "kernels" else ("-O1", "-std=gnu11")),
+            "-fwrapv",
+            "-c",
+            f"{name}.c",
+            folder=folder,
+        )
     libraries = [flag for flag in found.flags if flag.startswith("-l")]
-    run(*found.command, "-static", *(f"{name}.o" for name in texts), "-o", "program", *more, *libraries, "-lpthread", folder=folder)
+    run(
+        *found.command,
+        "-static",
+        *(f"{name}.o" for name in texts),
+        "-o",
+        "program",
+        *more,
+        *libraries,
+        "-lpthread",
+        folder=folder,
+    )
     return folder / "program"
 
 
-def outputs(program: Path, kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]]) -> list[Array]:
+def outputs(
+    program: Path, kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]]
+) -> list[Array]:
     """What the kernels of a program make of some arrays; nothing but their results may have been written."""
     folder = program.parent
-    content = [np.asarray(values[b.name], numpy_dtype(b.dtype), order="C").tobytes() for k, values in zip(kernels, arrays) for b in given(k)]
+    content = [
+        np.asarray(values[b.name], numpy_dtype(b.dtype), order="C").tobytes()
+        for k, values in zip(kernels, arrays)
+        for b in given(k)
+    ]
     (folder / "in").write_bytes(b"".join(content))
     run(EMULATOR, "program", "in", "out", folder=folder)
     left, results = (folder / "out").read_bytes(), []
@@ -112,13 +159,19 @@ def outputs(program: Path, kernels: Sequence[Function], arrays: Sequence[Mapping
         own = b""
         for length in (size(function.output) for function in (*kernel.packs, kernel)):
             own, guard, left = left[:length], left[length : length + GUARD], left[length + GUARD :]
-            assert guard == b"\xab" * GUARD, f"{kernel.output.name} = {kernel.comment} writes beyond its end"
-        results.append(np.frombuffer(own, numpy_dtype(kernel.output.dtype)).reshape(kernel.output.shape))
+            assert guard == b"\xab" * GUARD, (
+                f"{kernel.output.name} = {kernel.comment} writes beyond its end"
+            )
+        results.append(
+            np.frombuffer(own, numpy_dtype(kernel.output.dtype)).reshape(kernel.output.shape)
+        )
     assert not left
     return results
 
 
 def run(*command: str, folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -10,7 +10,10 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    own = {"EINALG_CACHE": str(tmp_path_factory.mktemp("cache")), "EINALG_LIBRARIES": "numpy"}  # whatever this process has imported
+    own = {
+        "EINALG_CACHE": str(tmp_path_factory.mktemp("cache")),
+        "EINALG_LIBRARIES": "numpy",
+    }  # whatever this process has imported
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     yield

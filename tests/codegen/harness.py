@@ -43,7 +43,11 @@ def flat(expression: Any) -> Program:
 
     def opened(scope: Scope) -> Scope:
         def change(access: Access) -> Access:
-            return rebased(access, statement(access.tensor)) if isinstance(access.tensor, Scope) else access
+            return (
+                rebased(access, statement(access.tensor))
+                if isinstance(access.tensor, Scope)
+                else access
+            )
 
         return Scope(scope.iterators, scope.where, map_accesses(scope.body, change))
 
@@ -67,29 +71,45 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     return [lower(name, scope, known, schedule) for name, scope in known.items()]
 
 
-def run_functions(kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str) -> list[Array]:
+def run_functions(
+    kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str
+) -> list[Array]:
     """The outputs of kernels, compiled together, each on its own arrays."""
     library = compiler().with_flags("-fwrapv", *flags).load(c_source(kernels))
-    return [_packed_call(library, k, kernel, values) for k, (kernel, values) in enumerate(zip(kernels, arrays))]
+    return [
+        _packed_call(library, k, kernel, values)
+        for k, (kernel, values) in enumerate(zip(kernels, arrays))
+    ]
 
 
-def run_programs(programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT) -> list[dict[str, Array]]:
+def run_programs(
+    programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT
+) -> list[dict[str, Array]]:
     """The values of all statements of several flat programs, which are compiled together."""
     kernels = [functions(program, schedule) for program in programs]
-    library = compiler().with_flags("-fwrapv").load(c_source([kernel for group in kernels for kernel in group]))
+    library = (
+        compiler()
+        .with_flags("-fwrapv")
+        .load(c_source([kernel for group in kernels for kernel in group]))
+    )
     results: list[dict[str, Array]] = []
     position = 0
     for program, group, given in zip(programs, kernels, arrays):
         values: dict[str, Any] = {**loaded(program.constants, {}), **given}
         for kernel in group:
-            values[kernel.output.name] = call(getattr(library, entry_name(position)), kernel, values)
+            values[kernel.output.name] = call(
+                getattr(library, entry_name(position)), kernel, values
+            )
             position += 1
         results.append(values)
     return results
 
 
 def _packed_call(library: Any, position: int, kernel: Function, values: Mapping[str, Any]) -> Array:
-    packed = {pack.output.name: call(getattr(library, entry_name(position, n)), pack, values) for n, pack in enumerate(kernel.packs)}
+    packed = {
+        pack.output.name: call(getattr(library, entry_name(position, n)), pack, values)
+        for n, pack in enumerate(kernel.packs)
+    }
     return call(getattr(library, entry_name(position)), kernel, {**values, **packed})
 
 
@@ -97,7 +117,15 @@ def call(entry: Any, kernel: Function, values: Mapping[str, Any]) -> Array:
     """One kernel's output. Elements that it does not write show as NaN, 77, -77 or True."""
     given = [np.asarray(values[b.name], numpy_dtype(b.dtype), order="C") for b in kernel.inputs]
     out = np.empty(kernel.output.shape, numpy_dtype(kernel.output.dtype))
-    out.fill(np.nan if out.dtype.kind == "f" else 77 if out.dtype.kind == "u" else -77 if out.dtype.kind == "i" else True)
+    out.fill(
+        np.nan
+        if out.dtype.kind == "f"
+        else 77
+        if out.dtype.kind == "u"
+        else -77
+        if out.dtype.kind == "i"
+        else True
+    )
     pointers = [a.ctypes.data for a in (*given, out)]
     entry((ctypes.c_void_p * len(pointers))(*pointers))
     return out
@@ -113,7 +141,13 @@ def agrees(found: Array, expected: Any, dtype: str) -> bool:
     tolerance = TOLERANCE[dtype]
     scale = np.abs(expected.astype(np.float64))
     scale = float(scale[np.isfinite(scale)].max(initial=1.0))
-    return np.allclose(found.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    return np.allclose(
+        found.astype(np.float64),
+        expected.astype(np.float64),
+        rtol=tolerance,
+        atol=tolerance * scale,
+        equal_nan=True,
+    )
 
 
 def evaluated(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,4 +160,6 @@ def check(program: Program, expected: Mapping[str, Any], found: Mapping[str, Arr
     """Fail where an output is not as expected."""
     for name, values in expected.items():
         dtype = program[name].dtype
-        assert agrees(found[name], values, dtype), f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        assert agrees(found[name], values, dtype), (
+            f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        )

@@ -41,11 +41,20 @@ class Case:
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", BANDS)
-        return None if kernel is None else band_function(kernel, self.scope, self.dtype, self.machine, self.parallel)
+        return (
+            None
+            if kernel is None
+            else band_function(kernel, self.scope, self.dtype, self.machine, self.parallel)
+        )
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)
-        return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
+        return {
+            name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(
+                numpy_dtype(t.dtype)
+            )
+            for name, t in self.scope.tensors.items()
+        }
 
 
 def check(cases: Sequence[Case]) -> None:
@@ -53,33 +62,67 @@ def check(cases: Sequence[Case]) -> None:
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
     for case, given_arrays, found in zip(cases, arrays, run_functions(functions, arrays)):
-        expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()})["O"]
-        assert np.array_equal(found.astype(np.float64), expected), f"{case}\n{c_source([case.function()])}"
+        expected = execute(
+            as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()}
+        )["O"]
+        assert np.array_equal(found.astype(np.float64), expected), (
+            f"{case}\n{c_source([case.function()])}"
+        )
 
 
-def band_scope(op: str, sizes: Any, width: int, dilation: int, orders: Any = ("biw", "bik", "bik"), dtype: str = "f32", shift: int = 0) -> Scope:
+def band_scope(
+    op: str,
+    sizes: Any,
+    width: int,
+    dilation: int,
+    orders: Any = ("biw", "bik", "bik"),
+    dtype: str = "f32",
+    shift: int = 0,
+) -> Scope:
     """A band product with the axes of the band, of the other matrix beside it and of the right operand in some orders."""
     batch, rows, depth = sizes
     letters = {"b": b, "i": i, "w": w, "k": k}
     extents = {"b": batch, "i": rows, "w": 2 * width + 1, "k": depth}
     banded, beside, other = orders
-    first = ea.tensor("X", [extents[x] + shift for x in (beside if op == "g2bmm" else banded)], dtype)
+    first = ea.tensor(
+        "X", [extents[x] + shift for x in (beside if op == "g2bmm" else banded)], dtype
+    )
     left = first[tuple(letters[x] + shift for x in (beside if op == "g2bmm" else banded))]
-    around = ea.tensor("V", [extents[x] for x in other], dtype).pad(*(dilation * width if x == "i" else 0 for x in other))
+    around = ea.tensor("V", [extents[x] for x in other], dtype).pad(
+        *(dilation * width if x == "i" else 0 for x in other)
+    )
     right = around[tuple(i + dilation * (w - width) if x == "i" else letters[x] for x in other)]
     out, summed = (banded, "k") if op == "g2bmm" else (beside, "w")
-    return ea.L[tuple(slice(letters[x], extents[x]) for x in out)](ea.Sum[slice(letters[summed], extents[summed])](left * right))
+    return ea.L[tuple(slice(letters[x], extents[x]) for x in out)](
+        ea.Sum[slice(letters[summed], extents[summed])](left * right)
+    )
 
 
 @st.composite
 def bands(draw: Any) -> Case:
     op = draw(st.sampled_from(("g2bmm", "gbmm")))
-    sizes = draw(st.sampled_from((1, 2, 3))), draw(st.sampled_from((2, 3, 5, 7, 11, 13, 16, 29))), draw(st.sampled_from((2, 3, 4, 5, 9)))
-    width, dilation = draw(st.sampled_from((1, 1, 2, 3, 5, 9, 17))), draw(st.sampled_from((1, 1, 2, 3, 5, 31)))
+    sizes = (
+        draw(st.sampled_from((1, 2, 3))),
+        draw(st.sampled_from((2, 3, 5, 7, 11, 13, 16, 29))),
+        draw(st.sampled_from((2, 3, 4, 5, 9))),
+    )
+    width, dilation = (
+        draw(st.sampled_from((1, 1, 2, 3, 5, 9, 17))),
+        draw(st.sampled_from((1, 1, 2, 3, 5, 31))),
+    )
     orders = tuple("".join(draw(st.permutations(x))) for x in ("biw", "bik", "bik"))
     dtype = draw(st.sampled_from(("f32", "f32", "f64")))
-    machine = draw(st.sampled_from((SMALL, replace(SMALL, vector=32, registers=16), Machine(64, 32, cores=2, turns=2))))
-    return Case(band_scope(op, sizes, width, dilation, orders, dtype, draw(st.integers(0, 1))), dtype, draw(st.booleans()), machine)
+    machine = draw(
+        st.sampled_from(
+            (SMALL, replace(SMALL, vector=32, registers=16), Machine(64, 32, cores=2, turns=2))
+        )
+    )
+    return Case(
+        band_scope(op, sizes, width, dilation, orders, dtype, draw(st.integers(0, 1))),
+        dtype,
+        draw(st.booleans()),
+        machine,
+    )
 
 
 def is_band(case: Case) -> bool:
@@ -107,14 +150,27 @@ def test_edges(op: str) -> None:
         ((1, 33, 21), 8, 1),
     ]
     check(
-        [case for case in (Case(band_scope(op, *shape), machine=m) for shape in shapes for m in (SMALL, Machine(64, 32, turns=2))) if is_band(case)]
+        [
+            case
+            for case in (
+                Case(band_scope(op, *shape), machine=m)
+                for shape in shapes
+                for m in (SMALL, Machine(64, 32, turns=2))
+            )
+            if is_band(case)
+        ]
     )
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "i64"])
 def test_types(dtype: str) -> None:
     kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
-    check([Case(band_scope(op, (2, 11, 5), 2, 2, dtype=dtype), kinds.get(dtype, dtype)) for op in ("g2bmm", "gbmm")])
+    check(
+        [
+            Case(band_scope(op, (2, 11, 5), 2, 2, dtype=dtype), kinds.get(dtype, dtype))
+            for op in ("g2bmm", "gbmm")
+        ]
+    )
 
 
 @pytest.mark.parametrize("op", ["g2bmm", "gbmm"])
@@ -144,7 +200,10 @@ def test_a_step_of_the_sums_divides_nothing(dilation: int) -> None:
 def test_rows_that_are_read_often_are_copied(width: int, copied: bool) -> None:
     function = Case(band_scope("gbmm", (2, 200, 16), width, 1)).function()
     assert function is not None
-    assert any(isinstance(node, Put) and node.ref.buf.name == "lines" for node in walk(function)) is copied
+    assert (
+        any(isinstance(node, Put) and node.ref.buf.name == "lines" for node in walk(function))
+        is copied
+    )
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 12))
@@ -154,9 +213,15 @@ def test_classes_cover_every_row_once(rows: int, width: int, dilation: int) -> N
     found = bands_of(kernel, scope, "f32") if kernel is not None else None
     if found is None:
         return
-    starts = [(band, c) for band in found for c in range(next((a.extent for a in band.batch if a.index.name == "c"), 1))]
+    starts = [
+        (band, c)
+        for band in found
+        for c in range(next((a.extent for a in band.batch if a.index.name == "c"), 1))
+    ]
     step = dilation * 3
-    seen = sorted(band.left.offset + c * 3 + q * step for band, c in starts for q in range(band.rows.extent))
+    seen = sorted(
+        band.left.offset + c * 3 + q * step for band, c in starts for q in range(band.rows.extent)
+    )
     assert seen == [3 * row for row in range(rows)]
 
 
@@ -165,7 +230,9 @@ def test_classes_cover_every_row_once(rows: int, width: int, dilation: int) -> N
 
 def counts(node: Any) -> bool:
     """Whether a loop sums or stores results."""
-    return isinstance(node, For) and any(isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node))
+    return isinstance(node, For) and any(
+        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+    )
 
 
 def shorter(node: Any) -> Any:
@@ -180,7 +247,9 @@ def later(node: Any) -> Any:
     return replace(node, low=node.low + 1) if node.extent != 0 else None
 
 
-@pytest.mark.parametrize(("op", "change"), [("g2bmm", shorter), ("gbmm", shorter), ("g2bmm", later), ("gbmm", later)])
+@pytest.mark.parametrize(
+    ("op", "change"), [("g2bmm", shorter), ("gbmm", shorter), ("g2bmm", later), ("gbmm", later)]
+)
 def test_mutants_are_noticed(op: str, change: Any) -> None:
     case = Case(band_scope(op, (2, 29, 9), 7, 1))
     function = case.function()
@@ -188,7 +257,9 @@ def test_mutants_are_noticed(op: str, change: Any) -> None:
     found = list(mutants(function, change))[:10]
     assert found
     arrays = case.arrays()
-    expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()})["O"]
+    expected = execute(
+        as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()}
+    )["O"]
     for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
         assert not np.array_equal(out, expected), c_source([mutant])
 

@@ -41,7 +41,9 @@ static void O_0(const float (*restrict T)[2][64], float (*restrict O)[64]) {
 
 
 def offset_add(rows: int = 9) -> Any:
-    return ea.L[h:rows, f:64](ea.Sum[r:2](ea.tensor("T", (rows, 2, 64)).pad((1, 0), 0, 0)[h + r - 1, r, f]))
+    return ea.L[h:rows, f:64](
+        ea.Sum[r:2](ea.tensor("T", (rows, 2, 64)).pad((1, 0), 0, 0)[h + r - 1, r, f])
+    )
 
 
 def test_offset_add_reads_well() -> None:
@@ -49,7 +51,9 @@ def test_offset_add_reads_well() -> None:
 
 
 def test_large_reductions_are_bounded_and_not_guarded() -> None:
-    scope = ea.L[h:60, f:70](ea.Sum[r:90](ea.tensor("A", (60, 70)).pad(45, 0)[h + r - 45, f] * ea.tensor("K", (90,))[r]))
+    scope = ea.L[h:60, f:70](
+        ea.Sum[r:90](ea.tensor("A", (60, 70)).pad(45, 0)[h + r - 45, f] * ea.tensor("K", (90,))[r])
+    )
     source = c_source([lower("O", scope)])
     assert "for (int r = index_max(0, -h + 45); r < index_min(90, -h + 105); ++r)" in source
     assert "if" not in source.partition("static void")[2]
@@ -60,7 +64,8 @@ def test_names_that_c_reserves() -> None:
     double, exp, accent = ea.indices("double exp é")
     a, b = ea.tensor("double", (4, 5, 6)), ea.tensor("float", (6,))
     scope = ea.L[double, exp](
-        ea.Sum[accent:6](ea.Max(a[double, exp, accent], b[accent])) * ea.tensor("exp", (5,))[exp] + ea.tensor("total", (5,))[exp]
+        ea.Sum[accent:6](ea.Max(a[double, exp, accent], b[accent])) * ea.tensor("exp", (5,))[exp]
+        + ea.tensor("total", (5,))[exp]
     )
     program = as_program(scope, "main")
     rng = np.random.default_rng(0)
@@ -69,7 +74,9 @@ def test_names_that_c_reserves() -> None:
     check(program, evaluated(program, given), {"main": found})
 
 
-@pytest.mark.parametrize("name", ["int", "INFINITY", "expf", "restrict", "half", "floor_div", "linux"])
+@pytest.mark.parametrize(
+    "name", ["int", "INFINITY", "expf", "restrict", "half", "floor_div", "linux"]
+)
 def test_a_reserved_name_is_not_taken(name: str) -> None:
     scope = ea.L[i:4](ea.tensor(name, (4,))[i] + 1)
     source = c_source([lower("O", scope)])
@@ -84,14 +91,22 @@ def test_index_type_is_wide_where_offsets_are() -> None:
 
 
 def test_content_hash_is_of_the_content() -> None:
-    one, same, other = lower("O", offset_add()), lower("O", offset_add()), lower("O", offset_add(10))
-    assert text(one) == text(same) and content_hash(one) == content_hash(same) != content_hash(other)
+    one, same, other = (
+        lower("O", offset_add()),
+        lower("O", offset_add()),
+        lower("O", offset_add(10)),
+    )
+    assert text(one) == text(same) and content_hash(one) == content_hash(same) != content_hash(
+        other
+    )
     assert content_hash(one) != content_hash(lower("O", offset_add(), schedule=Schedule(unroll=1)))
 
 
 def test_kinds_of_loops() -> None:
     scope = ea.L[n:64, h:64, w:64](ea.Max(ea.tensor("A", (64, 64, 64))[n, h, w], 0))
-    kinds = {node.index.name: node.kind for node in walk(lower("O", scope)) if isinstance(node, For)}
+    kinds = {
+        node.index.name: node.kind for node in walk(lower("O", scope)) if isinstance(node, For)
+    }
     assert kinds == {"n": "par", "h": "seq", "w": "vec"}
     assert "collapse" in c_source([lower("O", scope, schedule=Schedule(chunks=1000))])
 
@@ -106,7 +121,14 @@ def test_floor_semantics_in_vectors_and_scalars(divisor: int, operation: str) ->
             form = sign * i + offset
             body = form // divisor if operation == "//" else form % divisor
             scopes.append(ea.L[i:extent](body))
-            bodies.append([(sign * p + offset) // divisor if operation == "//" else (sign * p + offset) % divisor for p in range(extent)])
+            bodies.append(
+                [
+                    (sign * p + offset) // divisor
+                    if operation == "//"
+                    else (sign * p + offset) % divisor
+                    for p in range(extent)
+                ]
+            )
     found = run_functions([lower("O", scope) for scope in scopes], [{}] * len(scopes))
     assert [a.tolist() for a in found] == bodies
 
@@ -114,14 +136,18 @@ def test_floor_semantics_in_vectors_and_scalars(divisor: int, operation: str) ->
 @pytest.mark.parametrize("c", ["int", "int64_t"])
 def test_index_helpers(c: str) -> None:
     """Exhaustively on small numbers, alone and as the subscript of a gather in a vector loop."""
-    helpers = "\n".join(index_helper(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min"))
+    helpers = "\n".join(
+        index_helper(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min")
+    )
     gathers = "\n".join(
         f"void gather{d}_{size}(const float *restrict a, float *restrict out) {{\n"
         f"  #pragma omp simd\n  for ({c} i = 0; i < {size}; ++i) out[i] = a[{index_function('floor_mod', c)}(-i, {d})];\n}}"
         for d in (2, 3, 5)
         for size in (2, 4, 9)
     )
-    floor_div, floor_mod, index_max, index_min = (index_function(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min"))
+    floor_div, floor_mod, index_max, index_min = (
+        index_function(name, c) for name in ("floor_div", "floor_mod", "index_max", "index_min")
+    )
     exported = f"{c} divided({c} a, {c} b) {{ return {floor_div}(a, b); }}\n{c} rest({c} a, {c} b) {{ return {floor_mod}(a, b); }}\n"
     exported += f"{c} larger({c} a, {c} b) {{ return {index_max}(a, b); }}\n{c} smaller({c} a, {c} b) {{ return {index_min}(a, b); }}\n"
     library = compiler().load(f"#include <stdint.h>\n{helpers}\n{gathers}\n{exported}")
@@ -133,7 +159,9 @@ def test_index_helpers(c: str) -> None:
     for d in (2, 3, 5):
         for size in (2, 4, 9):
             out = np.zeros(size, np.float32)
-            getattr(library, f"gather{d}_{size}")(ctypes.c_void_p(source.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+            getattr(library, f"gather{d}_{size}")(
+                ctypes.c_void_p(source.ctypes.data), ctypes.c_void_p(out.ctypes.data)
+            )
             assert out.tolist() == [10 + (-p) % d for p in range(size)]
 
 
@@ -141,12 +169,19 @@ def test_loops_whose_bounds_depend_on_others_are_not_shared_together() -> None:
     """With no cut allowed, the last block of a split loop is shorter than the others."""
     schedule = Schedule(regions=1, parallel=1, chunks=1000)
     scope = ea.L[i:7, j:5, k:9](ea.tensor("A", (4, 5, 9), "i64")[i // 2, j, k] + i % 2)
-    (found,) = run_functions([lower("O", scope, schedule=schedule)], [{"A": np.arange(180).reshape(4, 5, 9)}])
-    assert np.array_equal(found, np.arange(180).reshape(4, 5, 9)[np.arange(7) // 2] + (np.arange(7) % 2)[:, None, None])
+    (found,) = run_functions(
+        [lower("O", scope, schedule=schedule)], [{"A": np.arange(180).reshape(4, 5, 9)}]
+    )
+    assert np.array_equal(
+        found,
+        np.arange(180).reshape(4, 5, 9)[np.arange(7) // 2] + (np.arange(7) % 2)[:, None, None],
+    )
 
 
 def test_blocks_of_a_sum_with_one_block_left() -> None:
-    scope = ea.L[i:4](ea.Sum[k:7](ea.tensor("A", (3, 7), "i64")[k // 3, k] * i, where=sympy.Eq(k // 3, 2)))
+    scope = ea.L[i:4](
+        ea.Sum[k:7](ea.tensor("A", (3, 7), "i64")[k // 3, k] * i, where=sympy.Eq(k // 3, 2))
+    )
     given = np.arange(21).reshape(3, 7)
     (found,) = run_functions([lower("O", scope, schedule=Schedule(unroll=1))], [{"A": given}])
     assert found.tolist() == [20 * row for row in range(4)]
@@ -157,12 +192,31 @@ def test_blocks_of_a_sum_with_one_block_left() -> None:
     [
         ("O[i,j] += A[i,k]*B[j,k]", 1),  # rows of both: a loop over the terms, in vectors
         ("O[i] += A[i,k]*B[i,k]", 1),
-        ("O[i,j:30] += A[i,k]*C[k,j]", 32),  # neighbouring results lie side by side too, and terms are written out
+        (
+            "O[i,j:30] += A[i,k]*C[k,j]",
+            32,
+        ),  # neighbouring results lie side by side too, and terms are written out
     ],
 )
-def test_terms_that_lie_side_by_side_are_not_written_out_for_results_that_do_not(expression: str, count: int) -> None:
+def test_terms_that_lie_side_by_side_are_not_written_out_for_results_that_do_not(
+    expression: str, count: int
+) -> None:
     """Vectors of results would gather their terms one by one, and a compiler takes half a minute over that where these lie far apart."""
     shapes = {"A": (30, 32), "B": (30, 32), "C": (32, 30)}
-    program = as_program(ea.parse(expression, **{name: shape for name, shape in shapes.items() if f"{name}[" in expression}))
+    program = as_program(
+        ea.parse(
+            expression,
+            **{name: shape for name, shape in shapes.items() if f"{name}[" in expression},
+        )
+    )
     written = c_source([lower("O", program.result)])
-    assert len([line for line in written.splitlines() if line.strip().startswith(("total +=", "float total = A"))]) == count
+    assert (
+        len(
+            [
+                line
+                for line in written.splitlines()
+                if line.strip().startswith(("total +=", "float total = A"))
+            ]
+        )
+        == count
+    )

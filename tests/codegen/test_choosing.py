@@ -15,7 +15,17 @@ import einalg as ea
 from codegen.lowering.lower import lower
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice
-from codegen.tuning.kernel_choice import CHOICES, Choice, Figures, choice_of, fastest, library_for, measure, points, timed
+from codegen.tuning.kernel_choice import (
+    CHOICES,
+    Choice,
+    Figures,
+    choice_of,
+    fastest,
+    library_for,
+    measure,
+    points,
+    timed,
+)
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.kernel import Kernel
@@ -45,7 +55,9 @@ def test_values_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, pla
     found.flat[place] += np.float32(2e-4)
     assert not kernel_choice._same(found, expected, "f32")
     nowhere.flat[place] = np.nan
-    assert kernel_choice._same(nowhere, nowhere.copy(), "f32") and not kernel_choice._same(nowhere, expected, "f32")
+    assert kernel_choice._same(nowhere, nowhere.copy(), "f32") and not kernel_choice._same(
+        nowhere, expected, "f32"
+    )
 
 
 def test_large_values_are_compared_in_little_memory() -> None:
@@ -80,7 +92,9 @@ def test_what_leaves_doubt(ways: Any, settled: bool) -> None:
 
 
 def test_the_lower_figures_count() -> None:
-    merged = choice(one=(3.0, 0.4), other=(2.0, 0.1)).merged(choice(one=(1.0, 0.1), other=(2.5, 0.3)))
+    merged = choice(one=(3.0, 0.4), other=(2.0, 0.1)).merged(
+        choice(one=(1.0, 0.1), other=(2.5, 0.3))
+    )
     assert merged == choice(2, one=(1.0, 0.1), other=(2.0, 0.1)) and merged.best == "one"
     assert choice_of(merged.text()) == merged
 
@@ -89,19 +103,34 @@ def test_the_lower_figures_count() -> None:
     "content",
     [
         *(None, b"", b"{", b"[]", b"library", b"{}", b"\xff"),
-        *(b'{"measurements": 1, "ways": {}}', b'{"measurements": 1, "ways": {"a": [0, 0]}}', b'{"measurements": 1, "ways": {"a": 3}}'),
-        *(b'{"measurements": 1, "ways": {"a": [NaN, 0]}}', b'{"measurements": "x", "ways": {"a": [1, 0]}}'),
+        *(
+            b'{"measurements": 1, "ways": {}}',
+            b'{"measurements": 1, "ways": {"a": [0, 0]}}',
+            b'{"measurements": 1, "ways": {"a": 3}}',
+        ),
+        *(
+            b'{"measurements": 1, "ways": {"a": [NaN, 0]}}',
+            b'{"measurements": "x", "ways": {"a": [1, 0]}}',
+        ),
     ],
 )
 def test_foreign_entries_are_no_choices(content: Any) -> None:
     assert choice_of(content) is None
 
 
-def test_a_busy_moment_does_not_decide_for_ever(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_moment_does_not_decide_for_ever(
+    next_process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another process measures again, some times at most, and the way that is faster when nothing disturbs wins."""
-    told = [choice(one=(1.0, 0.0), other=(0.98, 0.5)), choice(one=(0.5, 0.3), other=(0.97, 0.1)), choice(one=(0.5, 0.05), other=(0.97, 0.1))]
+    told = [
+        choice(one=(1.0, 0.0), other=(0.98, 0.5)),
+        choice(one=(0.5, 0.3), other=(0.97, 0.1)),
+        choice(one=(0.5, 0.05), other=(0.97, 0.1)),
+    ]
     asked: list[int] = []
-    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), told[len(asked) - 1])[1])
+    monkeypatch.setattr(
+        kernel_choice, "measure", lambda *given: (asked.append(1), told[len(asked) - 1])[1]
+    )
     calls, key = {"one": lambda: print, "other": lambda: print}, next(FRESH)
     names = []
     for _ in range(5):
@@ -113,7 +142,11 @@ def test_a_busy_moment_does_not_decide_for_ever(next_process: Any, monkeypatch: 
 
 def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
+    monkeypatch.setattr(
+        kernel_choice,
+        "measure",
+        lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1],
+    )
     key = next(FRESH)
     for _ in range(3 * kernel_choice.MOST_MEASUREMENTS):
         fastest({"one": lambda: print, "other": lambda: print}, KERNEL, SCOPE, (), key)
@@ -121,10 +154,18 @@ def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyP
     assert len(asked) == kernel_choice.MOST_MEASUREMENTS
 
 
-def test_a_process_measures_again_for_some_time_only(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_measures_again_for_some_time_only(
+    next_process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(kernel_choice, "measure", lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1])
-    monkeypatch.setattr(kernel_choice, "perf_counter", lambda: 0.02 * len(asked))  # which a measurement takes
+    monkeypatch.setattr(
+        kernel_choice,
+        "measure",
+        lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1],
+    )
+    monkeypatch.setattr(
+        kernel_choice, "perf_counter", lambda: 0.02 * len(asked)
+    )  # which a measurement takes
     monkeypatch.setattr(kernel_choice, "AGAIN", 0.03)
     keys, calls = [next(FRESH) for _ in range(5)], {"one": lambda: print, "other": lambda: print}
     for expected in (5, 5 + 2, 5 + 2 + 2):  # all that is unknown, however long it takes
@@ -137,7 +178,11 @@ def test_a_process_measures_again_for_some_time_only(next_process: Any, monkeypa
 def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ways, threads, versions and what is known ahead: each of them makes it another choice."""
     asked: list[Any] = []
-    monkeypatch.setattr(kernel_choice, "measure", lambda calls, *given: (asked.append(given), choice(**dict.fromkeys(calls, (1.0, 0.0))))[1])
+    monkeypatch.setattr(
+        kernel_choice,
+        "measure",
+        lambda calls, *given: (asked.append(given), choice(**dict.fromkeys(calls, (1.0, 0.0))))[1],
+    )
     key, both = next(FRESH), {"one": lambda: print, "other": lambda: print}
     fastest({"one": both["one"]}, KERNEL, SCOPE, (), key)
     fastest(both, KERNEL, SCOPE, (), key)
@@ -151,12 +196,17 @@ def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyP
     assert len(asked) == 5
 
 
-def test_a_damaged_choice_is_measured_again(next_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_choice_is_measured_again(
+    next_process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernel_choice, "measure", lambda *given: choice(one=(1.0, 0.0)))
     stored: list[str] = []
     monkeypatch.setattr(type(CHOICES), "replace", lambda self, key, content: stored.append(key))
     monkeypatch.setattr(type(CHOICES), "read", lambda self, key: b"library")
-    assert fastest({"one": lambda: print}, KERNEL, SCOPE, (), next(FRESH)) == "one" and len(stored) == 1
+    assert (
+        fastest({"one": lambda: print}, KERNEL, SCOPE, (), next(FRESH)) == "one"
+        and len(stored) == 1
+    )
 
 
 def test_what_is_hopeless_runs_few_times() -> None:
@@ -192,7 +242,9 @@ def test_measuring_checks_values_and_covers_constants() -> None:
 
 
 @pytest.mark.parametrize(("name", "runs"), [("late", 1), ("first", 1), ("none", 0)])
-def test_a_way_that_is_late_at_its_first_run_is_not_run_again(name: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
+    name: str, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whichever it is, the one that is believed too."""
     monkeypatch.setattr("codegen.tuning.kernel_choice.LATE", 0.02)
     counted = Counter[str]()
@@ -206,7 +258,9 @@ def test_a_way_that_is_late_at_its_first_run_is_not_run_again(name: str, runs: i
 
         return call
 
-    found = measure({own: lambda own=own: way(own) for own in ("first", "late", "good")}, SCOPE, "O")
+    found = measure(
+        {own: lambda own=own: way(own) for own in ("first", "late", "good")}, SCOPE, "O"
+    )
     assert set(found.ways) == {"first", "late", "good"} and counted[name] == runs
     assert min(counts for own, counts in counted.items() if own != name) > 2 and found.best != name
 
@@ -215,8 +269,16 @@ def test_points() -> None:
     assert points(SCOPE) == 60 and points(ea.parse("O[i] = A[i]", A=(7,))) == 7
 
 
-@pytest.mark.parametrize("scope", [ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5))), ops.sum(ea.tensor("x", (100, 100)), 1)])
-def test_nothing_is_measured_where_there_is_nothing_to_gain(scope: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5))),
+        ops.sum(ea.tensor("x", (100, 100)), 1),
+    ],
+)
+def test_nothing_is_measured_where_there_is_nothing_to_gain(
+    scope: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Small kernels cost less than a library's call, and reductions run at the speed of memory."""
     monkeypatch.setattr(kernel_choice, "measure", lambda *given: pytest.fail("measured"))
     kernel, compiler = match(scope, "O"), find_compiler()

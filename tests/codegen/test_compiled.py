@@ -31,24 +31,41 @@ n, m, k, i, j = ea.indices("n m k i j")
 
 def linear(dtype: str = "f32") -> Program:
     """A matrix product, then what is added to it."""
-    product = ea.L[n, m](ea.Sum[k](ea.tensor("A", (5, 7), dtype)[n, k] * ea.tensor("B", (7, 6), dtype)[k, m]))
+    product = ea.L[n, m](
+        ea.Sum[k](ea.tensor("A", (5, 7), dtype)[n, k] * ea.tensor("B", (7, 6), dtype)[k, m])
+    )
     table = statement_tensor("T", product)
-    return Program([("T", product), ("O", ea.L[n, m](ea.Max(table[n, m] + ea.tensor("C", (6,), dtype)[m], 0)))])
+    return Program(
+        [("T", product), ("O", ea.L[n, m](ea.Max(table[n, m] + ea.tensor("C", (6,), dtype)[m], 0)))]
+    )
 
 
 def linear_kernels() -> list[Kernel]:
     shapes = {"A": (("m", 5), ("k", 7)), "B": (("k", 7), ("n", 6)), "T": (("m", 5), ("n", 6))}
-    views = [View(name, 0, {"b": (), row: ((rows, columns),), column: ((columns, 1),)}) for name, ((row, rows), (column, columns)) in shapes.items()]
-    return [Kernel("matmul", {"b": 1, "m": 5, "n": 6, "k": 7}, ("A", "B"), "T", views=tuple(views)), Kernel(EOP, {}, ("T", "C"), "O")]
+    views = [
+        View(name, 0, {"b": (), row: ((rows, columns),), column: ((columns, 1),)})
+        for name, ((row, rows), (column, columns)) in shapes.items()
+    ]
+    return [
+        Kernel("matmul", {"b": 1, "m": 5, "n": 6, "k": 7}, ("A", "B"), "T", views=tuple(views)),
+        Kernel(EOP, {}, ("T", "C"), "O"),
+    ]
 
 
 def arrays(dtype: Any = np.float32) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    return {name: rng.normal(size=shape).astype(dtype) for name, shape in (("A", (5, 7)), ("B", (7, 6)), ("C", (6,)))}
+    return {
+        name: rng.normal(size=shape).astype(dtype)
+        for name, shape in (("A", (5, 7)), ("B", (7, 6)), ("C", (6,)))
+    }
 
 
 def expected(given: dict[str, Any]) -> Any:
-    return np.maximum(np.asarray(given["A"], float) @ np.asarray(given["B"], float) + np.asarray(given["C"], float), 0)
+    return np.maximum(
+        np.asarray(given["A"], float) @ np.asarray(given["B"], float)
+        + np.asarray(given["C"], float),
+        0,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +91,9 @@ def test_without_kernels_everything_is_generated() -> None:
 
 def test_an_operator_that_no_library_has_is_generated() -> None:
     kernels = [Kernel("conv7d", {}, ("A", "B"), "T"), Kernel(EOP, {}, ("T", "C"), "O")]
-    assert np.allclose(compile_program(linear(), kernels)(**arrays()), expected(arrays()), atol=1e-5)
+    assert np.allclose(
+        compile_program(linear(), kernels)(**arrays()), expected(arrays()), atol=1e-5
+    )
 
 
 def test_several_outputs() -> None:
@@ -92,7 +111,17 @@ def test_results_are_new_arrays(run: Compiled) -> None:
 
 
 def test_repr_names_who_runs_what(run: Compiled) -> None:
-    assert repr(run).splitlines()[1].split() == ["generated", "T", "=", "matmul(A,", "B)", "[b=1,", "m=5,", "n=6,", "k=7]"]
+    assert repr(run).splitlines()[1].split() == [
+        "generated",
+        "T",
+        "=",
+        "matmul(A,",
+        "B)",
+        "[b=1,",
+        "m=5,",
+        "n=6,",
+        "k=7]",
+    ]
     assert "generated" in repr(run)
 
 
@@ -118,7 +147,9 @@ def test_layouts_and_types_of_arguments(run: Compiled, change: Any) -> None:
 def test_torch_tensors(run: Compiled) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     given = {name: torch.from_numpy(a).flip(0) for name, a in arrays().items()}
-    assert np.allclose(run(**given), expected({name: a.numpy() for name, a in given.items()}), atol=1e-5)
+    assert np.allclose(
+        run(**given), expected({name: a.numpy() for name, a in given.items()}), atol=1e-5
+    )
     with pytest.raises(ShapeError, match="A cannot be read as an array"):
         run(**{**given, "A": given["A"].requires_grad_()})
 
@@ -136,7 +167,10 @@ def test_read_only_arguments_are_not_changed(run: Compiled) -> None:
         ({"A": None}, "no array is given for A, of shape (5, 7)"),
         ({"D": 1}, "D is not an input of the program; the inputs are A, B, C"),
         ({"A": np.zeros((7, 5))}, "A has shape (5, 7), but an array of shape (7, 5) is given"),
-        ({"A": np.zeros((5, 7), complex)}, "A has dtype f32, but an array of dtype complex128 is given"),
+        (
+            {"A": np.zeros((5, 7), complex)},
+            "A has dtype f32, but an array of dtype complex128 is given",
+        ),
         ({"A": [["x"] * 7] * 5}, "A has dtype f32, but an array of dtype <U1 is given"),
         ({"A": [[1, 2], [3]]}, "A cannot be read as an array"),
     ],
@@ -149,7 +183,10 @@ def test_arguments_that_do_not_fit(run: Compiled, change: dict[str, Any], messag
 
 
 def test_integers_that_do_not_fit() -> None:
-    run = compile_program(as_program(ea.L[i:3](ea.tensor("A", (3,), "i8")[i] + ea.tensor("B", (3,), "bool")[i])), compiler=None)
+    run = compile_program(
+        as_program(ea.L[i:3](ea.tensor("A", (3,), "i8")[i] + ea.tensor("B", (3,), "bool")[i])),
+        compiler=None,
+    )
     assert run(A=np.array([100, -128, 127]), B=[1, 0, 1]).tolist() == [101, -128, -128]
     for given in ({"A": [0, 0, 128], "B": [0, 0, 0]}, {"A": [0, 0, 0], "B": [0, 2, 0]}):
         with pytest.raises(ShapeError, match="holds values outside"):
@@ -159,7 +196,9 @@ def test_integers_that_do_not_fit() -> None:
 
 
 def test_kernels_must_be_the_statements() -> None:
-    with pytest.raises(CodegenError, match="the kernels compute O, T, but the program has the statements T, O"):
+    with pytest.raises(
+        CodegenError, match="the kernels compute O, T, but the program has the statements T, O"
+    ):
         compile_program(linear(), linear_kernels()[::-1])
     with pytest.raises(CodegenError, match="compute nothing"):
         compile_program(linear(), [])
@@ -216,15 +255,30 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_process_does_not_wait_for_its_parents_threads() -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(Path(__file__).parents[2])}
-    assert subprocess.run([sys.executable, "-c", FORKING], env=environment, timeout=30, check=False).returncode == 0
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "2",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", FORKING], env=environment, timeout=30, check=False
+        ).returncode
+        == 0
+    )
 
 
 def test_loops_shared_by_threads() -> None:
     """Above the size from which on threads are used: cut outer loops, merged loops, tiles and one-dimensional outputs."""
     h, w, f, r, s = ea.indices("h w f r s")
     scopes = [
-        ea.L[n:3, h:20, w:21, f:40](ea.Sum[r:3, s:3](ea.tensor("A", (3, 20, 21, 3, 3, 40)).pad(0, 1, 1, 0, 0, 0)[n, h + r - 1, w + s - 1, r, s, f])),
+        ea.L[n:3, h:20, w:21, f:40](
+            ea.Sum[r:3, s:3](
+                ea.tensor("A", (3, 20, 21, 3, 3, 40)).pad(0, 1, 1, 0, 0, 0)[
+                    n, h + r - 1, w + s - 1, r, s, f
+                ]
+            )
+        ),
         ea.L[i:300, j:350](ea.tensor("B", (350, 300))[j, i]),
         ea.L[i:100_000](ea.tensor("C", (100_000,))[i] * 2 + i),
         ea.L[i:900](ea.Sum[k:300](ea.tensor("D", (300, 900))[k, i])),
@@ -241,7 +295,16 @@ def test_loops_shared_by_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["softmax", "conv_stride2_dilation1_pad10", "mixed_types", "hole_behind_padding", "half_precision", "empty_output", "single_number"]
+    "name",
+    [
+        "softmax",
+        "conv_stride2_dilation1_pad10",
+        "mixed_types",
+        "hole_behind_padding",
+        "half_precision",
+        "empty_output",
+        "single_number",
+    ],
 )
 def test_without_a_compiler(name: str) -> None:
     program = as_program(EXPRESSIONS[name]())
@@ -255,7 +318,9 @@ def test_without_a_compiler(name: str) -> None:
     assert list(run.time(2, **given)) == [program.names[-1]]
 
 
-def test_a_machine_without_a_compiler_warns_once_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_machine_without_a_compiler_warns_once_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     _find.cache_clear()
@@ -276,7 +341,13 @@ def folded(size: int = 3) -> ea.Program:
 
 @pytest.mark.parametrize("used", [FIND, None], ids=["compiled", "numpy"])
 def test_what_is_bound_is_computed_once(used: str | None) -> None:
-    program, given = folded(), {name: np.random.default_rng(3).random((3, 3) if name == "K" else 3, np.float32) for name in "ABK"}
+    program, given = (
+        folded(),
+        {
+            name: np.random.default_rng(3).random((3, 3) if name == "K" else 3, np.float32)
+            for name in "ABK"
+        },
+    )
     run = compile_program(program, compiler=used)
     expected = run(**given)
     bound = run.bind(K=given["K"])
@@ -284,7 +355,11 @@ def test_what_is_bound_is_computed_once(used: str | None) -> None:
     everything = bound.bind(B=given["B"]).bind(A=given["A"])
     np.testing.assert_array_equal(everything(), expected)
     if used is FIND:
-        assert set(bound.time()) == {"U", "O"} and set(everything.time()) == {"O"} and set(run.time()) == {"W", "V", "U", "O"}
+        assert (
+            set(bound.time()) == {"U", "O"}
+            and set(everything.time()) == {"O"}
+            and set(run.time()) == {"W", "V", "U", "O"}
+        )
         assert repr(bound).count("done once") == 2 and "done once" not in repr(run)
     given["K"] += 1
     np.testing.assert_array_equal(bound(A=given["A"], B=given["B"]), expected)
@@ -309,8 +384,14 @@ def test_what_depends_on_constants_alone_is_computed_once() -> None:
 
 
 @pytest.mark.parametrize("used", [FIND, None], ids=["compiled", "numpy"])
-def test_a_result_of_weights_alone_is_new_in_each_run_and_so_is_what_reads_it(used: str | None) -> None:
-    program = ea.parse("W[i] = K[i] + 1\nV[i] = 2*W[i]\nO[i] = V[i]*A[i]\nW, O", A=(2,), K=ea.tensor("K", (2,), role="weight"))
+def test_a_result_of_weights_alone_is_new_in_each_run_and_so_is_what_reads_it(
+    used: str | None,
+) -> None:
+    program = ea.parse(
+        "W[i] = K[i] + 1\nV[i] = 2*W[i]\nO[i] = V[i]*A[i]\nW, O",
+        A=(2,),
+        K=ea.tensor("K", (2,), role="weight"),
+    )
     run = compile_program(program, compiler=used).bind(K=[1, 2])
     first, second = run(A=[1, 1]), run(A=[1, 2])
     assert first["W"] is not second["W"]

@@ -40,7 +40,10 @@ def script(path: Path, text: str) -> Path:
 
 def wrapper(path: Path, refused: str) -> Path:
     """The system's compiler, which refuses some flags."""
-    return script(path, f'case "$*" in {refused}) echo "unrecognized option" >&2; exit 1;; esac\nexec {compiler().command[0]} "$@"')
+    return script(
+        path,
+        f'case "$*" in {refused}) echo "unrecognized option" >&2; exit 1;; esac\nexec {compiler().command[0]} "$@"',
+    )
 
 
 def calls(path: Path) -> int:
@@ -68,7 +71,10 @@ assert (ea.Session(ea.parse(text, K=K.shape, A=A.shape)).compile()(K=K, A=A) == 
 
 def test_rows_of_sums_lie_where_aligned_moves_may_write() -> None:
     """In a process of its own, which a fault would end."""
-    assert subprocess.run([sys.executable, "-c", ROW_BELOW_THE_STACK_POINTER], check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", ROW_BELOW_THE_STACK_POINTER], check=False).returncode
+        == 0
+    )
 
 
 def test_none_on_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +83,9 @@ def test_none_on_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert find_compiler() is None
 
 
-def test_a_broken_cc_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_cc_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     broken = script(tmp_path / "broken", "echo 'internal compiler error' >&2; exit 4")
     monkeypatch.setenv("CC", str(broken))
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -86,14 +94,18 @@ def test_a_broken_cc_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "internal compiler error" in caplog.text and str(broken) in caplog.text
 
 
-def test_a_cc_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cc_that_does_not_exist_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with caplog.at_level(logging.WARNING, "einalg"):
         assert find_compiler() is not None
     assert "no-such-compiler is not found" in caplog.text
 
 
-def test_a_cc_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cc_that_cannot_be_read_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("CC", "gcc '-DA")
     with caplog.at_level(logging.WARNING, "einalg"):
         assert find_compiler() is not None
@@ -116,7 +128,9 @@ def test_cc_with_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (r"*\ -f[no]*|*\ -m*|*VECTOR*", "-march=native", "-O3"),
     ],
 )
-def test_flags_that_are_refused_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, absent: str, kept: str) -> None:
+def test_flags_that_are_refused_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, absent: str, kept: str
+) -> None:
     usual = compiler().flags
     assert absent in usual or "MATH" in absent
     monkeypatch.setenv("CC", str(wrapper(tmp_path / "picky", refused)))
@@ -162,13 +176,19 @@ def test_compiled_once(tmp_path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
-def test_damaged_entries_are_built_again(tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
+def test_damaged_entries_are_built_again(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
     used = counting(tmp_path / "counted", tmp_path / "log")
     path = used.compile(ANSWER.format(8))
     content = path.read_bytes()
     half = len(content) // 2
     path.write_bytes(
-        {"truncated": content[:half], "empty": b"", "flipped": content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]}[damage]
+        {
+            "truncated": content[:half],
+            "empty": b"",
+            "flipped": content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :],
+        }[damage]
     )
     with caplog.at_level(logging.WARNING, "einalg"):
         assert used.load(ANSWER.format(8)).answer() == 8
@@ -177,7 +197,9 @@ def test_damaged_entries_are_built_again(tmp_path: Path, folder: Path, caplog: p
     assert path.read_bytes() == content
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "file" / "cache"))
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -188,7 +210,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert calls(tmp_path / "log") == 1, "the temporary folder is searched too"
 
 
-def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     real = os.replace
 
     def replace(source: str, target: Path) -> None:
@@ -206,8 +230,17 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
 def test_two_processes_at_once(folder: Path) -> None:
     """Both compile the same new kernel; both get it right, and one whole file is left."""
     program = f"from codegen.targets.c.compiler import find_compiler; print(find_compiler().load({ANSWER.format(12)!r}).answer())"
-    environment = {**os.environ, "EINALG_CACHE": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
-    running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True) for _ in range(2)]
+    environment = {
+        **os.environ,
+        "EINALG_CACHE": str(folder),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True
+        )
+        for _ in range(2)
+    ]
     assert [process.communicate(timeout=60)[0].strip() for process in running] == ["12", "12"]
     assert len(list(folder.rglob("*.so"))) == 1 and not list(folder.rglob(".new-*"))
 
@@ -219,4 +252,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert disk_cache.cache_folder() == tmp_path / "einalg"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert disk_cache.cache_folder().name == "einalg" and Path.home() in disk_cache.cache_folder().parents
+    assert (
+        disk_cache.cache_folder().name == "einalg"
+        and Path.home() in disk_cache.cache_folder().parents
+    )

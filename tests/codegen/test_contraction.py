@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.hardware.cpu import Machine
 from codegen.ir.nodes import Buf, Extreme, For, Function, Put, Ref, Turn, walk
-from codegen.kernels.contraction.cost_model import balanced, ordered, orders, plan, products_per_cycle, shared, tilings
+from codegen.kernels.contraction.cost_model import (
+    balanced,
+    ordered,
+    orders,
+    plan,
+    products_per_cycle,
+    shared,
+    tilings,
+)
 from codegen.kernels.contraction.loop_nest import contract
 from codegen.kernels.contraction.problem import contraction_of
 from codegen.program.compile import compile_program
@@ -32,9 +40,13 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 
-SMALL = Machine(vector=16, registers=7, level1=512, level2=2048, cores=2)  # so small that every loop is blocked
+SMALL = Machine(
+    vector=16, registers=7, level1=512, level2=2048, cores=2
+)  # so small that every loop is blocked
 SIZES = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 13, 17, 33))
-AHEAD = st.sampled_from(((), ("A",), ("B", "K"), ("A", "B")))  # operands that are known before a run
+AHEAD = st.sampled_from(
+    ((), ("A",), ("B", "K"), ("A", "B"))
+)  # operands that are known before a run
 UNSHRUNK = (Phase.explicit, Phase.generate)  # every example costs a run of the compiler
 b, m, n, k, p, q = ea.indices("b m n k p q")
 
@@ -66,16 +78,25 @@ class Case:
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(5)
-        return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
+        return {
+            name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(
+                numpy_dtype(t.dtype)
+            )
+            for name, t in self.scope.tensors.items()
+        }
 
 
 def check(cases: Sequence[Case], machine: Machine = SMALL) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     arrays = [case.arrays() for case in cases]
-    for case, given_arrays, found in zip(cases, arrays, run_functions([case.function(machine) for case in cases], arrays)):
+    for case, given_arrays, found in zip(
+        cases, arrays, run_functions([case.function(machine) for case in cases], arrays)
+    ):
         exact = {name: a.astype(np.float64) for name, a in given_arrays.items()}
         expected = execute(as_program(case.scope), exact)["O"]
-        assert np.array_equal(found.astype(np.float64), expected), f"{case}\n{c_source([case.function(machine)])}"
+        assert np.array_equal(found.astype(np.float64), expected), (
+            f"{case}\n{c_source([case.function(machine)])}"
+        )
 
 
 @st.composite
@@ -83,7 +104,9 @@ def products(draw: Any) -> Case:
     """Products of matrices: any order of axes, one or two for a letter, steps, offsets and reversed axes."""
     letters = {b: "lro", m: "lo", p: "lo", n: "ro", k: "lr", q: "lr"}
     kept = [i for i in letters if i in (n, k) or draw(st.booleans())]
-    sizes = {i: draw(SIZES.filter(lambda s: s < 20)) if i in (b, p, q) else draw(SIZES) for i in kept}
+    sizes = {
+        i: draw(SIZES.filter(lambda s: s < 20)) if i in (b, p, q) else draw(SIZES) for i in kept
+    }
     dtype = draw(st.sampled_from(("f32", "f32", "f64")))
 
     def operand(name: str, side: str) -> Any:
@@ -91,12 +114,20 @@ def products(draw: Any) -> Case:
         steps = {i: draw(st.sampled_from((1, 1, 1, 2, -1))) for i in axes}
         shift = {i: draw(st.integers(0, 2)) for i in axes}
         subscripts = [steps[i] * i + shift[i] + (sizes[i] - 1 if steps[i] < 0 else 0) for i in axes]
-        return ea.tensor(name, [sizes[i] * abs(steps[i]) + shift[i] for i in axes], dtype)[tuple(subscripts)]
+        return ea.tensor(name, [sizes[i] * abs(steps[i]) + shift[i] for i in axes], dtype)[
+            tuple(subscripts)
+        ]
 
     body = operand("A", "l") * operand("B", "r")
     summed = tuple(slice(i, sizes[i]) for i in kept if "o" not in letters[i])
     out = draw(st.permutations([slice(i, sizes[i]) for i in kept if "o" in letters[i]]))
-    return Case(ea.L[tuple(out)](ea.Sum[summed](body)), draw(st.integers(-20, 400)), dtype, draw(st.booleans()), draw(AHEAD))
+    return Case(
+        ea.L[tuple(out)](ea.Sum[summed](body)),
+        draw(st.integers(-20, 400)),
+        dtype,
+        draw(st.booleans()),
+        draw(AHEAD),
+    )
 
 
 @st.composite
@@ -106,22 +137,55 @@ def convolutions(draw: Any) -> Case:
     letters = "DHW"[3 - rank :]
     few = st.integers(1, 3)
     groups, taps = draw(st.sampled_from((1, 1, 2))), [draw(few) for _ in letters]
-    stride, dilation = [draw(st.integers(1, 2)) for _ in letters], [draw(st.integers(1, 2)) for _ in letters]
+    stride, dilation = (
+        [draw(st.integers(1, 2)) for _ in letters],
+        [draw(st.integers(1, 2)) for _ in letters],
+    )
     padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in letters]
     space = [draw(st.integers(5, 9 if rank == 3 else 19)) for _ in letters]
-    sizes = {"N": draw(few), "C": groups * draw(st.sampled_from((1, 2, 5))), "O": groups * draw(st.sampled_from((1, 3, 4, 9)))}
-    layout, weights = draw(st.sampled_from(((f"NC{letters}", f"OI{letters}"), (f"N{letters}C", f"{letters}IO"), (f"C{letters}N", f"I{letters}O"))))
+    sizes = {
+        "N": draw(few),
+        "C": groups * draw(st.sampled_from((1, 2, 5))),
+        "O": groups * draw(st.sampled_from((1, 3, 4, 9))),
+    }
+    layout, weights = draw(
+        st.sampled_from(
+            (
+                (f"NC{letters}", f"OI{letters}"),
+                (f"N{letters}C", f"{letters}IO"),
+                (f"C{letters}N", f"I{letters}O"),
+            )
+        )
+    )
     A = ea.tensor("A", [{**sizes, **dict(zip(letters, space))}[x] for x in layout])
-    K = ea.tensor("K", [{**sizes, "I": sizes["C"] // groups, **dict(zip(letters, taps))}[x] for x in weights])
-    options = {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups, "layout": layout, "weight_layout": weights}
-    return Case(getattr(ops, f"conv{rank}d")(A, K, **options), draw(st.integers(-20, 400)), parallel=draw(st.booleans()), ahead=draw(AHEAD))
+    K = ea.tensor(
+        "K", [{**sizes, "I": sizes["C"] // groups, **dict(zip(letters, taps))}[x] for x in weights]
+    )
+    options = {
+        "stride": stride,
+        "dilation": dilation,
+        "padding": padding,
+        "groups": groups,
+        "layout": layout,
+        "weight_layout": weights,
+    }
+    return Case(
+        getattr(ops, f"conv{rank}d")(A, K, **options),
+        draw(st.integers(-20, 400)),
+        parallel=draw(st.booleans()),
+        ahead=draw(AHEAD),
+    )
 
 
 def is_plain(case: Case) -> bool:
     """Whether the scope is matched as an operator that is a contraction with something to lay side by side."""
     kernel = match(case.scope, "O")
     found = contraction_of(kernel, case.scope, case.dtype) if kernel else None
-    return found is not None and plan(found, SMALL) is not None and (case.choice < 0 or bool(found.columns or found.rows))
+    return (
+        found is not None
+        and plan(found, SMALL) is not None
+        and (case.choice < 0 or bool(found.columns or found.rows))
+    )
 
 
 @settings(max_examples=4, phases=UNSHRUNK)
@@ -142,7 +206,13 @@ def test_lanes_across_small_axes() -> None:
     a, w = ea.tensor("A", (5, 6, 2, 2)), ea.tensor("B", (6, 3, 4, 4))
     body = a[m, k, p, q] * w[k, n, u, v]
     orders = ([u, v, m, n, p, q], [m, p, u, n, q, v], [n, q, u, m, v, p])
-    check([Case(ea.L[tuple(order)](ea.Sum[k](body)), choice) for order in orders for choice in (-1, *range(12))])
+    check(
+        [
+            Case(ea.L[tuple(order)](ea.Sum[k](body)), choice)
+            for order in orders
+            for choice in (-1, *range(12))
+        ]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "i64"])
@@ -150,13 +220,21 @@ def test_types(dtype: str) -> None:
     """Half precision is summed in single precision, small integers in larger ones; results are rounded or wrap once, at the end."""
     A, B = ea.tensor("A", (5, 9), dtype), ea.tensor("B", (9, 11), dtype)
     kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
-    check([Case(ea.L[m, n](ea.Sum[k](A[m, k] * B[k, n])), choice, kinds.get(dtype, dtype)) for choice in (-1, 3, 50)])
+    check(
+        [
+            Case(ea.L[m, n](ea.Sum[k](A[m, k] * B[k, n])), choice, kinds.get(dtype, dtype))
+            for choice in (-1, 3, 50)
+        ]
+    )
 
 
 def test_edges_of_this_machine() -> None:
     """One less and one more than a register tile and a block of the machine at hand."""
     shapes = [(15, 33, 7), (17, 31, 9), (1, 65, 300), (29, 1, 40), (30, 47, 401), (200, 5, 3)]
-    cases = [Case(ea.L[m, n](ea.Sum[k](ea.tensor("A", (x, z))[m, k] * ea.tensor("B", (z, y))[k, n]))) for x, y, z in shapes]
+    cases = [
+        Case(ea.L[m, n](ea.Sum[k](ea.tensor("A", (x, z))[m, k] * ea.tensor("B", (z, y))[k, n])))
+        for x, y, z in shapes
+    ]
     kernels = [match(case.scope, "O") for case in cases]
     assert all(kernel is not None and kernel.op == "matmul" for kernel in kernels)
     check(cases, Machine(64, 32, 4096, 16384))
@@ -167,7 +245,10 @@ def test_edges_of_this_machine() -> None:
 def test_shared_covers_everything_once(size: int, most: int) -> None:
     parts = shared(size, most)
     assert sum(rows * count for rows, count in parts) == size
-    assert max(rows for rows, _ in parts) <= most and len({rows for rows, _ in parts}) == len(parts) <= 2
+    assert (
+        max(rows for rows, _ in parts) <= most
+        and len({rows for rows, _ in parts}) == len(parts) <= 2
+    )
 
 
 @given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 8))
@@ -187,7 +268,10 @@ def test_transposed_squares(width: int) -> None:
     """Every number of rows, inside a wider matrix."""
     source, target = Buf("A", (width, width + 3), "f64"), Buf("O", (width * width,), "f64")
     flat = Buf("A", (width * (width + 3),), "f64")
-    turns = [Turn(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),))) for rows in range(1, width + 1)]
+    turns = [
+        Turn(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),)))
+        for rows in range(1, width + 1)
+    ]
     functions = [Function("O", (source,), target, (turn,)) for turn in turns]
     matrix = np.arange(width * (width + 3), dtype=np.float64).reshape(width, width + 3)
     for rows, found in enumerate(run_functions(functions, [{"A": matrix}] * width), 1):
@@ -200,9 +284,15 @@ def test_rounding_is_that_of_single_precision() -> None:
     """Within `k + 1` roundings of the sum of absolute products."""
     case = Case(ops.matmul(ea.tensor("A", (19, 331)), ea.tensor("B", (331, 21))))
     rng = np.random.default_rng(1)
-    arrays = {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in case.scope.tensors.items()}
+    arrays = {
+        name: rng.standard_normal(t.shape).astype(np.float32)
+        for name, t in case.scope.tensors.items()
+    }
     (found,) = run_functions([case.function()], [arrays])
-    exact, size = (f(arrays["A"]).astype(np.float64) @ f(arrays["B"]).astype(np.float64) for f in (np.asarray, np.abs))
+    exact, size = (
+        f(arrays["A"]).astype(np.float64) @ f(arrays["B"]).astype(np.float64)
+        for f in (np.asarray, np.abs)
+    )
     assert np.all(np.abs(found - exact) <= 332 * 2.0**-24 * size)
 
 
@@ -210,7 +300,12 @@ def test_rounding_is_that_of_single_precision() -> None:
 
 MUTATED = (
     Case(ops.matmul(ea.tensor("A", (9, 13)), ea.tensor("B", (13, 11))), 30),
-    Case(ops.conv2d(ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (5, 3, 3, 3)), padding=1, stride=(2, 1)), 11),
+    Case(
+        ops.conv2d(
+            ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (5, 3, 3, 3)), padding=1, stride=(2, 1)
+        ),
+        11,
+    ),
 )
 
 
@@ -225,11 +320,15 @@ def mutants(node: Any, change: Any) -> Any:
             for position, part in enumerate(value if isinstance(value, tuple) else ()):
                 if is_dataclass(part):
                     for other in mutants(part, change):
-                        yield replace(node, **{field.name: (*value[:position], other, *value[position + 1 :])})
+                        yield replace(
+                            node, **{field.name: (*value[:position], other, *value[position + 1 :])}
+                        )
 
 
 def sums(node: Any) -> bool:
-    return isinstance(node, For) and any(isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node))
+    return isinstance(node, For) and any(
+        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+    )
 
 
 def shorter(node: Any) -> Any:
@@ -252,7 +351,9 @@ def test_mutants_are_noticed(case: Case, change: Any) -> None:
     found = list(mutants(case.function(), change))[:10]
     assert found
     arrays = case.arrays()
-    expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()})["O"]
+    expected = execute(
+        as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()}
+    )["O"]
     for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
         assert not np.array_equal(out, expected), c_source([mutant])
 
@@ -267,7 +368,9 @@ def compiled(scope: Scope) -> Any:
 
 
 def test_convolutions_are_contractions() -> None:
-    scope = ops.conv2d(ea.tensor("A", (2, 12, 9, 10)), ea.tensor("K", (8, 6, 3, 3)), padding=1, groups=2)
+    scope = ops.conv2d(
+        ea.tensor("A", (2, 12, 9, 10)), ea.tensor("K", (8, 6, 3, 3)), padding=1, groups=2
+    )
     run = compiled(scope)
     assert "einalg" in repr(run) and "f32x" in run.source("c") and "f32x" in run.kernels[0].source
     arrays = Case(scope).arrays()
@@ -279,12 +382,18 @@ def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr("codegen.program.build.library_for", lambda *_: (None, False))
     packed, fill = [], kernel_call.Pack.filled
-    monkeypatch.setattr(kernel_call.Pack, "filled", lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest))
+    monkeypatch.setattr(
+        kernel_call.Pack,
+        "filled",
+        lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest),
+    )
     run = compiled(ops.matmul(ea.tensor("A", (33, 31)), ea.tensor("K", (31, 37), role="weight")))
     one = Case(run.program["O"]).arrays()
     bound, other = run.bind(K=one["K"]), np.ones((31, 37), np.float32)
     assert packed == ["K_for_O"]
-    assert [len(step.run.packs) for step in bound._running] == [0] and [len(step.run.packs) for step in run._running] == [1]
+    assert [len(step.run.packs) for step in bound._running] == [0] and [
+        len(step.run.packs) for step in run._running
+    ] == [1]
     for _ in range(2):
         assert np.array_equal(bound(A=one["A"]), one["A"] @ one["K"])
     for weights in (other, one["K"]):
@@ -308,13 +417,23 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_sums_of_a_register_tile_stay_loops() -> None:
     """Written out, gcc keeps what neighbouring taps share in registers, and the sums no longer fit."""
-    scope = ops.conv2d(ea.tensor("A", (1, 16, 12, 12)), ea.tensor("K", (16, 16, 3, 3), role="weight"), padding=1)
+    scope = ops.conv2d(
+        ea.tensor("A", (1, 16, 12, 12)), ea.tensor("K", (16, 16, 3, 3), role="weight"), padding=1
+    )
     function = Case(scope, ahead=("K",)).function(Machine(vector=32, registers=16))
     loops = [node for node in walk(function) if isinstance(node, For) and node.kind == "rolled"]
-    assert {node.extent for node in loops} == {16, 3, None}  # taps of a line, the others only where they meet the image
+    assert {node.extent for node in loops} == {
+        16,
+        3,
+        None,
+    }  # taps of a line, the others only where they meet the image
     lines = [line.strip() for line in c_source([function]).splitlines()]
     assert lines.count("#pragma GCC unroll 1") == len(loops)
-    assert all(after.startswith("for (") for line, after in pairwise(lines) if line == "#pragma GCC unroll 1")
+    assert all(
+        after.startswith("for (")
+        for line, after in pairwise(lines)
+        if line == "#pragma GCC unroll 1"
+    )
 
 
 @pytest.mark.parametrize("images", [1, 5])
@@ -323,8 +442,13 @@ def test_an_image_is_not_copied_where_zeros_are_left_out(images: int) -> None:
     A, K = ea.tensor("A", (images, 6, 6, 8)), ea.tensor("K", (5, 1, 8, 16), role="weight")
     case = Case(ops.conv2d(A, K, padding=(2, 0), layout="NHWC", weight_layout="HWIO"), ahead=("K",))
     function = case.function(Machine(vector=32, registers=16))
-    assert not any(isinstance(node, Buf) and node.name.startswith("bordered") for node in walk(function))
-    assert any(isinstance(node, For) and node.kind == "rolled" and isinstance(node.low, Extreme) for node in walk(function))
+    assert not any(
+        isinstance(node, Buf) and node.name.startswith("bordered") for node in walk(function)
+    )
+    assert any(
+        isinstance(node, For) and node.kind == "rolled" and isinstance(node.low, Extreme)
+        for node in walk(function)
+    )
     check([case], Machine(vector=32, registers=16))
 
 
@@ -349,14 +473,25 @@ def test_panels_are_copied_as_they_lie_in_memory() -> None:
     assert found
     tiling = next(t for t in tilings(found, machine) if t.pack_right and t.vectors == 2)
     function = contract(found, replace(tiling, depth=40, group=3))
-    copies = [node for node in walk(function) if isinstance(node, Put) and node.ref.buf.name == "panels"]
-    outer = [node.index.name for node in walk(function) if isinstance(node, For) and copies[0] in walk(node)]
+    copies = [
+        node for node in walk(function) if isinstance(node, Put) and node.ref.buf.name == "panels"
+    ]
+    outer = [
+        node.index.name
+        for node in walk(function)
+        if isinstance(node, For) and copies[0] in walk(node)
+    ]
     assert outer.index("k") < outer.index("panel")
 
 
 def test_sums_along_memory_are_not_tiled() -> None:
     """One filter over the innermost axis has nothing to lay side by side; such sums are left to other code."""
-    scope = ops.conv2d(ea.tensor("A", (1, 20, 20, 32)), ea.tensor("K", (3, 3, 32, 1)), layout="NHWC", weight_layout="HWIO")
+    scope = ops.conv2d(
+        ea.tensor("A", (1, 20, 20, 32)),
+        ea.tensor("K", (3, 3, 32, 1)),
+        layout="NHWC",
+        weight_layout="HWIO",
+    )
     kernel = match(scope, "O")
     found = contraction_of(kernel, scope, "f32") if kernel is not None else None
     best = plan(found) if found is not None else None

@@ -51,7 +51,10 @@ exec {compiler().command[0]} "$@"
 
 def given() -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in {"A": (5, 7), "W": (7, 6)}.items()}
+    return {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in {"A": (5, 7), "W": (7, 6)}.items()
+    }
 
 
 def is_right(found: Any) -> bool:
@@ -59,14 +62,23 @@ def is_right(found: Any) -> bool:
     return np.allclose(found, product - product.max(1, keepdims=True), atol=1e-4)
 
 
-@pytest.mark.parametrize("what, message", [(DEAD, "refused the generated code:\nout of memory"), (SLOW, "did not finish within")])
+@pytest.mark.parametrize(
+    "what, message",
+    [(DEAD, "refused the generated code:\nout of memory"), (SLOW, "did not finish within")],
+)
 @pytest.mark.parametrize("runs", ["1", "2", "3", "[2-9]"])
-def test_a_program_of_several_kernels(tmp_path: Path, runs: str, what: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_several_kernels(
+    tmp_path: Path, runs: str, what: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used = Compiler((str(disturbed(tmp_path, runs, what)),), "test", (*NEEDED, "-lm"))
     (tmp_path / "armed").touch()
     program = as_program(ea.parse(TEXT, **TENSORS))
     real = codegen.targets.c.compiler.finished
-    monkeypatch.setattr(codegen.targets.c.compiler, "finished", lambda command, timeout: real(command, SHORT if what == SLOW else timeout))
+    monkeypatch.setattr(
+        codegen.targets.c.compiler,
+        "finished",
+        lambda command, timeout: real(command, SHORT if what == SLOW else timeout),
+    )
     try:
         assert is_right(compile_program(program, compiler=used)(**given()))
     except CodegenError as error:
@@ -82,12 +94,18 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     assert find_compiler() is not None
     (tmp_path / "armed").touch()
     real = codegen.targets.c.compiler.finished
-    monkeypatch.setattr(codegen.targets.c.compiler, "finished", lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout))
+    monkeypatch.setattr(
+        codegen.targets.c.compiler,
+        "finished",
+        lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout),
+    )
     program = ea.parse(TEXT, **TENSORS)
     try:
         assert is_right(ea.optimize(program, given(), seconds=2)(given()["A"]))
     except CodegenError as error:
-        assert "disturbed" in str(error) and ("out of memory" in str(error) or "did not finish" in str(error))
+        assert "disturbed" in str(error) and (
+            "out of memory" in str(error) or "did not finish" in str(error)
+        )
     (tmp_path / "armed").unlink()
     assert is_right(ea.optimize(program, given(), seconds=0)(given()["A"]))
 
@@ -98,7 +116,9 @@ def full(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
 
     def opened(handle: int, *rest: Any, **more: Any) -> Any:
         file = real(handle, *rest, **more)
-        if any(folder in Path(os.readlink(f"/proc/self/fd/{handle}")).parents for folder in folders):
+        if any(
+            folder in Path(os.readlink(f"/proc/self/fd/{handle}")).parents for folder in folders
+        ):
             file.close()
             return open("/dev/full", "wb", buffering=0)
         return file
@@ -107,20 +127,28 @@ def full(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="nothing is full here")
-def test_a_disk_that_is_full_at_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_is_full_at_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     full(monkeypatch, tmp_path)
     program = ea.parse(TEXT, **TENSORS)
     assert is_right(compile_program(as_program(program))(**given()))
     assert is_right(ea.optimize(program, given(), seconds=1)(given()["A"]))
     assert "No space left" in caplog.text
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()], "nothing half-written is left behind"
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()], (
+        "nothing half-written is left behind"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="nothing is full here")
-def test_where_nothing_can_be_written_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_written_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even in the temporary folder, where the shared objects lie that are loaded."""
     full(monkeypatch, tmp_path, disk_cache.temporary_folder())
-    with pytest.raises(CodegenError, match=r"kernels cannot be written: .*No space left(.|\n)*EINALG_CACHE"):
+    with pytest.raises(
+        CodegenError, match=r"kernels cannot be written: .*No space left(.|\n)*EINALG_CACHE"
+    ):
         compile_program(as_program(ea.parse(f"{TEXT} + 1", **TENSORS)))
 
 
@@ -134,7 +162,9 @@ def test_no_room_for_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
         used.compile("int f(void) { return 77; }\n")
 
 
-def test_a_record_that_cannot_be_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_cannot_be_kept_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only shared objects can be written."""
     real = disk_cache.Shelf._write
 

@@ -42,8 +42,16 @@ def test_nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_remedies_are_commands_of_the_package_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    for manager, command in (("apt-get", "sudo apt-get install gcc"), ("dnf", "sudo dnf install gcc"), ("", "install gcc or clang")):
-        monkeypatch.setattr(diagnostics.shutil, "which", lambda name, manager=manager: f"/usr/bin/{name}" if name == manager else None)
+    for manager, command in (
+        ("apt-get", "sudo apt-get install gcc"),
+        ("dnf", "sudo dnf install gcc"),
+        ("", "install gcc or clang"),
+    ):
+        monkeypatch.setattr(
+            diagnostics.shutil,
+            "which",
+            lambda name, manager=manager: f"/usr/bin/{name}" if name == manager else None,
+        )
         assert diagnostics.remedy("gcc") == command
     assert diagnostics.remedy("nvcc").startswith("install the CUDA toolkit")
 

@@ -26,10 +26,19 @@ def compilers() -> dict[str, Compiler]:
     found = find_compiler()
     if found is None:
         return {}
-    plain = replace(found, flags=tuple(flag for flag in found.flags if not flag.startswith(("-march", "-mcpu", "-mprefer", "-DEINALG"))))
+    plain = replace(
+        found,
+        flags=tuple(
+            flag
+            for flag in found.flags
+            if not flag.startswith(("-march", "-mcpu", "-mprefer", "-DEINALG"))
+        ),
+    )
     return {
         "as usual": found,
-        "its own": replace(found, flags=tuple(flag for flag in found.flags if not flag.startswith("-DEINALG"))),
+        "its own": replace(
+            found, flags=tuple(flag for flag in found.flags if not flag.startswith("-DEINALG"))
+        ),
         "any machine": plain,
         "no fused products": plain.with_flags("-ffp-contract=off"),
         "not in vectors": plain.with_flags("-O1"),
@@ -43,11 +52,20 @@ EXACT = {"exp": np.exp, "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes="d
 def compiled(name: str, compiler: Compiler) -> Any:
     lines = ["#include <math.h>", "#include <stdint.h>", *elementary({name})]
     loop = f"#pragma omp simd\n  for (int64_t i = 0; i < n; ++i) y[i] = {name}_f32(x[i]);"
-    library = compiler.load("\n".join([*lines, f"void run(const float *restrict x, float *restrict y, int64_t n) {{\n  {loop}\n}}\n"]))
+    library = compiler.load(
+        "\n".join(
+            [
+                *lines,
+                f"void run(const float *restrict x, float *restrict y, int64_t n) {{\n  {loop}\n}}\n",
+            ]
+        )
+    )
 
     def run(x: np.ndarray) -> np.ndarray:
         x, y = np.ascontiguousarray(x, SINGLE), np.empty(x.shape, SINGLE)
-        library.run(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), ctypes.c_int64(x.size))
+        library.run(
+            ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), ctypes.c_int64(x.size)
+        )
         return y
 
     return run
@@ -60,7 +78,9 @@ def check(name: str, x: np.ndarray, found: np.ndarray) -> None:
         same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
         units = np.abs(found - exact) / np.spacing(np.abs(rounded)).astype("d")
     wrong = ~same & ~(units < ULPS)
-    assert not wrong.any(), f"{name} of {x[wrong][:5]} is {found[wrong][:5]}, not {rounded[wrong][:5]}"
+    assert not wrong.any(), (
+        f"{name} of {x[wrong][:5]} is {found[wrong][:5]}, not {rounded[wrong][:5]}"
+    )
 
 
 @pytest.mark.parametrize("way", COMPILERS)
@@ -70,7 +90,12 @@ def test_values(name: str, way: str) -> None:
     random = np.random.default_rng(0)
     run = compiled(name, COMPILERS[way])
     bits = random.integers(0, 1 << 32, COUNT, np.uint32).view(SINGLE)
-    near = np.concatenate([random.uniform(end - 1, end + 1, COUNT) for end in (-104, -88, -10, -4, -1, -0.34, 0, 0.34, 1, 4, 10, 88)]).astype(SINGLE)
+    near = np.concatenate(
+        [
+            random.uniform(end - 1, end + 1, COUNT)
+            for end in (-104, -88, -10, -4, -1, -0.34, 0, 0.34, 1, 4, 10, 88)
+        ]
+    ).astype(SINGLE)
     for x in (bits, near, random.normal(0, 3, COUNT + 5).astype(SINGLE)):
         check(name, x, run(x))
 
@@ -78,12 +103,35 @@ def test_values(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_number(name: str) -> None:
     tiny, huge = np.finfo(SINGLE).smallest_subnormal, np.finfo(SINGLE).max
-    x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, tiny, -tiny, huge, -huge, 88.72, 88.73, -87.4, -103.9, -104.1], SINGLE)
+    x = np.array(
+        [
+            np.nan,
+            -np.nan,
+            np.inf,
+            -np.inf,
+            0,
+            -0.0,
+            tiny,
+            -tiny,
+            huge,
+            -huge,
+            88.72,
+            88.73,
+            -87.4,
+            -103.9,
+            -104.1,
+        ],
+        SINGLE,
+    )
     for compiler in COMPILERS.values():
         check(name, x, compiled(name, compiler)(x))
 
 
-@given(st.floats(width=32, allow_nan=True, allow_infinity=True), st.sampled_from(NAMES), st.sampled_from(sorted(COMPILERS)))
+@given(
+    st.floats(width=32, allow_nan=True, allow_infinity=True),
+    st.sampled_from(NAMES),
+    st.sampled_from(sorted(COMPILERS)),
+)
 def test_any_value(value: float, name: str, way: str) -> None:
     x = np.full(9, value, SINGLE)
     check(name, x, compiled(name, COMPILERS[way])(x))
@@ -91,10 +139,17 @@ def test_any_value(value: float, name: str, way: str) -> None:
 
 def test_only_single_precision_on_a_processor_has_them() -> None:
     """Other types and devices have the library's functions."""
-    texts = {dtype: ea.parse("O[i] = exp(A[i]) + tanh(A[i])", A=ea.tensor("A", (37,), dtype)) for dtype in ("f32", "f16", "f64")}
+    texts = {
+        dtype: ea.parse("O[i] = exp(A[i]) + tanh(A[i])", A=ea.tensor("A", (37,), dtype))
+        for dtype in ("f32", "f16", "f64")
+    }
     sources = {dtype: ea.derive(expr, states=1).best.source("c") for dtype, expr in texts.items()}
     for dtype in ("f32", "f16"):
-        assert "exp_f32(" in sources[dtype] and "tanh_f32(" in sources[dtype] and "tanhf(" not in sources[dtype]
+        assert (
+            "exp_f32(" in sources[dtype]
+            and "tanh_f32(" in sources[dtype]
+            and "tanhf(" not in sources[dtype]
+        )
     assert "exp(" in sources["f64"] and "exp_f32" not in sources["f64"]
     device = ea.derive(texts["f32"], states=1).best.source("cuda")
     assert "expf(" in device and "tanhf(" in device and "exp_f32" not in device

@@ -49,7 +49,11 @@ class Finished:
     @property
     def whole(self) -> Contraction | None:
         kernel = match(self.case.scope, "T")
-        found = contraction_of(kernel, self.case.scope, self.case.dtype, self.case.ahead) if kernel else None
+        found = (
+            contraction_of(kernel, self.case.scope, self.case.dtype, self.case.ahead)
+            if kernel
+            else None
+        )
         assert found is not None
         return finished(found, "O", self.reader)
 
@@ -59,13 +63,24 @@ class Finished:
         ways = [(way, t) for way in orders(whole) for t in tilings(way, SMALL)]
         way, tiling = ways[self.case.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
-        sizes = {"depth": 1 + self.case.choice % most, "block": 1 + self.case.choice % 5, "group": 1 + self.case.choice % 3}
-        return contract(way, replace(tiling, **sizes, apart=self.case.choice % 7 > 3), parallel=self.case.parallel)
+        sizes = {
+            "depth": 1 + self.case.choice % most,
+            "block": 1 + self.case.choice % 5,
+            "group": 1 + self.case.choice % 3,
+        }
+        return contract(
+            way,
+            replace(tiling, **sizes, apart=self.case.choice % 7 > 3),
+            parallel=self.case.parallel,
+        )
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)
         dtype = np.float64 if self.case.dtype == "f64" else np.float32
-        return {name: rng.integers(-3, 4, t.shape).astype(dtype) for name, t in self.program.inputs.items()}
+        return {
+            name: rng.integers(-3, 4, t.shape).astype(dtype)
+            for name, t in self.program.inputs.items()
+        }
 
 
 @st.composite
@@ -86,12 +101,16 @@ def statements(draw: Any, results: Scope, dtype: str) -> Scope:
         inner = draw(st.sampled_from([n for n in (1, 2, 3, 4) if size % n == 0]))
         outer, index = next(names), next(names)
         split = inner > 1 and size > inner
-        ranges += [slice(outer, size // inner), slice(index, inner)] if split else [slice(outer, size)]
+        ranges += (
+            [slice(outer, size // inner), slice(index, inner)] if split else [slice(outer, size)]
+        )
         subscripts.append(outer * inner + index if split else outer)
     order = draw(st.permutations(ranges))
     body: Any = T[tuple(subscripts)]
     for name in draw(st.sampled_from(("", "C", "CR"))):
-        walked = draw(st.lists(st.sampled_from(ranges), unique_by=lambda r: r.start, max_size=len(ranges)))
+        walked = draw(
+            st.lists(st.sampled_from(ranges), unique_by=lambda r: r.start, max_size=len(ranges))
+        )
         step = draw(st.integers(1, 2))
 
         tensor = ea.tensor(name, [r.stop * step for r in walked] or [3], dtype)
@@ -118,15 +137,23 @@ def check_finished(found: Sequence[Finished]) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in found], [case.arrays() for case in found]
     assert all(functions)
-    for case, function, given_arrays, values in zip(found, functions, arrays, run_functions(functions, arrays)):
+    for case, function, given_arrays, values in zip(
+        found, functions, arrays, run_functions(functions, arrays)
+    ):
         expected = execute(in_double(case.program), given_arrays)["O"]
-        assert np.array_equal(values.astype(np.float64), expected), f"{case.program}\n{c_source([function])}"
+        assert np.array_equal(values.astype(np.float64), expected), (
+            f"{case.program}\n{c_source([function])}"
+        )
 
 
 @pytest.mark.parametrize("cases", [products, convolutions])
 def test_every_result_once(cases: Any) -> None:
     @settings(max_examples=5, phases=UNSHRUNK)
-    @given(st.lists(readers(cases()).filter(lambda case: case.whole is not None), min_size=4, max_size=8))
+    @given(
+        st.lists(
+            readers(cases()).filter(lambda case: case.whole is not None), min_size=4, max_size=8
+        )
+    )
     def check(found: list[Finished]) -> None:
         check_finished(found)
 
@@ -147,11 +174,18 @@ def compiled(text: str, **tensors: Any) -> tuple[Program, Compiled]:
 
 def assert_right(program: Program, run: Compiled, tolerance: float = 1e-5) -> None:
     rng = np.random.default_rng(1)
-    arrays = {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in program.inputs.items()}
+    arrays = {
+        name: rng.standard_normal(t.shape).astype(np.float32) for name, t in program.inputs.items()
+    }
     expected = execute(in_double(program), arrays)
     found = run(**arrays)
     for name, values in (found if isinstance(found, dict) else {program.outputs[0]: found}).items():
-        np.testing.assert_allclose(values, expected[name], rtol=tolerance, atol=tolerance * np.abs(expected[name]).max(initial=1))
+        np.testing.assert_allclose(
+            values,
+            expected[name],
+            rtol=tolerance,
+            atol=tolerance * np.abs(expected[name]).max(initial=1),
+        )
 
 
 PRODUCT = "T[i,j] += A[i,k]*B[k,j]\n"
@@ -168,13 +202,24 @@ ONE = {
     "with a part of a tensor": "O[i,j] = T[i,j] + E[3,j]",
     "in a longer sum": "O[i,j] = T[i,j]*T[i,j] + C[j]\nP[i] += O[i,j]",
 }
-SHAPES = {"A": (36, 50), "B": (50, 34), "C": (34,), "R": (36, 34), "D": (6, 34), "E": (5, 34), "F": (3, 34), "G": (2, 36)}
+SHAPES = {
+    "A": (36, 50),
+    "B": (50, 34),
+    "C": (34,),
+    "R": (36, 34),
+    "D": (6, 34),
+    "E": (5, 34),
+    "F": (3, 34),
+    "G": (2, 36),
+}
 
 
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE)
 @pytest.mark.usefixtures("generated")
 def test_a_reader_is_a_part_of_its_operator(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generated_kernels, "LOST", 0.0)  # whatever it costs with the vectors of this machine
+    monkeypatch.setattr(
+        generated_kernels, "LOST", 0.0
+    )  # whatever it costs with the vectors of this machine
     program, run = compiled(PRODUCT + text, **SHAPES)
     assert len(run.kernels) == len(program.statements) - 1
     assert_right(program, run)
@@ -205,23 +250,37 @@ def test_a_reader_of_another_kind_stays_apart(text: str) -> None:
 
 @pytest.mark.usefixtures("generated")
 def test_a_reader_of_two_operators_is_a_part_of_the_last_one() -> None:
-    text = "S[i,j] += A[i,k]*B[k,j]\nT[i,j] += R[i,k]*B2[k,j]\nO[i,j] = tanh(S[i,j] + T[i,j] + C[j])"
+    text = (
+        "S[i,j] += A[i,k]*B[k,j]\nT[i,j] += R[i,k]*B2[k,j]\nO[i,j] = tanh(S[i,j] + T[i,j] + C[j])"
+    )
     program, run = compiled(text, B2=(34, 34), **SHAPES)
-    assert [(k.op, k.output, k.epilogue is not None) for k in run.kernels] == [("matmul", "S", False), ("matmul", "O", True)]
+    assert [(k.op, k.output, k.epilogue is not None) for k in run.kernels] == [
+        ("matmul", "S", False),
+        ("matmul", "O", True),
+    ]
     assert_right(program, run)
 
 
 @pytest.mark.usefixtures("generated")
 def test_padded_convolutions_of_several_images() -> None:
     text = "T[n,f,h,w] += A.pad(0,0,1,(0,2))[n,c,2*h+r-1,w+s]*K[f,c,r,s]\nO[n,f,h,w] = Max(T[n,f,h,w] + b[f] + R[n,f,h,w], 0)"
-    program, run = compiled(text, A=(3, 16, 13, 11), K=ea.tensor("K", (21, 16, 3, 3), role="weight"), b=(21,), R=(3, 21, 7, 11))
+    program, run = compiled(
+        text,
+        A=(3, 16, 13, 11),
+        K=ea.tensor("K", (21, 16, 3, 3), role="weight"),
+        b=(21,),
+        R=(3, 21, 7, 11),
+    )
     assert [kernel.epilogue is not None for kernel in run.kernels] == [True]
     assert_right(program, run)
 
 
 @pytest.mark.usefixtures("generated")
 def test_layers_that_differ_in_names_share_their_code() -> None:
-    text = "".join(f"T{k}[i,j] += {x}[i,k]*W{k}[k,j]\nA{k}[i,j] = Max(T{k}[i,j] + b{k}[j] + {x}[i,j], 0)\n" for k, x in enumerate(("A", "A0", "A1")))
+    text = "".join(
+        f"T{k}[i,j] += {x}[i,k]*W{k}[k,j]\nA{k}[i,j] = Max(T{k}[i,j] + b{k}[j] + {x}[i,j], 0)\n"
+        for k, x in enumerate(("A", "A0", "A1"))
+    )
     weights = {f"W{k}": ea.tensor(f"W{k}", (40, 40), role="weight") for k in range(3)}
     program, run = compiled(text, A=(23, 40), **weights, **{f"b{k}": (40,) for k in range(3)})
     assert len(run.kernels) == 3 and len({kernel.source for kernel in run.kernels}) == 1
@@ -231,7 +290,9 @@ def test_layers_that_differ_in_names_share_their_code() -> None:
 @pytest.mark.usefixtures("generated")
 def test_sums_of_several_steps_are_finished_once() -> None:
     """A depth of many steps, each of which adds to what is stored."""
-    program, run = compiled(PRODUCT + "O[i,j] = T[i,j]*T[i,j] + C[j]", A=(9, 40000), B=(40000, 70), C=(70,))
+    program, run = compiled(
+        PRODUCT + "O[i,j] = T[i,j]*T[i,j] + C[j]", A=(9, 40000), B=(40000, 70), C=(70,)
+    )
     assert len(run.kernels) == 1
     assert_right(program, run, 1e-4)
 
@@ -245,8 +306,12 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
 
     def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Choice:
         measured.append(output)
-        seconds = {name: 1.0 if (name == kernel_choice.GENERATED) == ahead else 1.02 for name in calls}
-        return kernel_choice.Choice({name: kernel_choice.Figures(s, 0.01) for name, s in seconds.items()})
+        seconds = {
+            name: 1.0 if (name == kernel_choice.GENERATED) == ahead else 1.02 for name in calls
+        }
+        return kernel_choice.Choice(
+            {name: kernel_choice.Figures(s, 0.01) for name, s in seconds.items()}
+        )
 
     monkeypatch.setattr(kernel_choice, "measure", measure)
     monkeypatch.setattr(kernel_choice, "_taken", {})
@@ -256,12 +321,16 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
         monkeypatch.setattr(build, "_looked", set())
         program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
         assert measured == (start + 1) * ["T"]
-        assert [kernel.epilogue is not None for kernel in run.kernels] == ([True] if ahead else [False, False])
+        assert [kernel.epilogue is not None for kernel in run.kernels] == (
+            [True] if ahead else [False, False]
+        )
     assert_right(program, run)
     monkeypatch.setattr(kernel_choice, "AGAIN", 0.0)
     monkeypatch.setattr(build, "_looked", set())
     monkeypatch.setattr(build.Making, "_of_pair", None)
-    program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)  # where there is no time for doubts, nothing is generated
+    program, run = compiled(
+        PRODUCT + ONE["bias, activation and residual"], **SHAPES
+    )  # where there is no time for doubts, nothing is generated
     assert len(measured) == 3
     assert_right(program, run)
 
@@ -298,11 +367,21 @@ def test_long_programs_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) 
         return tensors.__get__(scope)
 
     def work(steps: int) -> int:
-        lines = [f"P{k}[i] += {f'O{k - 1}' if k else 'A'}[j]*B[i,j]\nO{k}[i] = Max(P{k}[i], 0)" for k in range(steps)]
+        lines = [
+            f"P{k}[i] += {f'O{k - 1}' if k else 'A'}[j]*B[i,j]\nO{k}[i] = Max(P{k}[i], 0)"
+            for k in range(steps)
+        ]
         program = as_program(ea.parse("\n".join(lines), A=(4,), B=(4, 4)))
         kernels = kernels_of(program)
         looked.clear()
-        assert len(pairs(program, kernels, (), lambda kernel: unit(kernel, dict(program.statements), ()))) == steps
+        assert (
+            len(
+                pairs(
+                    program, kernels, (), lambda kernel: unit(kernel, dict(program.statements), ())
+                )
+            )
+            == steps
+        )
         return len(looked)
 
     monkeypatch.setattr(Scope, "tensors", property(counted))

@@ -25,7 +25,9 @@ def arrays_for(name: str, program: Program) -> dict[str, Any]:
         if tensor.dtype == "bool":
             arrays[key] = rng.integers(0, 2, tensor.shape).astype(bool)
         elif tensor.dtype[0] in "iu":
-            arrays[key] = rng.integers(0 if tensor.dtype[0] == "u" else -4, 5, tensor.shape).astype(np.int64)
+            arrays[key] = rng.integers(0 if tensor.dtype[0] == "u" else -4, 5, tensor.shape).astype(
+                np.int64
+            )
         else:
             arrays[key] = rng.integers(-16, 17, tensor.shape) / 8.0
     return arrays
@@ -42,7 +44,9 @@ def expected(name: str) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=[DEFAULT, TIGHT], ids=["default schedule", "tight schedule"])
 def found(request: pytest.FixtureRequest) -> dict[str, Any]:
     schedule: Schedule = request.param
-    return dict(zip(CASES, run_programs(list(CASES.values()), [ARRAYS[name] for name in CASES], schedule)))
+    return dict(
+        zip(CASES, run_programs(list(CASES.values()), [ARRAYS[name] for name in CASES], schedule))
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -18,7 +18,14 @@ from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
 
-LIVES = st.lists(st.builds(lambda first, more, size: Life(first, first + more, size), st.integers(0, 9), st.integers(0, 5), st.integers(0, 500)))
+LIVES = st.lists(
+    st.builds(
+        lambda first, more, size: Life(first, first + more, size),
+        st.integers(0, 9),
+        st.integers(0, 5),
+        st.integers(0, 500),
+    )
+)
 
 
 @given(LIVES)
@@ -36,7 +43,9 @@ def test_values_that_live_together_lie_apart(lives):
 def test_no_more_memory_than_without_sharing(lives):
     _, size = planned(dict(enumerate(lives)))
     assert size <= sum(-(-life.bytes // LINE) * LINE for life in lives)
-    assert size >= max((sum(x.bytes for x in lives if x.first <= t <= x.last) for t in range(15)), default=0)
+    assert size >= max(
+        (sum(x.bytes for x in lives if x.first <= t <= x.last) for t in range(15)), default=0
+    )
 
 
 def chain(steps, size=40):
@@ -48,7 +57,10 @@ def chain(steps, size=40):
 
 def arrays(program, seed=0):
     rng = np.random.default_rng(seed)
-    return {name: (rng.standard_normal(t.shape) / t.shape[0] ** 0.5).astype(np.float32) for name, t in program.inputs.items()}
+    return {
+        name: (rng.standard_normal(t.shape) / t.shape[0] ** 0.5).astype(np.float32)
+        for name, t in program.inputs.items()
+    }
 
 
 @pytest.mark.parametrize("libraries", ["", "numpy"])
@@ -57,7 +69,9 @@ def test_a_chain_runs_in_the_memory_of_three_values(libraries, monkeypatch):
     program = chain(9)
     values = arrays(program)
     run = compile_program(program).bind(W=values.pop("W"))
-    np.testing.assert_allclose(run(**values), execute(in_double(program), arrays(program))["O"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        run(**values), execute(in_double(program), arrays(program))["O"], rtol=1e-4, atol=1e-5
+    )
     assert 3 * 4 * 40 * 40 <= run.workspace < 5 * 4 * 40 * 40
     assert list(run.time(repeats=1, **values)) == list(program.names)
 
@@ -78,7 +92,10 @@ def test_a_program_that_nobody_has_is_freed_at_once():
     gc.disable()
     try:
         run = compile_program(ea.parse("O[i] = A[i] + 1\nP[i] = 2*A[i]", A=(3,)))
-        assert {name: value.tolist() for name, value in run(A=np.ones(3, np.float32)).items()} == {"O": [2] * 3, "P": [2] * 3}
+        assert {name: value.tolist() for name, value in run(A=np.ones(3, np.float32)).items()} == {
+            "O": [2] * 3,
+            "P": [2] * 3,
+        }
         assert run(A=[1, 2, 3])["O"].tolist() == [2, 3, 4]
         alive = weakref.ref(run)
         del run
@@ -90,7 +107,9 @@ def test_a_program_that_nobody_has_is_freed_at_once():
 @pytest.mark.parametrize("libraries", ["", "numpy"])
 def test_nothing_of_a_call_is_kept_alive(libraries, monkeypatch):
     monkeypatch.setenv("EINALG_LIBRARIES", libraries)
-    run = compile_program(ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + A[i,j]", A=(64, 64), B=(64, 64)))
+    run = compile_program(
+        ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + A[i,j]", A=(64, 64), B=(64, 64))
+    )
     a, b = np.ones((64, 64), np.float32), np.ones((64, 64), np.float32)
     out = run(A=a, B=b)
     alive = [weakref.ref(x) for x in (a, b, out)]
@@ -107,9 +126,14 @@ def test_an_input_that_is_an_output_too_and_empty_values():
 def test_a_user_may_call_tensors_as_packed_weights_are_called(monkeypatch):
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = T[i,j] + W_for_T[i,j]"
-    program = ea.parse(text, A=(64, 96), W=ea.tensor("W", (96, 80), role="weight"), W_for_T=(64, 80))
+    program = ea.parse(
+        text, A=(64, 96), W=ea.tensor("W", (96, 80), role="weight"), W_for_T=(64, 80)
+    )
     given = arrays(program)
-    run, expected = compile_program(program, kernels_of(program)), execute(in_double(program), given)["O"]
+    run, expected = (
+        compile_program(program, kernels_of(program)),
+        execute(in_double(program), given)["O"],
+    )
     np.testing.assert_allclose(run(**given), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(run.bind(W=given.pop("W"))(**given), expected, rtol=1e-4, atol=1e-5)
 

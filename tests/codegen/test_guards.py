@@ -37,27 +37,53 @@ def value(bound: Bound, env: dict[Any, int]) -> int:
     return (max if bound.op == "max" else min)(value(b, env) for b in bound.of)
 
 
-@given(st.lists(linear_conditions((h, r)), max_size=4), st.integers(-3, 3), st.integers(1, 6), st.integers(-3, 3), st.integers(1, 6))
-def test_narrowed_loops(conditions: list[Constraint], low: int, extent: int, first: int, count: int) -> None:
+@given(
+    st.lists(linear_conditions((h, r)), max_size=4),
+    st.integers(-3, 3),
+    st.integers(1, 6),
+    st.integers(-3, 3),
+    st.integers(1, 6),
+)
+def test_narrowed_loops(
+    conditions: list[Constraint], low: int, extent: int, first: int, count: int
+) -> None:
     place = Place({h: (low, low + extent), r: (first, first + count)}, bound=frozenset([h]))
     start, end, left = narrowed(place, r, affine(first), affine(first + count), conditions)
     ranges = enclosure(start, place.ranges), enclosure(end, place.ranges)
     for at in range(low, low + extent):
         inside = range(value(start, {h: at}), value(end, {h: at}))
-        assert ranges[0][0] <= value(start, {h: at}) <= ranges[0][1] and ranges[1][0] <= value(end, {h: at}) <= ranges[1][1]
+        assert (
+            ranges[0][0] <= value(start, {h: at}) <= ranges[0][1]
+            and ranges[1][0] <= value(end, {h: at}) <= ranges[1][1]
+        )
         kept = [step for step in inside if all(c.holds({h: at, r: step}) for c in left)]
-        assert kept == [step for step in range(first, first + count) if all(c.holds({h: at, r: step}) for c in conditions)]
+        assert kept == [
+            step
+            for step in range(first, first + count)
+            if all(c.holds({h: at, r: step}) for c in conditions)
+        ]
 
 
-@given(st.lists(linear_conditions((h, r)), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 4))
-def test_cuts_decide_what_can_be_decided(conditions: list[Constraint], extent: int, count: int) -> None:
+@given(
+    st.lists(linear_conditions((h, r)), min_size=1, max_size=3),
+    st.integers(1, 9),
+    st.integers(1, 4),
+)
+def test_cuts_decide_what_can_be_decided(
+    conditions: list[Constraint], extent: int, count: int
+) -> None:
     """Inside a part, a condition of kind >= is true for all values of the other indices everywhere or nowhere, and likewise false."""
     place = Place({h: (0, extent), r: (0, count)})
     at = [0, *cuts(place, h, 0, extent, conditions), extent]
     for begin, end in pairwise(at):
         for condition in (c for c in conditions if c.relation == ">="):
-            always = [all(condition.holds({h: x, r: y}) for y in range(count)) for x in range(begin, end)]
-            never = [not any(condition.holds({h: x, r: y}) for y in range(count)) for x in range(begin, end)]
+            always = [
+                all(condition.holds({h: x, r: y}) for y in range(count)) for x in range(begin, end)
+            ]
+            never = [
+                not any(condition.holds({h: x, r: y}) for y in range(count))
+                for x in range(begin, end)
+            ]
             assert len(set(always)) == len(set(never)) == 1
 
 
@@ -93,7 +119,11 @@ def test_known_conditions_hold() -> None:
 
 def test_fixed_indices_follow_each_other() -> None:
     outer, inner = ea.indices("outer inner")
-    place = Place({h: (0, 8), outer: (0, 4), inner: (0, 2)}).fix(h, affine(outer) * 2 + inner).fix(inner, 1)
+    place = (
+        Place({h: (0, 8), outer: (0, 4), inner: (0, 2)})
+        .fix(h, affine(outer) * 2 + inner)
+        .fix(inner, 1)
+    )
     assert place.form(affine(h)) == 2 * outer + 1
     assert place.form(affine(h) // 2) == outer
     assert place.fix(outer, 3).form(affine(h)) == 7

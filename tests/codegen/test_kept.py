@@ -37,13 +37,18 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def program():
-    weights = {name: ea.tensor(name, shape, role="weight") for name, shape in (("W", (31, 37)), ("b", (37,)))}
+    weights = {
+        name: ea.tensor(name, shape, role="weight")
+        for name, shape in (("W", (31, 37)), ("b", (37,)))
+    }
     return ea.parse(TEXT, A=(33, 31), C=ea.constant("C", [1, 2]), **weights)
 
 
 def given_for(found):
     rng = np.random.default_rng(2)
-    return {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in found.inputs.items()}
+    return {
+        name: rng.standard_normal(t.shape).astype(np.float32) for name, t in found.inputs.items()
+    }
 
 
 def assert_same(one, other, found):
@@ -61,7 +66,9 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
     row, later = stored(first.record()), program_later(stored(headed_record(found)))
     with monkeypatch.context() as within:
         within.setattr(build.Making, "__init__", lambda *_: pytest.fail("it is made again"))
-        within.setattr(Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset))
+        within.setattr(
+            Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset)
+        )
         again = known_program(row, later, kernel_of)
         assert again is not None and again.is_native and again.workspace == first.workspace
         assert_same(first, again, found)
@@ -70,16 +77,26 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
         np.testing.assert_array_equal(one["Z"], other["Z"])
         assert again.record() is row
     assert repr(again) == repr(first) and again.source() == first.source()
-    assert [kernel.source for kernel in again.kernels] == [kernel.source for kernel in first.kernels]
+    assert [kernel.source for kernel in again.kernels] == [
+        kernel.source for kernel in first.kernels
+    ]
     assert again.program == first.program
 
 
 def test_libraries_take_part_again(monkeypatch):
     """And one that is no longer chosen does not."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
-    monkeypatch.setattr(build, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True))
+    monkeypatch.setattr(
+        build, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True)
+    )
     monkeypatch.setattr(build, "rivals", lambda *_: {})
-    found = as_program(ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + 1\nP[i,j] = exp(T[i,j])", A=(70, 65), B=(65, 80)))
+    found = as_program(
+        ea.parse(
+            "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + 1\nP[i,j] = exp(T[i,j])",
+            A=(70, 65),
+            B=(65, 80),
+        )
+    )
     first = compile_program(found, kernels_of(found))
     assert not first.is_generated
     row = stored(first.record())

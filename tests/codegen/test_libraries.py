@@ -66,20 +66,28 @@ def matched(scope: Scope) -> Kernel:
 def arrays(scope: Scope) -> dict[str, Any]:
     """Small integers, of which all sums are exact."""
     rng = np.random.default_rng(5)
-    return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in scope.tensors.items()}
+    return {
+        name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype))
+        for name, t in scope.tensors.items()
+    }
 
 
 def check(scope: Scope) -> set[str]:
     """Every way gives the exact values, also with all of its inputs packed ahead; the names of the ways."""
     inputs = arrays(scope)
-    expected = execute(as_program(scope), {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()})["O"]
+    expected = execute(
+        as_program(scope),
+        {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()},
+    )["O"]
     found = ways(matched(scope), scope)
     last = list(inputs)[-1:]
     for name, run in found.items():
         for call in (run, prepared(run, {n: inputs[n] for n in last}), prepared(run, inputs)):
             out = np.full(scope.shape, 77, numpy_dtype(scope.dtype))
             call({**inputs, "O": out})
-            assert np.allclose(out, expected, rtol=2e-6, atol=1e-5), f"{name} of {scope}\n{out}\nexpected\n{expected}"
+            assert np.allclose(out, expected, rtol=2e-6, atol=1e-5), (
+                f"{name} of {scope}\n{out}\nexpected\n{expected}"
+            )
     return set(found)
 
 
@@ -97,9 +105,17 @@ def transposed(draw: Any) -> Scope:
     layout, weights = (f"N{letters}C", f"I{letters}O") if last else (f"NC{letters}", f"IO{letters}")
     A = ea.tensor("A", [{**sizes, **dict(zip(letters, space))}[x] for x in layout])
     K = ea.tensor("K", [{**sizes, "I": sizes["C"], **dict(zip(letters, taps))}[x] for x in weights])
-    options = {"stride": stride, "dilation": dilation, "padding": padding, "output_padding": extra, "groups": groups}
+    options = {
+        "stride": stride,
+        "dilation": dilation,
+        "padding": padding,
+        "output_padding": extra,
+        "groups": groups,
+    }
     try:
-        return getattr(ops, f"conv_transpose{rank}d")(A, K, **options, layout=layout, weight_layout=weights)
+        return getattr(ops, f"conv_transpose{rank}d")(
+            A, K, **options, layout=layout, weight_layout=weights
+        )
     except ea.ShapeError:
         return ops.conv_transpose1d(ea.tensor("A", (1, 2, 3)), ea.tensor("K", (2, 3, 2)), stride=2)
 
@@ -114,7 +130,9 @@ def pools(draw: Any) -> Scope:
     layout = draw(st.sampled_from((f"NC{letters}", f"N{letters}C")))
     sizes = {"N": draw(FEW), "C": draw(FEW), **{x: draw(st.integers(5, 7)) for x in letters}}
     A = ea.tensor("A", [sizes[x] for x in layout], draw(st.sampled_from(("f32", "f64", "f16"))))
-    return getattr(ops, f"{draw(st.sampled_from(('max', 'avg')))}_pool{rank}d")(A, kernel, stride, padding, dilation, layout=layout)
+    return getattr(ops, f"{draw(st.sampled_from(('max', 'avg')))}_pool{rank}d")(
+        A, kernel, stride, padding, dilation, layout=layout
+    )
 
 
 @st.composite
@@ -127,10 +145,20 @@ def reductions(draw: Any) -> Scope:
 
 @st.composite
 def bands(draw: Any) -> Scope:
-    b, rows, k, width, dilation = draw(FEW), draw(st.integers(1, 90)), draw(FEW), draw(st.integers(0, 5)), draw(FEW)
+    b, rows, k, width, dilation = (
+        draw(FEW),
+        draw(st.integers(1, 90)),
+        draw(FEW),
+        draw(st.integers(0, 5)),
+        draw(FEW),
+    )
     if draw(st.booleans()):
-        return ops.g2bmm(ea.tensor("Q", (b, rows, k)), ea.tensor("K", (b, rows, k)), width, dilation)
-    return ops.gbmm(ea.tensor("P", (b, rows, 2 * width + 1)), ea.tensor("V", (b, rows, k)), width, dilation)
+        return ops.g2bmm(
+            ea.tensor("Q", (b, rows, k)), ea.tensor("K", (b, rows, k)), width, dilation
+        )
+    return ops.gbmm(
+        ea.tensor("P", (b, rows, 2 * width + 1)), ea.tensor("V", (b, rows, k)), width, dilation
+    )
 
 
 def has(op: str) -> Any:
@@ -167,7 +195,9 @@ def test_pools(scope: Scope) -> None:
 @settings(max_examples=30)
 @given(reductions().filter(has("reduce")))
 def test_reductions(scope: Scope) -> None:
-    assert ("numpy" in check(scope)) == (all(t.dtype == scope.dtype for t in scope.tensors.values()))
+    assert ("numpy" in check(scope)) == (
+        all(t.dtype == scope.dtype for t in scope.tensors.values())
+    )
 
 
 @settings(max_examples=25)
@@ -183,7 +213,12 @@ def test_every_operator_has_a_way() -> None:
     volume = ea.tensor("A", (2, 3, 5, 6, 7))
     scopes = [
         *(ops.max_pool1d(row, 2), ops.max_pool2d(image, 3), ops.max_pool3d(volume, 2)),
-        *(ops.avg_pool1d(row, 2, 1), ops.avg_pool2d(image, 3, 1, 1), ops.avg_pool3d(volume, 2, 1), ops.prod(ea.tensor("x", (3, 4)), 1)),
+        *(
+            ops.avg_pool1d(row, 2, 1),
+            ops.avg_pool2d(image, 3, 1, 1),
+            ops.avg_pool3d(volume, 2, 1),
+            ops.prod(ea.tensor("x", (3, 4)), 1),
+        ),
     ]
     assert all({"numpy", "torch"} <= check(scope) for scope in scopes)
 
@@ -212,7 +247,9 @@ def test_torch_keeps_its_settings_and_yields_where_it_is_told_to_be_inexact() ->
     check(scope)
     assert before == (torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype())
     settings_of_torch = SimpleNamespace(
-        fp32_precision="none", matmul=SimpleNamespace(fp32_precision="bf16"), conv=SimpleNamespace(fp32_precision="none")
+        fp32_precision="none",
+        matmul=SimpleNamespace(fp32_precision="bf16"),
+        conv=SimpleNamespace(fp32_precision="none"),
     )
     module = SimpleNamespace(backends=SimpleNamespace(mkldnn=settings_of_torch))
     original, torch_library.torch = torch_library.torch, lambda: module
@@ -228,7 +265,11 @@ def test_torch_is_imported_only_where_it_is_named() -> None:
         "compile_program(ea.parse('O[i,j] += A[i,k]*B[k,j]', A=(30,40), B=(40,50)))\n"
         "print('torch' in sys.modules, *names())"
     )
-    env = {name: value for name, value in __import__("os").environ.items() if name != "EINALG_LIBRARIES"}
+    env = {
+        name: value
+        for name, value in __import__("os").environ.items()
+        if name != "EINALG_LIBRARIES"
+    }
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert done.stdout.split() == ["False", "numpy"], done.stderr
 
@@ -282,7 +323,11 @@ def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch, folder: str) -> tu
             raise RuntimeError("out of order")
         return way
 
-    monkeypatch.setitem(libraries.LIBRARIES, "lucky", libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}))
+    monkeypatch.setitem(
+        libraries.LIBRARIES,
+        "lucky",
+        libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}),
+    )
     monkeypatch.setenv("EINALG_LIBRARIES", "lucky")
     monkeypatch.setattr("codegen.tuning.kernel_choice.figures", _preferring)
     monkeypatch.setenv("EINALG_CACHE", folder)
@@ -307,7 +352,9 @@ def _preferring(times: list[float], calls: list[int] = [0]) -> Any:  # noqa: B00
         ("late", True, "generated code is used instead"),
     ],
 )
-def test_a_library_that_fails_is_replaced(when: str, chosen: bool, said: str, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
+def test_a_library_that_fails_is_replaced(
+    when: str, chosen: bool, said: str, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path
+) -> None:
     with caplog.at_level(logging.WARNING, "einalg"):
         run, way = compiled_with(when, monkeypatch, str(tmp_path))
         assert ("lucky" in repr(run)) == chosen

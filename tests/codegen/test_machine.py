@@ -25,7 +25,11 @@ MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Mach
 def product(rows: int, columns: int, depth: int) -> Contraction:
     sizes = (rows, depth), (depth, columns), (rows, columns)
     a, b, c = (Operand(Buf(name, shape, "f32"), 0) for name, shape in zip("ABC", sizes))
-    m, n, k = Axis(Index("m"), rows, depth, 0, columns), Axis(Index("n"), columns, 0, 1, 1), Axis(Index("k"), depth, 1, columns, 0)
+    m, n, k = (
+        Axis(Index("m"), rows, depth, 0, columns),
+        Axis(Index("n"), columns, 0, 1, 1),
+        Axis(Index("k"), depth, 1, columns, 0),
+    )
     return Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
 
 
@@ -36,12 +40,20 @@ def test_tiles_fit_the_registers(target: Machine, sizes: tuple[int, int, int]) -
     assert best is not None
     contraction, tiling = best
     assert tiling.fits(contraction) and tiling.lanes in target.widths(4)
-    assert tiling.rows * tiling.vectors * tiling.lines + tiling.vectors * tiling.lines < target.registers
+    assert (
+        tiling.rows * tiling.vectors * tiling.lines + tiling.vectors * tiling.lines
+        < target.registers
+    )
     assert products_per_cycle(contraction, tiling, target) <= 2 * target.widths(4)[-1]
 
 
-@pytest.mark.parametrize("columns, lanes", [(16, 16), (24, 8), (21, 8), (12, 16), (40, 8), (64, 16), (60, 16), (65, 8), (1000, 8)])
-def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(columns: int, lanes: int) -> None:
+@pytest.mark.parametrize(
+    "columns, lanes",
+    [(16, 16), (24, 8), (21, 8), (12, 16), (40, 8), (64, 16), (60, 16), (65, 8), (1000, 8)],
+)
+def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(
+    columns: int, lanes: int
+) -> None:
     """Of one turn, the widest vectors do most; of two, 24 columns in three of 8 do more than in two of 16, which take a turn for nothing."""
     for target, expected in ((NARROW, lanes), (Machine(64, 32), 16)):
         _, tiling = plan(product(196, columns, 500), target) or pytest.fail()
@@ -52,7 +64,9 @@ def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(colum
 def test_rows_a_page_apart_fit_their_set_of_the_cache(depth: int) -> None:
     """With 14 rows read in place, each line was driven out before its next element was read: a third more of the time, or twice as much."""
     target = Machine(64, 32, level2=1 << 20)
-    (_, apart), (_, aside) = (plan(product(1024, 1024, size), target) or pytest.fail() for size in (depth, depth + 16))
+    (_, apart), (_, aside) = (
+        plan(product(1024, 1024, size), target) or pytest.fail() for size in (depth, depth + 16)
+    )
     assert not apart.pack_left and apart.rows <= target.level1 // 4096 < aside.rows
 
 
@@ -76,7 +90,9 @@ def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) 
 def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: int) -> None:
     """Three tiles of rows, or one, keep two cores less busy than steps of a long sum do; one core has nothing to share."""
     for count in (1, 2, 4):
-        way, found = plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
+        way, found = (
+            plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
+        )
         assert found.apart == (count > 1)
         assert Parts(way, found).busy(count) > 0.9
 
@@ -87,7 +103,12 @@ def test_threads_share_results_where_these_are_many_or_sums_short(m: int, k: int
     assert not found.apart
 
 
-@pytest.mark.parametrize(("m", "k", "n", "shared"), [(1, 256, 1024, True), (128, 96, 96, True), (61, 67, 71, False), (1, 128, 512, False)])
-def test_threads_share_what_takes_long_by_its_products_or_by_its_weights(m: int, k: int, n: int, shared: bool) -> None:
+@pytest.mark.parametrize(
+    ("m", "k", "n", "shared"),
+    [(1, 256, 1024, True), (128, 96, 96, True), (61, 67, 71, False), (1, 128, 512, False)],
+)
+def test_threads_share_what_takes_long_by_its_products_or_by_its_weights(
+    m: int, k: int, n: int, shared: bool
+) -> None:
     found = product(m, n, k)
     assert pays(found.work, found.left.buf, found.right.buf) == shared

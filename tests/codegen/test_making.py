@@ -29,22 +29,32 @@ def own_cache(tmp_path, monkeypatch):
 def program(text=TEXT, size=33, **renamed: str):
     names = {name: renamed.get(name, name) for name in "AWbTUO"}
     text = re.sub(r"[AWbTUO](?=\[)", lambda name: names[name[0]], text)
-    shapes = {names["A"]: (size, 31), names["b"]: (37,), names["W"]: ea.tensor(names["W"], (31, 37), role="weight")}
+    shapes = {
+        names["A"]: (size, 31),
+        names["b"]: (37,),
+        names["W"]: ea.tensor(names["W"], (31, 37), role="weight"),
+    }
     return as_program(ea.parse(text, **shapes))
 
 
 def given_for(found, seed=3):
     rng = np.random.default_rng(seed)
-    return {name: rng.standard_normal(t.shape).astype(np.float32) for name, t in found.inputs.items()}
+    return {
+        name: rng.standard_normal(t.shape).astype(np.float32) for name, t in found.inputs.items()
+    }
 
 
 def assert_right(found, compiled):
     given = given_for(found)
-    np.testing.assert_allclose(compiled(**given), execute(in_double(found), given)[found.outputs[0]], rtol=2e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        compiled(**given), execute(in_double(found), given)[found.outputs[0]], rtol=2e-5, atol=1e-4
+    )
 
 
 def without_generation(monkeypatch):
-    monkeypatch.setattr(build.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"))
+    monkeypatch.setattr(
+        build.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated")
+    )
 
 
 def test_a_program_is_generated_once(monkeypatch):
@@ -53,7 +63,9 @@ def test_a_program_is_generated_once(monkeypatch):
     text = first.source()
     without_generation(monkeypatch)
     again = compile_program(found, kernels_of(found))
-    assert [k.source for k in again.kernels] == [k.source for k in first.kernels] and all(k.source for k in again.kernels)
+    assert [k.source for k in again.kernels] == [k.source for k in first.kernels] and all(
+        k.source for k in again.kernels
+    )
     assert repr(again) == repr(first)
     assert_right(found, again)
     monkeypatch.undo()
@@ -70,7 +82,9 @@ def test_other_programs_have_the_same_code_under_their_own_names(monkeypatch):
         assert_right(other, compiled)
         weights = {names.get("W", "W"): given_for(other)[names.get("W", "W")]}
         given = {name: array for name, array in given_for(other).items() if name not in weights}
-        np.testing.assert_array_equal(compiled.bind(**weights)(**given), compiled(**given, **weights))
+        np.testing.assert_array_equal(
+            compiled.bind(**weights)(**given), compiled(**given, **weights)
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,12 +104,22 @@ def test_what_differs_is_generated(other):
 def test_earlier_statements_without_values_count():
     """What is read beyond them depends on where they have values."""
     for where in ("i<3", "i<5", "i>=2"):
-        found = as_program(ea.parse(f"T = L[i:8](A[i], where={where})\nO[i:10] = T.pad(1)[i-1]", A=(8,)))
+        found = as_program(
+            ea.parse(f"T = L[i:8](A[i], where={where})\nO[i:10] = T.pad(1)[i-1]", A=(8,))
+        )
         given = {"A": np.arange(1, 9, dtype=np.float32)}
         np.testing.assert_array_equal(compile_program(found)(**given), execute(found, given)["O"])
 
 
-DAMAGED = [b"", b"{", b"[]", b'{"name": "generated"}', b'[{"library": "no such"}, true]', b'["ab", true]', b'[{"library": 1}, false]']
+DAMAGED = [
+    b"",
+    b"{",
+    b"[]",
+    b'{"name": "generated"}',
+    b'[{"library": "no such"}, true]',
+    b'["ab", true]',
+    b'[{"library": 1}, false]',
+]
 
 
 @pytest.mark.parametrize("content", DAMAGED)
@@ -103,7 +127,11 @@ def test_a_damaged_record_is_made_anew(content, monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
     read = type(build.MADE).read
-    monkeypatch.setattr(type(build.MADE), "read", lambda self, key: content if self is build.MADE else read(self, key))
+    monkeypatch.setattr(
+        type(build.MADE),
+        "read",
+        lambda self, key: content if self is build.MADE else read(self, key),
+    )
     assert_right(found, compile_program(found, kernels_of(found)))
 
 
@@ -121,7 +149,9 @@ def test_einalg_of_another_version_generates_anew(monkeypatch):
     monkeypatch.setattr(build, "own_code", lambda: "another one")
     generated = []
     make = build.Making._generated
-    monkeypatch.setattr(build.Making, "_generated", lambda self, k: generated.append(k) or make(self, k))
+    monkeypatch.setattr(
+        build.Making, "_generated", lambda self, k: generated.append(k) or make(self, k)
+    )
     compile_program(found, kernels_of(found))
     assert len(generated) == 2  # a product with its reader, and a sum
 

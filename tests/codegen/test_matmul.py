@@ -25,7 +25,10 @@ SIZES = {b: 2, m: 3, n: 4, k: 5, p: 2, q: 3}
 
 def scope_of(left: Any, right: Any, out: Any, summed: Any, dtype: str = "f64") -> Scope:
     """`L[out](Sum[summed](A[left] * B[right]))`."""
-    a, w = (ea.tensor(name, tuple(SIZES[i] for i in axes), dtype) for name, axes in (("A", left), ("B", right)))
+    a, w = (
+        ea.tensor(name, tuple(SIZES[i] for i in axes), dtype)
+        for name, axes in (("A", left), ("B", right))
+    )
     body = a[tuple(left)] * w[tuple(right)]
     return ea.L[tuple(out)](ea.Sum[tuple(summed)](body) if summed else body)
 
@@ -35,9 +38,15 @@ def check_scope(scope: Scope, library: str | None = "numpy") -> None:
     rng = np.random.default_rng(3)
     given = {}
     for name, tensor in program.tensors.items():
-        values = rng.integers(0, 2, tensor.shape) if tensor.dtype == "bool" else rng.integers(0 if tensor.dtype[0] == "u" else -3, 4, tensor.shape)
+        values = (
+            rng.integers(0, 2, tensor.shape)
+            if tensor.dtype == "bool"
+            else rng.integers(0 if tensor.dtype[0] == "u" else -3, 4, tensor.shape)
+        )
         given[name] = values.astype(numpy_dtype(tensor.dtype))
-    kernel = match(scope, "O", templates("matmul")) or Kernel(EOP, {}, tuple(scope.tensors), "O", scope=scope)
+    kernel = match(scope, "O", templates("matmul")) or Kernel(
+        EOP, {}, tuple(scope.tensors), "O", scope=scope
+    )
     run = ways(kernel, scope).get("numpy")
     assert (run is not None) == (library == "numpy")
     found = np.full(scope.shape, 77, numpy_dtype(scope.dtype))
@@ -92,11 +101,27 @@ def test_mixed_types() -> None:
     check_scope(ea.L[m, n](ea.Sum[k](a[m, k] * w[k, n])))
 
 
-@pytest.mark.parametrize("sizes", [(0, 4, 5), (3, 0, 5), (3, 4, 0), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (1, 1, 7), (17, 1, 1)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (0, 4, 5),
+        (3, 0, 5),
+        (3, 4, 0),
+        (1, 4, 5),
+        (3, 1, 5),
+        (3, 4, 1),
+        (1, 1, 1),
+        (1, 1, 7),
+        (17, 1, 1),
+    ],
+)
 def test_empty_and_unit_sizes(sizes: tuple[int, int, int]) -> None:
     rows, columns, depth = sizes
     a, w = ea.tensor("A", (rows, depth)), ea.tensor("B", (depth, columns))
-    check_scope(ea.L[m:rows, n:columns](ea.Sum[k:depth](a[m, k] * w[k, n])), library=None if 0 in sizes or depth == 1 else "numpy")
+    check_scope(
+        ea.L[m:rows, n:columns](ea.Sum[k:depth](a[m, k] * w[k, n])),
+        library=None if 0 in sizes or depth == 1 else "numpy",
+    )
 
 
 def test_parts_constants_and_negative_boxes() -> None:
@@ -147,7 +172,14 @@ def test_padding_that_is_read_is_generated_instead(reach: int) -> None:
     check_scope(scope, library=None if reach else "numpy")
 
 
-@pytest.mark.parametrize("make", [lambda a, w: ea.Max[k](a * w), lambda a, w: ea.Sum[k](a + w), lambda a, w: ea.Sum[k](a * w, where=k + m >= 2)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a, w: ea.Max[k](a * w),
+        lambda a, w: ea.Sum[k](a + w),
+        lambda a, w: ea.Sum[k](a * w, where=k + m >= 2),
+    ],
+)
 def test_what_is_no_matrix_product_is_generated(make: Any) -> None:
     body = make(ea.tensor("A", (3, 5))[m, k], ea.tensor("B", (5, 4))[k, n])
     check_scope(ea.L[m, n](body), library=None)

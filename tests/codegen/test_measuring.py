@@ -48,7 +48,9 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
     assert 1 <= len(compiled) <= cores()
 
 
-def test_what_has_no_code_fails_by_itself(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_code_fails_by_itself(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lower = build.lower
 
     def refusing(name: str, scope: Scope, *rest: Any) -> Function:
@@ -57,7 +59,9 @@ def test_what_has_no_code_fails_by_itself(compiled: list[str], monkeypatch: pyte
         return lower(name, scope, *rest)
 
     monkeypatch.setattr(build, "lower", refusing)
-    first, broken, last = kernel_timers([kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")])
+    first, broken, last = kernel_timers(
+        [kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")]
+    )
     before = len(compiled)
     assert before and first() > 0 and last() > 0 and len(compiled) == before
     with pytest.raises(CodegenError, match="no cosh"):

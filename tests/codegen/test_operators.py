@@ -21,7 +21,13 @@ def test_operators(first: str) -> None:
         if name[0] == first
         for label, (expression, arrays, expected) in parameter_sets(name, case, SETS)
     ]
-    found = run_programs([program for _, program, _, _ in chosen], [arrays for _, _, arrays, _ in chosen])
+    found = run_programs(
+        [program for _, program, _, _ in chosen], [arrays for _, _, arrays, _ in chosen]
+    )
     for (label, program, _, expected), values in zip(chosen, found):
-        for name, value in (expected if isinstance(expected, dict) else {program.outputs[0]: expected}).items():
-            assert agrees(values[name], value, program[name].dtype), f"{label}: {name} of\n{program}\nis\n{values[name]}\nexpected\n{value}"
+        for name, value in (
+            expected if isinstance(expected, dict) else {program.outputs[0]: expected}
+        ).items():
+            assert agrees(values[name], value, program[name].dtype), (
+                f"{label}: {name} of\n{program}\nis\n{values[name]}\nexpected\n{value}"
+            )

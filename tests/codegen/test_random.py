@@ -11,14 +11,25 @@ from codegen.lowering.schedule import Schedule
 from einalg.testing import strategies
 from tests.codegen.harness import check, evaluated, run_programs
 
-SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
+SLOW = (
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+)
 BATCH = 16  # programs that are compiled together
-TIGHT = Schedule(unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2)  # small numbers reach every kind of loop on small sizes
+TIGHT = Schedule(
+    unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2
+)  # small numbers reach every kind of loop on small sizes
 
 
 @st.composite
 def programs_with_arrays(draw: Any) -> Any:
-    program = draw(strategies.programs(max_statements=2, nested=False, functions=True, truths=draw(st.booleans())))
+    program = draw(
+        strategies.programs(
+            max_statements=2, nested=False, functions=True, truths=draw(st.booleans())
+        )
+    )
     return program, draw(strategies.arrays_for(program))
 
 

@@ -15,7 +15,12 @@ def around(name: str, text: str, shapes: dict[str, tuple[int, ...]]) -> set[str]
     """The loops around those of an index, by the names of theirs."""
     ((output, scope),) = as_program(ea.parse(text, **shapes)).statements
     loops = [node for node in walk(lower(output, scope)) if isinstance(node, For)]
-    return {node.index.name for node in loops for inside in walk(node) if isinstance(inside, For) and inside.index.name == name} - {name}
+    return {
+        node.index.name
+        for node in loops
+        for inside in walk(node)
+        if isinstance(inside, For) and inside.index.name == name
+    } - {name}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,9 @@ def around(name: str, text: str, shapes: dict[str, tuple[int, ...]]) -> set[str]
         ("repeated_with_padding", {"k", "k_tile"}),
     ],
 )
-def test_a_reduction_stands_before_the_loops_it_does_not_depend_on(name: str, expected: set[str]) -> None:
+def test_a_reduction_stands_before_the_loops_it_does_not_depend_on(
+    name: str, expected: set[str]
+) -> None:
     found = around("r", *TEXTS[name])
     assert "j" not in found and found <= expected
 

@@ -23,8 +23,34 @@ SIZE = 40
 POSITIVE = ("log", "sqrt", "gamma", "loggamma", "acosh")
 UNIT = ("asin", "acos", "atanh")
 FUNCTIONS: dict[str, Any] = {
-    **{f.__name__: f for f in (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.erfc, sympy.sin, sympy.cos, sympy.tan, sympy.sinh, sympy.cosh)},
-    **{f.__name__: f for f in (sympy.asin, sympy.acos, sympy.atan, sympy.asinh, sympy.acosh, sympy.atanh, sympy.gamma, sympy.loggamma)},
+    **{
+        f.__name__: f
+        for f in (
+            sympy.exp,
+            sympy.log,
+            sympy.tanh,
+            sympy.erf,
+            sympy.erfc,
+            sympy.sin,
+            sympy.cos,
+            sympy.tan,
+            sympy.sinh,
+            sympy.cosh,
+        )
+    },
+    **{
+        f.__name__: f
+        for f in (
+            sympy.asin,
+            sympy.acos,
+            sympy.atan,
+            sympy.asinh,
+            sympy.acosh,
+            sympy.atanh,
+            sympy.gamma,
+            sympy.loggamma,
+        )
+    },
     **{f.__name__: f for f in (sympy.Abs, sympy.sign, sympy.floor, sympy.ceiling)},
     "sqrt": sympy.sqrt,
     "square": lambda x: x**2,
@@ -43,7 +69,9 @@ FUNCTIONS: dict[str, Any] = {
     "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
     "clipped": lambda x: ea.Min(ea.Max(x, -1), 1),
     "sums and signs": lambda x: -(x - 2) - (3 - x) * (-x) - 4,
-    "choice": lambda x: sympy.Piecewise((1, x > 1), (x, (x < -1) | sympy.Eq(x, 0)), (sympy.exp(x), True)),
+    "choice": lambda x: sympy.Piecewise(
+        (1, x > 1), (x, (x < -1) | sympy.Eq(x, 0)), (sympy.exp(x), True)
+    ),
     "negated": lambda x: sympy.Piecewise((x, sympy.Not(sympy.And(x > -1, x < 1))), (2, True)),
     "exclusive": lambda x: sympy.Piecewise((x, sympy.Xor(x > -1, x > 1)), (2, True)),
 }
@@ -56,8 +84,13 @@ def argument(name: str) -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[tuple[str, str], Any]:
-    cases = {(name, dtype): function for name, function in FUNCTIONS.items() for dtype in ("f32", "f64")}
-    kernels = [lower("O", ea.L[i](function(ea.tensor("A", (SIZE,), dtype)[i]))) for (_, dtype), function in cases.items()]
+    cases = {
+        (name, dtype): function for name, function in FUNCTIONS.items() for dtype in ("f32", "f64")
+    }
+    kernels = [
+        lower("O", ea.L[i](function(ea.tensor("A", (SIZE,), dtype)[i])))
+        for (_, dtype), function in cases.items()
+    ]
     return dict(zip(cases, run_functions(kernels, [{"A": argument(name)} for name, _ in cases])))
 
 
@@ -66,7 +99,9 @@ def found() -> dict[tuple[str, str], Any]:
 def test_function(name: str, dtype: str, found: Any) -> None:
     scope = ea.L[i](FUNCTIONS[name](ea.tensor("A", (SIZE,), dtype)[i]))
     assert scope.dtype == dtype
-    assert agrees(found[name, dtype], evaluated(as_program(scope), {"A": argument(name)})["O"], dtype)
+    assert agrees(
+        found[name, dtype], evaluated(as_program(scope), {"A": argument(name)})["O"], dtype
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -78,9 +113,13 @@ def test_small_numbers_keep_their_digits(dtype: str) -> None:
     scopes = [ea.L[i](body) for body in bodies]
     found = run_functions([lower("O", scope) for scope in scopes], [{"A": values}] * len(scopes))
     exact = values.astype(np.float64)
-    for scope, got, expected in zip(scopes, found, (np.log1p(exact), np.expm1(exact), -2 * np.expm1(-exact))):
+    for scope, got, expected in zip(
+        scopes, found, (np.log1p(exact), np.expm1(exact), -2 * np.expm1(-exact))
+    ):
         for result in (got, execute(as_program(scope), {"A": values})["O"]):
-            assert np.allclose(result, expected, rtol=1e-6 if dtype == "f32" else 1e-14, atol=0), scope
+            assert np.allclose(result, expected, rtol=1e-6 if dtype == "f32" else 1e-14, atol=0), (
+                scope
+            )
 
 
 def test_infinities_and_nan() -> None:
@@ -88,9 +127,17 @@ def test_infinities_and_nan() -> None:
     values = np.tile(np.array([np.inf, -np.inf, np.nan, 0.0], np.float32), 10)
     bodies = [sympy.exp(a[i]), ea.Max(a[i], 0), ea.Min(a[i], 5), sympy.tanh(a[i]), a[i] - b[i]]
     ones = np.ones(40, np.float32)
-    found = run_functions([lower("O", ea.L[i](body)) for body in bodies], [{"A": values, "B": ones}] * len(bodies))
+    found = run_functions(
+        [lower("O", ea.L[i](body)) for body in bodies], [{"A": values, "B": ones}] * len(bodies)
+    )
     with np.errstate(all="ignore"):
-        expected = [np.exp(values), np.maximum(values, 0), np.minimum(values, 5), np.tanh(values), values - 1]
+        expected = [
+            np.exp(values),
+            np.maximum(values, 0),
+            np.minimum(values, 5),
+            np.tanh(values),
+            values - 1,
+        ]
     for body, got, wanted in zip(bodies, found, expected):
         assert np.array_equal(got, wanted, equal_nan=True), body
 
@@ -112,9 +159,18 @@ def test_masked_softmax() -> None:
     """Rows of -inf beside numbers: exp(-inf) is 0, also under the flags that reassociate sums."""
     j, k, m = ea.indices("j k m")
     a = ea.tensor("A", (3, 50))
-    values = np.where(np.arange(50) > np.array([[10], [30], [48]]), -np.inf, np.linspace(-5, 5, 50)).astype(np.float32)
+    values = np.where(
+        np.arange(50) > np.array([[10], [30], [48]]), -np.inf, np.linspace(-5, 5, 50)
+    ).astype(np.float32)
     peak = ea.Max[k:50](a[i, k])
-    (found,) = run_functions([lower("O", ea.L[i, j](sympy.exp(a[i, j] - peak) / ea.Sum[m:50](sympy.exp(a[i, m] - peak))))], [{"A": values}])
+    (found,) = run_functions(
+        [
+            lower(
+                "O", ea.L[i, j](sympy.exp(a[i, j] - peak) / ea.Sum[m:50](sympy.exp(a[i, m] - peak)))
+            )
+        ],
+        [{"A": values}],
+    )
     weights = np.exp(values - values.max(1, keepdims=True))
     assert np.allclose(found, weights / weights.sum(1, keepdims=True), rtol=1e-5, atol=0)
 
@@ -129,7 +185,12 @@ def test_integers_at_the_ends_of_their_range(dtype: str) -> None:
     kernels = [lower("O", ea.L[i:6](body)) for body in bodies]
     found = run_functions(kernels, [{"A": values}] * 4)
     with np.errstate(over="ignore"):
-        expected = [values + info.dtype.type(1), values * values, np.maximum(values, 1), np.full(6, info.max)]
+        expected = [
+            values + info.dtype.type(1),
+            values * values,
+            np.maximum(values, 1),
+            np.full(6, info.max),
+        ]
     for got, wanted in zip(found, expected):
         assert got.dtype == info.dtype and np.array_equal(got, wanted)
 
@@ -140,15 +201,21 @@ def test_powers_in_a_product_are_computed_in_its_type(dtype: str) -> None:
     a, b = ea.tensor("A", (3,), "i32"), ea.tensor("B", (3,), dtype)
     bodies = [a[i] ** 2 * b[i], a[i] * b[i] * a[i] ** 2, b[i] * (a[i] + 1) ** 2]
     values, factors = np.array([100000, -70000, 46341], np.int32), np.array([1, -2, 3])
-    found = run_functions([lower("O", ea.L[i](body)) for body in bodies], [{"A": values, "B": factors}] * 3)
+    found = run_functions(
+        [lower("O", ea.L[i](body)) for body in bodies], [{"A": values, "B": factors}] * 3
+    )
     exact = values.astype(np.int64)
-    for got, wanted in zip(found, [exact**2 * factors, exact**3 * factors, factors * (exact + 1) ** 2]):
+    for got, wanted in zip(
+        found, [exact**2 * factors, exact**3 * factors, factors * (exact + 1) ** 2]
+    ):
         np.testing.assert_allclose(got, wanted.astype(got.dtype), rtol=1e-6)
 
 
 def test_comparisons_of_mixed_signs() -> None:
     a, b = ea.tensor("A", (4,), "i8"), ea.tensor("B", (4,), "u32")
-    (found,) = run_functions([lower("O", ea.L[i](a[i] < b[i]))], [{"A": [-1, -1, 5, 0], "B": [0, 2**32 - 1, 4, 1]}])
+    (found,) = run_functions(
+        [lower("O", ea.L[i](a[i] < b[i]))], [{"A": [-1, -1, 5, 0], "B": [0, 2**32 - 1, 4, 1]}]
+    )
     assert found.tolist() == [True, True, False, True]
 
 
@@ -199,7 +266,9 @@ def test_folding() -> None:
     assert apply("max", [x, Number(-np.inf, "f32"), x]) == x
     assert apply("select", [Number(True, "bool"), x, zero]) == x
     assert apply("select", [Number(False, "bool"), x, zero]) == Number(0, "f32")
-    assert apply("and", [Number(True, "bool"), Number(True, "bool")], "bool") == Number(True, "bool")
+    assert apply("and", [Number(True, "bool"), Number(True, "bool")], "bool") == Number(
+        True, "bool"
+    )
     assert cast(x, "f32") is x and cast(zero, "f64") == Number(0, "f64")
 
 

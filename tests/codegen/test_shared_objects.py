@@ -50,7 +50,9 @@ def test_a_second_program_compiles_what_is_new(compilers: list[str]) -> None:
     assert len(compilers) == before
 
 
-def test_a_shared_object_that_is_gone_is_compiled_again(compilers: list[str], tmp_path: Path) -> None:
+def test_a_shared_object_that_is_gone_is_compiled_again(
+    compilers: list[str], tmp_path: Path
+) -> None:
     a = np.ones((37, 53), np.float32)
     values(FIRST, a)
     for path in (tmp_path / KERNELS.name).rglob(f"*{KERNELS.suffix}"):
@@ -59,7 +61,9 @@ def test_a_shared_object_that_is_gone_is_compiled_again(compilers: list[str], tm
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[[1, 2]]", b'[["none", 0]]', b"[3]"])
-def test_a_damaged_place_is_found_again(compilers: list[str], content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_place_is_found_again(
+    compilers: list[str], content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from codegen.targets.c import object_store
 
     a = np.ones((37, 53), np.float32)

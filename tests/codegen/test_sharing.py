@@ -28,11 +28,17 @@ def assert_right(program, compiled, **given):
 
 def arrays(program, seed=0):
     rng = np.random.default_rng(seed)
-    return {name: (rng.standard_normal(t.shape) / t.shape[-1] ** 0.5).astype(np.float32) for name, t in program.inputs.items()}
+    return {
+        name: (rng.standard_normal(t.shape) / t.shape[-1] ** 0.5).astype(np.float32)
+        for name, t in program.inputs.items()
+    }
 
 
 def test_equal_statements_have_one_code():
-    program = ea.parse("T[i,j] += A[i,k]*B[k,j]\nU[x,y] += Z[k,y]*T[x,k]\nO[i,j] += C[k,j]*U[i,k]", **dict.fromkeys("ABCZ", (12, 12)))
+    program = ea.parse(
+        "T[i,j] += A[i,k]*B[k,j]\nU[x,y] += Z[k,y]*T[x,k]\nO[i,j] += C[k,j]*U[i,k]",
+        **dict.fromkeys("ABCZ", (12, 12)),
+    )
     compiled = compile_program(program)
     assert codes(compiled) == 1
     assert_right(program, compiled, **arrays(program))
@@ -43,12 +49,18 @@ def test_what_is_known_ahead_is_told_from_what_is_not(names):
     """Whatever the names, whose order is that of a product's factors."""
     first, second, data = names
     text = f"T[i,j] += {data}[i,k]*{first}[k,j]\nU[i,j] += T[i,k]*{second}[k,j]\nO[i,j] += U[i,k]*T[k,j]"
-    program = ea.parse(text, **{data: (70, 70)}, **{name: ea.tensor(name, (70, 70), role="weight") for name in (first, second)})
+    program = ea.parse(
+        text,
+        **{data: (70, 70)},
+        **{name: ea.tensor(name, (70, 70), role="weight") for name in (first, second)},
+    )
     given = arrays(program)
     compiled = compile_program(program, kernels_of(program))
     assert_right(program, compiled, **given)
     bound = compiled.bind(**{name: given[name] for name in (first, second)})
-    np.testing.assert_allclose(bound(**{data: given[data]}), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        bound(**{data: given[data]}), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4
+    )
 
 
 def test_layers_of_a_network_have_one_code():
@@ -59,18 +71,32 @@ def test_layers_of_a_network_have_one_code():
         read = statement_tensor(f"C{k}", scope)
     program = Program(statements)
     given = {n: a / 4 for n, a in arrays(program).items()}
-    compiled = compile_program(program, kernels_of(program)).bind(**{n: a for n, a in given.items() if n != "A"})
+    compiled = compile_program(program, kernels_of(program)).bind(
+        **{n: a for n, a in given.items() if n != "A"}
+    )
     assert len({kernel.source for kernel in compiled.kernels if kernel.source}) <= 1
-    np.testing.assert_allclose(compiled(A=given["A"]), execute(in_double(program), given)["C2"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        compiled(A=given["A"]), execute(in_double(program), given)["C2"], rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "tensors"),
     [
         ("T[i] = A[i] + 1\nO[i] = T[i] + 2", {"A": (5,)}),
-        ("T[i] = A[i]*2\nU[j] = B[j]*2\nO[i] = T[i] + U[i]", {"A": (5,), "B": ea.tensor("B", (5,), "f64")}),
+        (
+            "T[i] = A[i]*2\nU[j] = B[j]*2\nO[i] = T[i] + U[i]",
+            {"A": (5,), "B": ea.tensor("B", (5,), "f64")},
+        ),
         ("T[i] = A[i]*B[i]\nO[i] = T[i]*T[i]", {"A": (5,), "B": (5,)}),
-        ("T[i] = A[i]*P[i]\nO[i] = T[i]*Q[i]", {"A": (2,), "P": Constant("P", (2,), "f32", (1, 2)), "Q": Constant("Q", (2,), "f32", (1, 3))}),
+        (
+            "T[i] = A[i]*P[i]\nO[i] = T[i]*Q[i]",
+            {
+                "A": (2,),
+                "P": Constant("P", (2,), "f32", (1, 2)),
+                "Q": Constant("Q", (2,), "f32", (1, 3)),
+            },
+        ),
     ],
 )
 def test_what_differs_has_its_own(text, tensors):
@@ -90,8 +116,13 @@ def test_values_that_are_missing_at_some_points_are_told_apart():
 def steps(count, size=9):
     """What a recurrent network does: each step reads its own row of the inputs, and lies at its own place of all."""
     text = ["Y[t,j] += X[t,k]*W[k,j]", "S0[t:1,j] = tanh(Y[0,j])"]
-    text += [f"S{n}[t:{n}:{n + 1},j] = tanh(Y[{n},j] + 2*S{n - 1}[{n - 1},j])" for n in range(1, count)]
-    text += [f"O[t:{count},j] = " + " + ".join(f"S{n}.pad(({n},{count - 1 - n}),0)[t,j]" for n in range(count))]
+    text += [
+        f"S{n}[t:{n}:{n + 1},j] = tanh(Y[{n},j] + 2*S{n - 1}[{n - 1},j])" for n in range(1, count)
+    ]
+    text += [
+        f"O[t:{count},j] = "
+        + " + ".join(f"S{n}.pad(({n},{count - 1 - n}),0)[t,j]" for n in range(count))
+    ]
     return ea.parse("\n".join(text), X=(count, size), W=(size, size))
 
 
@@ -119,4 +150,6 @@ def test_weights_that_several_statements_read_are_packed_once():
     bound = compile_program(program, kernels_of(program)).bind(W=given["W"])
     packed = [array for step in bound._running for array in step.run.ready.values()]
     assert len(packed) == 3 and len({id(array) for array in packed}) == 1
-    np.testing.assert_allclose(bound(A=given["A"]), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        bound(A=given["A"]), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4
+    )

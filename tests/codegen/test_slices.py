@@ -79,7 +79,10 @@ def test_on_memory_of_the_caller_in_any_order(threads, monkeypatch):
 
 def test_inputs_of_other_layouts_and_types_are_converted_and_others_refused(threads):
     run, values, expected = made(4, plain)
-    turned = {"A": np.asfortranarray(values["A"]).astype(np.float64), "B": np.repeat(values["B"], 2)[::2]}
+    turned = {
+        "A": np.asfortranarray(values["A"]).astype(np.float64),
+        "B": np.repeat(values["B"], 2)[::2],
+    }
     np.testing.assert_allclose(run(**turned)["O"], expected["O"], rtol=1e-4, atol=1e-4)
     with pytest.raises(ShapeError, match=r"A has shape \(4, 7, 13\)"):
         run(A=values["A"][:1], B=values["B"])

@@ -33,7 +33,11 @@ from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK, mutants
 from tests.codegen.test_epilogue import Finished, check_finished, statements
 
-CONVOLUTIONS = tuple(t for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d") for t in templates(name))
+CONVOLUTIONS = tuple(
+    t
+    for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d")
+    for t in templates(name)
+)
 SMALL = Machine(vector=16, registers=12, level1=512, level2=4096, cores=2)
 WIDE = Machine(64, 32, cores=2)
 NARROW = Machine(64, 32, cores=2, turns=2)
@@ -48,11 +52,22 @@ class Case:
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", CONVOLUTIONS)
-        return None if kernel is None else stencil_function(kernel, self.scope, self.dtype, target=self.machine, parallel=self.parallel)
+        return (
+            None
+            if kernel is None
+            else stencil_function(
+                kernel, self.scope, self.dtype, target=self.machine, parallel=self.parallel
+            )
+        )
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)
-        return {name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(numpy_dtype(t.dtype)) for name, t in self.scope.tensors.items()}
+        return {
+            name: rng.integers(0 if t.dtype[0] == "u" else -3, 4, t.shape).astype(
+                numpy_dtype(t.dtype)
+            )
+            for name, t in self.scope.tensors.items()
+        }
 
 
 def check(cases: Sequence[Case]) -> None:
@@ -60,8 +75,12 @@ def check(cases: Sequence[Case]) -> None:
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
     for case, given_arrays, found in zip(cases, arrays, run_functions(functions, arrays)):
-        expected = execute(as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()})["O"]
-        assert np.array_equal(found.astype(np.float64), expected), f"{case}\n{c_source([case.function()])}"
+        expected = execute(
+            as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()}
+        )["O"]
+        assert np.array_equal(found.astype(np.float64), expected), (
+            f"{case}\n{c_source([case.function()])}"
+        )
 
 
 @st.composite
@@ -72,25 +91,52 @@ def convolutions(draw: Any) -> Case:
     groups, taps = draw(st.sampled_from((1, 1, 2))), [draw(st.integers(1, 4)) for _ in letters]
     stride, dilation = [draw(few) for _ in letters], [draw(st.integers(1, 2)) for _ in letters]
     padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in letters]
-    space = [draw(st.sampled_from((1, 2, 3, 5, 7, 9, 16, 19) if transposed else (8, 9, 11, 16, 21))) for _ in letters]
-    sizes = {"N": draw(few), "C": groups * draw(st.sampled_from((1, 2, 5))), "O": groups * draw(few), **dict(zip(letters, space))}
+    space = [
+        draw(st.sampled_from((1, 2, 3, 5, 7, 9, 16, 19) if transposed else (8, 9, 11, 16, 21)))
+        for _ in letters
+    ]
+    sizes = {
+        "N": draw(few),
+        "C": groups * draw(st.sampled_from((1, 2, 5))),
+        "O": groups * draw(few),
+        **dict(zip(letters, space)),
+    }
     first = draw(st.booleans())
     layout = f"NC{letters}" if first else f"N{letters}C"
     orders = ("IO", letters) if transposed else ("OI", letters)
     weights = "".join(orders) if first else "".join(reversed(orders))
     A = ea.tensor("A", [sizes[x] for x in layout])
-    inside = {"I": sizes["C"], "O": sizes["O"] // groups} if transposed else {"I": sizes["C"] // groups, "O": sizes["O"]}
+    inside = (
+        {"I": sizes["C"], "O": sizes["O"] // groups}
+        if transposed
+        else {"I": sizes["C"] // groups, "O": sizes["O"]}
+    )
     K = ea.tensor("K", [{**inside, **dict(zip(letters, taps))}[x] for x in weights])
-    options = {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups, "layout": layout, "weight_layout": weights}
+    options = {
+        "stride": stride,
+        "dilation": dilation,
+        "padding": padding,
+        "groups": groups,
+        "layout": layout,
+        "weight_layout": weights,
+    }
     try:
-        scope = getattr(ops, f"conv_transpose{rank}d" if transposed else f"conv{rank}d")(A, K, **options)
+        scope = getattr(ops, f"conv_transpose{rank}d" if transposed else f"conv{rank}d")(
+            A, K, **options
+        )
     except ea.EinalgError:  # an axis would be empty
         scope = ops.conv1d(ea.tensor("A", (2, 3, 9)), ea.tensor("K", (1, 3, 3)), padding=1)
-    return Case(scope, parallel=draw(st.booleans()), machine=draw(st.sampled_from((SMALL, WIDE, NARROW))))
+    return Case(
+        scope, parallel=draw(st.booleans()), machine=draw(st.sampled_from((SMALL, WIDE, NARROW)))
+    )
 
 
 @settings(max_examples=6, phases=UNSHRUNK)
-@given(st.lists(convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6))
+@given(
+    st.lists(
+        convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6
+    )
+)
 def test_convolutions(cases: list[Case]) -> None:
     check(cases)
 
@@ -101,7 +147,14 @@ class OfFewFilters(Finished):
     def function(self) -> Function | None:
         kernel, case = match(self.case.scope, "T", CONVOLUTIONS), self.case
         assert kernel is not None
-        return stencil_function(kernel, case.scope, case.dtype, target=case.machine, parallel=case.parallel, epilogue=("O", self.reader))
+        return stencil_function(
+            kernel,
+            case.scope,
+            case.dtype,
+            target=case.machine,
+            parallel=case.parallel,
+            epilogue=("O", self.reader),
+        )
 
 
 @st.composite
@@ -111,7 +164,9 @@ def finished(draw: Any) -> OfFewFilters:
 
 
 @settings(max_examples=5, phases=UNSHRUNK)
-@given(st.lists(finished().filter(lambda case: case.function() is not None), min_size=4, max_size=6))
+@given(
+    st.lists(finished().filter(lambda case: case.function() is not None), min_size=4, max_size=6)
+)
 def test_what_reads_every_result_once(found: list[OfFewFilters]) -> None:
     check_finished(found)
 
@@ -120,11 +175,21 @@ def test_what_reads_every_result_once(found: list[OfFewFilters]) -> None:
 def test_biases_activations_and_residuals_of_phases(stride: int, taps: int) -> None:
     results = transposed(taps, stride, 1)
     n, f, h, w = ea.indices("n f h w")
-    T, B, R = ea.tensor("T", results.box, role="intermediate"), ea.tensor("B", (2,)), ea.tensor("R", results.shape)
+    T, B, R = (
+        ea.tensor("T", results.box, role="intermediate"),
+        ea.tensor("B", (2,)),
+        ea.tensor("R", results.shape),
+    )
     ranges = [slice(index, size) for index, size in zip((n, f, h, w), results.shape)]
     plain, last = ea.L[tuple(ranges)], ea.L[ranges[0], ranges[2], ranges[3], ranges[1]]
     bodies = [L(ea.Max(T[n, f, h, w] + B[f], 0) - R[n, f, h, w]) for L in (plain, last)]
-    check_finished([OfFewFilters(Case(results, machine=machine), body) for body in bodies for machine in (SMALL, WIDE, NARROW)])
+    check_finished(
+        [
+            OfFewFilters(Case(results, machine=machine), body)
+            for body in bodies
+            for machine in (SMALL, WIDE, NARROW)
+        ]
+    )
 
 
 def test_results_that_are_read_in_parts_are_stored() -> None:
@@ -139,7 +204,16 @@ def transposed(taps: int, stride: int, padding: int, more: int = 0, size: int = 
     return ops.conv_transpose2d(A, K, stride=stride, padding=padding, output_padding=more)
 
 
-@pytest.mark.parametrize("scope", [transposed(4, 2, 1), transposed(9, 4, 4, 3), transposed(2, 3, 0), transposed(5, 3, 2, size=17)], ids=range(4))
+@pytest.mark.parametrize(
+    "scope",
+    [
+        transposed(4, 2, 1),
+        transposed(9, 4, 4, 3),
+        transposed(2, 3, 0),
+        transposed(5, 3, 2, size=17),
+    ],
+    ids=range(4),
+)
 def test_phases(scope: Scope) -> None:
     """Phases with as many taps as others, with fewer and with none; positions that fill vectors, and that do not."""
     check([Case(scope), Case(scope, machine=WIDE, parallel=True)])
@@ -152,13 +226,17 @@ def test_phases_are_computed_together(taps: int, stride: int, together: int) -> 
     scope = ops.conv_transpose2d(A, K, stride=stride, padding=taps // 2, output_padding=stride - 1)
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
-    assert {form(stencil, WIDE)[0].phases for stencil in stencils_of(kernel, scope, "f32") or ()} == {together}
+    assert {
+        form(stencil, WIDE)[0].phases for stencil in stencils_of(kernel, scope, "f32") or ()
+    } == {together}
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "f64"])
 def test_types(dtype: str) -> None:
     kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
-    scope = ops.conv2d(ea.tensor("A", (1, 3, 9, 10), dtype), ea.tensor("K", (2, 3, 3, 3), dtype), padding=1)
+    scope = ops.conv2d(
+        ea.tensor("A", (1, 3, 9, 10), dtype), ea.tensor("K", (2, 3, 3, 3), dtype), padding=1
+    )
     check([Case(scope, kinds.get(dtype, dtype))])
 
 
@@ -167,7 +245,10 @@ def test_tiles_of_this_machine() -> None:
     sizes = [(25, 17), (26, 16), (27, 15), (28, 65)]
     check(
         [
-            Case(ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2), machine=machine)
+            Case(
+                ops.conv2d(ea.tensor("A", (1, 2, *size)), ea.tensor("K", (1, 2, 5, 5)), padding=2),
+                machine=machine,
+            )
             for size in sizes
             for machine in (WIDE, NARROW)
         ]
@@ -187,14 +268,24 @@ def test_runs_are_all_taps_once(taps: list[dict[int, int]], step: int) -> None:
         for phase, begin, apart in run.weights
         for k in range(run.count)
     ]
-    assert sorted(found) == sorted((phase, shift, at) for phase, some in enumerate(taps) for shift, at in some.items())
+    assert sorted(found) == sorted(
+        (phase, shift, at) for phase, some in enumerate(taps) for shift, at in some.items()
+    )
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 40), st.dictionaries(st.integers(-1, 1), st.integers(0, 9), max_size=2)), min_size=1, max_size=7),
+    st.lists(
+        st.tuples(
+            st.integers(0, 40), st.dictionaries(st.integers(-1, 1), st.integers(0, 9), max_size=2)
+        ),
+        min_size=1,
+        max_size=7,
+    ),
     st.integers(1, 8),
 )
-def test_phases_together_are_all_phases_once(phases: list[tuple[int, dict[int, int]]], number: int) -> None:
+def test_phases_together_are_all_phases_once(
+    phases: list[tuple[int, dict[int, int]]], number: int
+) -> None:
     given_phases = [Phase((begin, 2 * begin), tuple(taps.items())) for begin, taps in phases]
     found = []
     for some in together(given_phases, number, Index("p")):
@@ -203,7 +294,9 @@ def test_phases_together_are_all_phases_once(phases: list[tuple[int, dict[int, i
         for k in range(axis.extent):
             for phase in some.phases:
                 begin = (phase.begin[0] + k * axis.target, phase.begin[1] + k * axis.beside[0])
-                found.append(Phase(begin, tuple((shift, at + k * axis.right) for shift, at in phase.taps)))
+                found.append(
+                    Phase(begin, tuple((shift, at + k * axis.right) for shift, at in phase.taps))
+                )
     assert found == given_phases
 
 
@@ -211,7 +304,9 @@ def test_phases_together_are_all_phases_once(phases: list[tuple[int, dict[int, i
 
 
 def counts(node: Any) -> bool:
-    return isinstance(node, For) and any(isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node))
+    return isinstance(node, For) and any(
+        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+    )
 
 
 def shorter(node: Any) -> Any:
@@ -228,7 +323,12 @@ def later(node: Any) -> Any:
 
 @pytest.mark.parametrize("change", [shorter, later])
 @pytest.mark.parametrize(
-    "scope", [transposed(4, 2, 1), ops.conv2d(ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (2, 3, 3, 3)), padding=1)], ids=range(2)
+    "scope",
+    [
+        transposed(4, 2, 1),
+        ops.conv2d(ea.tensor("A", (2, 3, 7, 9)), ea.tensor("K", (2, 3, 3, 3)), padding=1),
+    ],
+    ids=range(2),
 )
 def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
     case = Case(scope)
@@ -237,14 +337,24 @@ def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
     found = list(mutants(function, change))[:10]
     assert found
     arrays = case.arrays()
-    expected = execute(as_program(scope), {name: a.astype(np.float64) for name, a in arrays.items()})["O"]
+    expected = execute(
+        as_program(scope), {name: a.astype(np.float64) for name, a in arrays.items()}
+    )["O"]
     for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
         assert not np.array_equal(out, expected), c_source([mutant])
 
 
 @pytest.mark.parametrize(
     "scope",
-    [transposed(4, 2, 1, size=17), ops.conv2d(ea.tensor("A", (1, 20, 20, 8)), ea.tensor("K", (3, 3, 8, 1)), layout="NHWC", weight_layout="HWIO")],
+    [
+        transposed(4, 2, 1, size=17),
+        ops.conv2d(
+            ea.tensor("A", (1, 20, 20, 8)),
+            ea.tensor("K", (3, 3, 8, 1)),
+            layout="NHWC",
+            weight_layout="HWIO",
+        ),
+    ],
     ids=range(2),
 )
 def test_compiled_programs_have_them(scope: Scope) -> None:
@@ -270,7 +380,9 @@ def test_what_is_slower_is_refused() -> None:
 def test_compiled_programs_finish_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     results = ops.conv2d(ea.tensor("A", (2, 3, 40, 40)), ea.tensor("K", (1, 3, 5, 5)), padding=2)
-    program = Program([("T", results), ("O", ops.relu(ea.tensor("T", results.box, role="intermediate")))], ("O",))
+    program = Program(
+        [("T", results), ("O", ops.relu(ea.tensor("T", results.box, role="intermediate")))], ("O",)
+    )
     run, arrays = compile_program(program, kernels_of(program)), Case(results).arrays()
     assert [kernel.epilogue is not None for kernel in run.kernels] == [True]
     assert np.array_equal(run(**arrays), execute(program, arrays)["O"])

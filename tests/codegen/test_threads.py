@@ -13,7 +13,9 @@ import pytest
 import einalg as ea
 from codegen.program.compile import compile_program
 
-PROGRAM = ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = exp(-T[i,j]*T[i,j]) + A[i,j]", A=(301, 301), B=(301, 301))
+PROGRAM = ea.parse(
+    "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = exp(-T[i,j]*T[i,j]) + A[i,j]", A=(301, 301), B=(301, 301)
+)
 RUN = """
 import os, numpy as np, einalg as ea
 from codegen.program.executable import compile_program
@@ -25,14 +27,23 @@ right = lambda: np.allclose(run(A=a, B=b), np.exp(-t * t) + a, atol=1e-4)
 
 
 def printed(text: str, **environment: str) -> str:
-    done = subprocess.run([sys.executable, "-c", RUN + text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN + text],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "7", "2,1"])
 def test_any_number_of_threads(threads: str) -> None:
-    assert printed("print([right() for _ in range(20)] == [True] * 20)", OMP_NUM_THREADS=threads) == "True"
+    assert (
+        printed("print([right() for _ in range(20)] == [True] * 20)", OMP_NUM_THREADS=threads)
+        == "True"
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -19,7 +19,16 @@ from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
 from codegen.targets.c.source_file import c_source
 from codegen.tuning import tile_search
-from codegen.tuning.tile_search import TUNINGS, Winner, exported, imported, neighbours, signature, tune, tuned
+from codegen.tuning.tile_search import (
+    TUNINGS,
+    Winner,
+    exported,
+    imported,
+    neighbours,
+    signature,
+    tune,
+    tuned,
+)
 from derive.matching import match
 from einalg.errors import RecordError
 from einalg.language import ops
@@ -45,7 +54,9 @@ def contraction_in(scope: Scope, ahead: Any = ("B",)) -> Any:
 def tune_scope(scope: Scope = SCOPE, count: int = 2) -> Winner:
     compiler = find_compiler()
     assert compiler is not None
-    return tune(contraction_in(scope)[1], scope, "O", maker(scope, compiler), compiler, ("B",), count)
+    return tune(
+        contraction_in(scope)[1], scope, "O", maker(scope, compiler), compiler, ("B",), count
+    )
 
 
 def test_a_winner_is_used_and_gives_the_same_source() -> None:
@@ -54,7 +65,9 @@ def test_a_winner_is_used_and_gives_the_same_source() -> None:
     winner = tune_scope()
     assert tuned(found) == winner.of(found) and winner.seconds <= winner.model_seconds
     function = generated_kernels.function(kernel, SCOPE, ("B",))
-    assert function is not None and c_source([function]) == c_source([generated_kernels.written(*winner.of(found), SCOPE)])  # type: ignore[misc]
+    assert function is not None and c_source([function]) == c_source(
+        [generated_kernels.written(*winner.of(found), SCOPE)]
+    )  # type: ignore[misc]
     again = tile_search.winner_of(json.loads(winner.text()))
     assert again == winner and again.text() == winner.text()
 
@@ -80,15 +93,37 @@ def test_winners_travel_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_winner_is_of_its_machine_compiler_and_kernel() -> None:
     winner = tune_scope()
-    assert len({winner.key, *(replace(winner, **{name: "other"}).key for name in ("kernel", "machine", "compiler"))}) == 4
+    assert (
+        len(
+            {
+                winner.key,
+                *(
+                    replace(winner, **{name: "other"}).key
+                    for name in ("kernel", "machine", "compiler")
+                ),
+            }
+        )
+        == 4
+    )
     _, found = contraction_in(SCOPE)
     renamed = ops.matmul(ea.tensor("X", (29, 40)), ea.tensor("Y", (40, 35), role="weight"))
     assert signature(contraction_in(renamed, ("Y",))[1]) == signature(found)
     others = [ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, n))) for n in (34, 36)]
-    assert len({signature(found), *(signature(contraction_in(other, ())[1]) for other in (SCOPE, *others))}) == 4
+    assert (
+        len(
+            {
+                signature(found),
+                *(signature(contraction_in(other, ())[1]) for other in (SCOPE, *others)),
+            }
+        )
+        == 4
+    )
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"kernels": [{}]}', '{"kernels": [{"schema": 99}]}', '{"kernels": 3}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"kernels": [{}]}', '{"kernels": [{"schema": 99}]}', '{"kernels": 3}'],
+)
 def test_foreign_files(content: str, tmp_path: Path) -> None:
     path = tmp_path / "foreign.json"
     path.write_text(content)
@@ -115,7 +150,13 @@ def test_neighbours_fit_and_change_one_number() -> None:
     assert best is not None and ranked(found)[0] == best
     for other in neighbours(*best):
         assert other.fits(best[0])
-        assert sum(getattr(other, name) != getattr(best[1], name) for name in ("block", "group", "depth")) == 1
+        assert (
+            sum(
+                getattr(other, name) != getattr(best[1], name)
+                for name in ("block", "group", "depth")
+            )
+            == 1
+        )
 
 
 def test_a_tiling_with_other_values_is_left_out(caplog: Any) -> None:
@@ -135,5 +176,7 @@ def test_a_tiling_with_other_values_is_left_out(caplog: Any) -> None:
         return call
 
     winner = tune(contraction_in(SCOPE)[1], SCOPE, "O", spoiled, compiler, (), 2)
-    assert "has other values" in caplog.text and winner.tiling in [t for n, t in enumerate(made) if n != 1]
+    assert "has other values" in caplog.text and winner.tiling in [
+        t for n, t in enumerate(made) if n != 1
+    ]
     assert np.isfinite(winner.seconds) and numbers(winner.tiling)

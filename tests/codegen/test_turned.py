@@ -25,7 +25,14 @@ from tests.codegen.test_contraction import UNSHRUNK
 MACHINES = Machine(16, 16), Machine(32, 16), Machine(64, 32)
 
 
-def copied(sizes: tuple[int, ...], order: tuple[int, ...], low: int = 0, before: int = 0, after: int = 0, dtype: str = "f32") -> Scope:
+def copied(
+    sizes: tuple[int, ...],
+    order: tuple[int, ...],
+    low: int = 0,
+    before: int = 0,
+    after: int = 0,
+    dtype: str = "f32",
+) -> Scope:
     """A tensor with its axes in another order, whose boxes begin at `low`, without what is `before` and `after` along each."""
     A = ea.tensor("A", tuple((low, low + before + size + after) for size in sizes), dtype)
     names = ea.indices(" ".join("ijkl"[: len(sizes)]))
@@ -37,10 +44,17 @@ def copied(sizes: tuple[int, ...], order: tuple[int, ...], low: int = 0, before:
 def copies(draw: Any) -> tuple[Scope, Machine, bool]:
     rank = draw(st.integers(2, 4))
     order = tuple(draw(st.permutations(range(rank)).filter(lambda order: order[-1] != rank - 1)))
-    sizes = tuple(draw(st.sampled_from((16, 17, 31) if k in (rank - 1, order[-1]) else (1, 2, 4, 7))) for k in range(rank))
+    sizes = tuple(
+        draw(st.sampled_from((16, 17, 31) if k in (rank - 1, order[-1]) else (1, 2, 4, 7)))
+        for k in range(rank)
+    )
     cuts = draw(st.sampled_from((0, 0, 1, 3))), draw(st.sampled_from((0, 0, 2)))
     dtype = draw(st.sampled_from(("f32", "f32", "f64", "i32", "i64", "u32")))
-    return copied(sizes, order, draw(st.integers(-5, 5)), *cuts, dtype), draw(st.sampled_from(MACHINES)), draw(st.booleans())
+    return (
+        copied(sizes, order, draw(st.integers(-5, 5)), *cuts, dtype),
+        draw(st.sampled_from(MACHINES)),
+        draw(st.booleans()),
+    )
 
 
 @settings(max_examples=8, phases=UNSHRUNK)
@@ -49,7 +63,14 @@ def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
     scopes = [scope for scope, _, _ in cases]
     functions = [function for case in cases if (function := turned("O", *case))]
     assert len(functions) == len(cases)
-    arrays = [{"A": np.arange(np.prod(scope.tensors["A"].shape)).reshape(scope.tensors["A"].shape).astype(_type(scope))} for scope in scopes]
+    arrays = [
+        {
+            "A": np.arange(np.prod(scope.tensors["A"].shape))
+            .reshape(scope.tensors["A"].shape)
+            .astype(_type(scope))
+        }
+        for scope in scopes
+    ]
     for scope, given_arrays, found in zip(scopes, arrays, run_functions(functions, arrays)):
         assert np.array_equal(found, execute(as_program(scope), given_arrays)["O"]), scope
 
@@ -67,12 +88,18 @@ def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
         ("O[i,j] = Max(A[j,i] + B[j] - C[i,j], 0)", (20, 24), 16),
         ("O[n,j,i] = A[n,i,j]*A[n,i,j] + A[1,i,j]/(2 + C[j,i])", (3, 20, 24), 16),
         ("O[i:20,j:20] = A[i,j] - A[j,i]", (20, 20), 16),
-        ("O[n,h,w,c:20] = Piecewise((A[n,c,h,w], A[n,c,h,w] > B[c]), (B[c], True))", (2, 20, 4, 6), 16),
+        (
+            "O[n,h,w,c:20] = Piecewise((A[n,c,h,w], A[n,c,h,w] > B[c]), (B[c], True))",
+            (2, 20, 4, 6),
+            16,
+        ),
         ("O[i,j] = A[j,19-i]", (24, 20), 0),
         ("O[i:20,j:24] = A[23-j,i]", (24, 20), 16),
     ],
 )
-def test_bodies_digits_and_steps(text: str, shape: tuple[int, ...], most: int, machine: Machine) -> None:
+def test_bodies_digits_and_steps(
+    text: str, shape: tuple[int, ...], most: int, machine: Machine
+) -> None:
     """Squares where both sides have as many lanes; other statements are loops."""
     scope = ea.parse(text, A=shape, B=(20,), C=(24, 20))
     function = turned("O", scope, machine)
@@ -82,7 +109,10 @@ def test_bodies_digits_and_steps(text: str, shape: tuple[int, ...], most: int, m
 
 def compare(scope: Scope, function: Function) -> None:
     rng = np.random.default_rng(0)
-    arrays = {name: (rng.integers(0, 10, t.shape) ** 2).astype(numpy_dtype(t.dtype)) for name, t in scope.tensors.items()}
+    arrays = {
+        name: (rng.integers(0, 10, t.shape) ** 2).astype(numpy_dtype(t.dtype))
+        for name, t in scope.tensors.items()
+    }
     (found,) = run_functions([function], [arrays])
     np.testing.assert_allclose(found, execute(as_program(scope), arrays)["O"], rtol=1e-6)
 
@@ -126,10 +156,15 @@ def test_other_statements_are_none(scope: Scope) -> None:
     assert turned("O", scope, MACHINES[-1]) is None
 
 
-@pytest.mark.parametrize("sizes, order", [((1, 64, 20, 21), (0, 2, 3, 1)), ((64, 64), (1, 0)), ((3, 33, 18), (0, 2, 1))])
+@pytest.mark.parametrize(
+    "sizes, order", [((1, 64, 20, 21), (0, 2, 3, 1)), ((64, 64), (1, 0)), ((3, 33, 18), (0, 2, 1))]
+)
 def test_compiled_programs_have_them(sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
     scope = copied(sizes, order)
     function = turned("O", scope)
     assert function is not None and any(isinstance(node, Turn) for node in walk(function))
-    run, array = compile_program(scope), np.random.default_rng(0).standard_normal(sizes).astype(np.float32)
+    run, array = (
+        compile_program(scope),
+        np.random.default_rng(0).standard_normal(sizes).astype(np.float32),
+    )
     assert "turn_" in run.source() and np.array_equal(run(A=array), array.transpose(order))

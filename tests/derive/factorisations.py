@@ -12,7 +12,9 @@ from derive.rules.algebra.bilinear_factorisation import RULE
 from einalg.language.ir.program import as_program
 from einalg.language.ir.tensor import Constant
 
-KARATSUBA = Factorisation("complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]])
+KARATSUBA = Factorisation(
+    "complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]]
+)
 COMPLEX = [[[1, 0], [0, -1]], [[0, 1], [1, 0]]]
 small_rationals = st.fractions(-4, 4, max_denominator=4)
 
@@ -23,7 +25,9 @@ def mutants(factorisation):
         matrix = getattr(factorisation, letter)
         for place in range(len(matrix.values)):
             values = [v + 1 if k == place else v for k, v in enumerate(matrix.values)]
-            yield replace_matrix(factorisation, letter, Constant(matrix.name, matrix.axes, matrix.dtype, values))
+            yield replace_matrix(
+                factorisation, letter, Constant(matrix.name, matrix.axes, matrix.dtype, values)
+            )
 
 
 def replace_matrix(factorisation, letter, matrix):
@@ -35,13 +39,23 @@ def program(text, **tensors):
     return as_program(ea.parse(text, **tensors))
 
 
-CONV = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 7, 6, 2), K=ea.tensor("K", (3, 3, 2, 2), role="weight"))
-REAL = program("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1, 56, 56, 64), K=(3, 3, 64, 64))
+CONV = program(
+    "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]",
+    A=(1, 7, 6, 2),
+    K=ea.tensor("K", (3, 3, 2, 2), role="weight"),
+)
+REAL = program(
+    "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]",
+    A=(1, 56, 56, 64),
+    K=(3, 3, 64, 64),
+)
 SQUARE = program("O[m,n] += A[m,k]*B[k,n]", A=(256, 256), B=(256, 256))
 
 
 def winograd(program, *, tiles=(2, 2), axes=(("h", "r"), ("w", "s"))):
     """Both axes in turn."""
     for path, tile, (output, tap) in zip((("O",), ("O", 0)), tiles, axes):
-        program = apply(program, Move(RULE.name, path, {"output": output, "tap": tap, "tile": tile}), ALL)
+        program = apply(
+            program, Move(RULE.name, path, {"output": output, "tap": tap, "tile": tile}), ALL
+        )
     return program

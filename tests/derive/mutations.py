@@ -36,8 +36,12 @@ def is_well_formed(scope: Scope) -> bool:
 
 
 def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield from (Scope(iterators, scope.where, scope.body) for iterators in _each(scope.iterators, _ranges))
-    yield from (Scope(scope.iterators, where, scope.body) for where in _each(scope.where, _constraints))
+    yield from (
+        Scope(iterators, scope.where, scope.body) for iterators in _each(scope.iterators, _ranges)
+    )
+    yield from (
+        Scope(scope.iterators, where, scope.body) for where in _each(scope.where, _constraints)
+    )
     yield from (Scope(scope.iterators, scope.where, body) for body in _bodies(scope.body))
 
 
@@ -71,7 +75,9 @@ def _atoms(atom: Any) -> Iterator[Affine]:
     if isinstance(atom, Index):
         return
     make = floordiv if isinstance(atom, FloorDiv) else modulo
-    yield from (make(atom.argument, divisor) for divisor in (atom.divisor - 1, atom.divisor + 1) if divisor)
+    yield from (
+        make(atom.argument, divisor) for divisor in (atom.divisor - 1, atom.divisor + 1) if divisor
+    )
     yield from (make(argument, atom.divisor) for argument in _forms(atom.argument))
 
 
@@ -79,7 +85,9 @@ def _bases(base: Any) -> Iterator[Any]:
     if isinstance(base, Scope):
         yield from _scopes(base)
     elif isinstance(base, Padded):
-        yield from (Padded(base.base, amounts, base.fill) for amounts in _each(base.amounts, _amounts))
+        yield from (
+            Padded(base.base, amounts, base.fill) for amounts in _each(base.amounts, _amounts)
+        )
         yield from (Padded(base.base, base.amounts, base.fill + step) for step in (-1, 1))
         yield from (Padded(inner, base.amounts, base.fill) for inner in _bases(base.base))
     else:
@@ -95,11 +103,21 @@ def _amounts(pair: tuple[int, int]) -> Iterator[tuple[int, int]]:
 def _bodies(body: Any) -> Iterator[Any]:
     if isinstance(body, Access):
         yield from (Access.of(base, body.subscripts) for base in _bases(body.base))
-        yield from (Access.of(body.base, subscripts) for subscripts in _each(body.subscripts, _forms))
+        yield from (
+            Access.of(body.base, subscripts) for subscripts in _each(body.subscripts, _forms)
+        )
     elif isinstance(body, Reduce):
-        yield from (Reduce(body.op, iterators, body.where, body.body) for iterators in _each(body.iterators, _ranges))
-        yield from (Reduce(body.op, body.iterators, where, body.body) for where in _each(body.where, _constraints))
-        yield from (Reduce(body.op, body.iterators, body.where, inner) for inner in _bodies(body.body))
+        yield from (
+            Reduce(body.op, iterators, body.where, body.body)
+            for iterators in _each(body.iterators, _ranges)
+        )
+        yield from (
+            Reduce(body.op, body.iterators, where, body.body)
+            for where in _each(body.where, _constraints)
+        )
+        yield from (
+            Reduce(body.op, body.iterators, body.where, inner) for inner in _bodies(body.body)
+        )
     elif isinstance(body, IndexArithmetic):
         yield from (as_number(form) for form in _forms(affine(body)))
     elif body.is_Number and body.is_finite:

@@ -16,7 +16,10 @@ from einalg.testing import strategies
 def with_names(scope, names):
     """The scope with its tensors called otherwise, in order."""
     tensors = dict(zip(scope.tensors.values(), names))
-    made = {t.name: t if isinstance(t, Constant) else Tensor(name, t.axes, t.dtype, t.role) for t, name in tensors.items()}
+    made = {
+        t.name: t if isinstance(t, Constant) else Tensor(name, t.axes, t.dtype, t.role)
+        for t, name in tensors.items()
+    }
     return substitute_tensors(scope, made)
 
 
@@ -24,7 +27,10 @@ def with_names(scope, names):
     ("text", "shapes"),
     [
         ("O[i,j] += A[i,k]*B[k,j]", dict(A=(3, 4), B=(4, 5))),
-        ("O[n,f,h,w] += A.pad(0, 0, 1, 1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", dict(A=(1, 3, 8, 8), K=(4, 3, 3, 3))),
+        (
+            "O[n,f,h,w] += A.pad(0, 0, 1, 1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+            dict(A=(1, 3, 8, 8), K=(4, 3, 3, 3)),
+        ),
         ("O[i:3] = Max(A[i], 0) + 2*B[i]", dict(A=(5,), B=(5,))),
         ("O[i,j] = A[j,i]", dict(A=(5, 3))),
         ("O[i:3] = (L[j:5](A[j] + 1))[i]*B[i]", dict(A=(5,), B=(5,))),
@@ -39,7 +45,11 @@ def test_a_kernel_has_the_names_of_its_own_scope(text, shapes):
     _FOUND.clear()
     assert (match(other, "P"), match(scope, "O")) == (second, first)
     if second is not None:
-        assert {*second.inputs} <= {"S", "T", "the inner scope"} and second.output == "P" and second.scope is other
+        assert (
+            {*second.inputs} <= {"S", "T", "the inner scope"}
+            and second.output == "P"
+            and second.scope is other
+        )
         assert [view.name for view in second.views] == [*second.inputs, "P"]
 
 
@@ -51,7 +61,12 @@ def test_a_kernel_that_is_found_again_is_the_one_that_would_be_found(scope):
     found = match(other, "P")
     assert (found is None) == (wanted is None)
     if wanted is not None:
-        assert (found.op, found.sizes, sorted(found.inputs), found.output) == (wanted.op, wanted.sizes, sorted(wanted.inputs), wanted.output)
+        assert (found.op, found.sizes, sorted(found.inputs), found.output) == (
+            wanted.op,
+            wanted.sizes,
+            sorted(wanted.inputs),
+            wanted.output,
+        )
 
 
 DIFFERENT = [
@@ -78,7 +93,13 @@ def test_what_is_written_otherwise_is_told_apart():
     assert len(set(found)) == len(DIFFERENT)
     kinds = [dict(dtype="f64"), dict(role="weight")]
     plain = spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,))))[0]
-    assert all(spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,), **kind)))[0] != plain for kind in kinds)
+    assert all(
+        spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", (5,), **kind)))[0] != plain
+        for kind in kinds
+    )
     assert spelled(ea.parse("O[i:3] = A[i]", A=Tensor("A", ((0, 5),))))[0] == plain
-    one, other = (spelled(ea.parse("O[i:3] = A[i]", A=Constant("A", (3,), "f32", values)))[0] for values in ((1, 2, 3), (1, 3, 2)))
+    one, other = (
+        spelled(ea.parse("O[i:3] = A[i]", A=Constant("A", (3,), "f32", values)))[0]
+        for values in ((1, 2, 3), (1, 3, 2))
+    )
     assert one != other

@@ -12,13 +12,17 @@ from derive.results.candidates import HEADS, MOST_ROWS, Candidates, shortly
 
 
 def found() -> ea.Derivation:
-    return ea.derive(ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(8, 16), K=(4, 8, 3)), measure=False)
+    return ea.derive(
+        ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(8, 16), K=(4, 8, 3)), measure=False
+    )
 
 
 def test_a_line_each() -> None:
     candidates = found().candidates
     lines = str(candidates).splitlines()
-    assert len(candidates) > 2 and len(lines) == 1 + min(len(candidates), MOST_ROWS) + (len(candidates) > MOST_ROWS)
+    assert len(candidates) > 2 and len(lines) == 1 + min(len(candidates), MOST_ROWS) + (
+        len(candidates) > MOST_ROWS
+    )
     assert lines[0].split() == [head for head in HEADS if head]
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
         assert line.split()[0] == str(number) and line.endswith("  " + shortly(candidate.operators))
@@ -39,7 +43,10 @@ def test_what_was_measured_is_told_from_estimates() -> None:
     candidates = found().candidates
     assert "measured come first" not in str(candidates)
     mixed = Candidates([replace(candidates[0], measured=True), *candidates[1:3]])
-    assert str(mixed).splitlines()[-1].startswith("those that were measured come first") and "measured come first" in mixed._repr_html_()
+    assert (
+        str(mixed).splitlines()[-1].startswith("those that were measured come first")
+        and "measured come first" in mixed._repr_html_()
+    )
     assert mixed.remarks(1) == ["and 2 more"] and len(mixed.remarks(2)) == 2
 
 
@@ -60,5 +67,7 @@ def test_those_that_use_an_operator() -> None:
     candidates = found().candidates
     both = candidates.using("matmul", "eop")
     assert both and all({"matmul", "eop"} <= set(c.operators) for c in both)
-    assert set(map(id, candidates.using("matmul"))) == {id(c) for c in candidates if "matmul" in c.operators}
+    assert set(map(id, candidates.using("matmul"))) == {
+        id(c) for c in candidates if "matmul" in c.operators
+    }
     assert not candidates.using("conv3d")

@@ -28,13 +28,27 @@ from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import map_accesses, rebased
 
-QUICK = [(name, form) for name, case in CASES.items() for form in case.real().forms if form not in case.slow]
+QUICK = [
+    (name, form)
+    for name, case in CASES.items()
+    for form in case.real().forms
+    if form not in case.slow
+]
 SLOW = [(name, form) for name, case in CASES.items() for form in case.slow]
-AT_REAL_SIZE = ("Conv3x3 NHWC", "Conv3x3, taps from -1", "ConvTranspose 1d stride 3", "matmul 256", "(A·B)·v")
+AT_REAL_SIZE = (
+    "Conv3x3 NHWC",
+    "Conv3x3, taps from -1",
+    "ConvTranspose 1d stride 3",
+    "matmul 256",
+    "(A·B)·v",
+)
 DEEPER = (50, 200, 800, 2000)  # states, one bound after the other, for forms that take longer
 PRE_REWRITTEN_STATES = 60  # beside those that a case takes as it is written
 PRE_REWRITTEN = 3  # moves
-KEPT_APART = ("bilinear factorisation", "expression splitting")  # what these take apart no move puts together again
+KEPT_APART = (
+    "bilinear factorisation",
+    "expression splitting",
+)  # what these take apart no move puts together again
 MOST_WORK = 8  # times the work of a case, that a spelling of it may have
 
 
@@ -51,14 +65,24 @@ def found(name, size, states=None):
 def first(name, form, size, bounds=(None,)):
     """The candidate of a form that is found soonest, within the first of some bounds of the states within which there is one."""
     example = getattr(CASES[name], size)()
-    hits = next((hits for states in bounds if (hits := [c for c in found(name, size, states) if example.forms[form](c)])), [])
+    hits = next(
+        (
+            hits
+            for states in bounds
+            if (hits := [c for c in found(name, size, states) if example.forms[form](c)])
+        ),
+        [],
+    )
     assert hits, f"no candidate of {name} is {form}"
     return example, min(hits, key=lambda c: c.states)
 
 
 def integers(program, seed=0):
     rng = np.random.default_rng(seed)
-    return {name: rng.integers(*((1, 9) if name == "variance" else (-4, 5)), t.shape) for name, t in program.inputs.items()}
+    return {
+        name: rng.integers(*((1, 9) if name == "variance" else (-4, 5)), t.shape)
+        for name, t in program.inputs.items()
+    }
 
 
 def outputs(expression, arrays):
@@ -73,7 +97,9 @@ def assert_equal_values(expression, program, arrays):
         if array.dtype.kind in "iu" and values[name].dtype.kind in "iu":
             assert np.array_equal(array, values[name])
         else:
-            np.testing.assert_allclose(values[name].astype(float), array.astype(float), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                values[name].astype(float), array.astype(float), rtol=1e-9, atol=1e-9
+            )
 
 
 @pytest.mark.parametrize(("name", "form"), QUICK)
@@ -89,22 +115,38 @@ def test_forms_that_take_longer_are_found_too(name, form):
     assert ea.prove(example.program, hit.program).verdict == "proved"
 
 
-@pytest.mark.parametrize(("name", "form"), [pair for pair in QUICK if pair[1] in CASES[pair[0]].small().forms])
+@pytest.mark.parametrize(
+    ("name", "form"), [pair for pair in QUICK if pair[1] in CASES[pair[0]].small().forms]
+)
 def test_the_form_has_the_same_values_at_the_small_size(name, form):
     example, hit = first(name, form, "small")
     arrays = integers(example.program)
     assert_equal_values(example.expression, hit.program, arrays)
     given = {n: a.astype(np.float32) for n, a in arrays.items()}
     expected = {n: a.astype(float) for n, a in outputs(example.expression, arrays).items()}
-    assert relative_error(expected, compile_program(hit.program, hit.kernels)(**given), example.program) < 1e-4
+    assert (
+        relative_error(
+            expected, compile_program(hit.program, hit.kernels)(**given), example.program
+        )
+        < 1e-4
+    )
 
 
 def assert_runs(name, form):
     example, hit = first(name, form, "real")
     rng = np.random.default_rng(0)
-    given = {n: np.abs(a) if n == "variance" else a for n, t in example.program.inputs.items() for a in [rng.standard_normal(t.shape, np.float32)]}
+    given = {
+        n: np.abs(a) if n == "variance" else a
+        for n, t in example.program.inputs.items()
+        for a in [rng.standard_normal(t.shape, np.float32)]
+    }
     expected = execute(in_double(example.program), given)
-    assert relative_error(expected, compile_program(hit.program, hit.kernels)(**given), example.program) < 1e-4
+    assert (
+        relative_error(
+            expected, compile_program(hit.program, hit.kernels)(**given), example.program
+        )
+        < 1e-4
+    )
 
 
 @pytest.mark.parametrize(("name", "form"), [pair for pair in QUICK if pair[0] in AT_REAL_SIZE])
@@ -134,22 +176,37 @@ def respelled(scope: Scope, rng: random.Random, axes: bool = False) -> Scope:
         placed = {old: affine(new) for old, new in names.items()}
         iterators = [Range(names[it.index], it.low, it.high) for it in node.iterators]
         where = tuple(c.substitute(placed) for c in node.where)
-        return Reduce(node.op, rng.sample(iterators, len(iterators)), where, rebuild(substitute(node.body, placed), leaf))
+        return Reduce(
+            node.op,
+            rng.sample(iterators, len(iterators)),
+            where,
+            rebuild(substitute(node.body, placed), leaf),
+        )
 
     numbers: Iterator[int] = iter(range(1000))
-    body = map_accesses(scope.body, lambda a: rebased(a, respelled(a.tensor, rng)) if isinstance(a.tensor, Scope) else a)
+    body = map_accesses(
+        scope.body,
+        lambda a: rebased(a, respelled(a.tensor, rng)) if isinstance(a.tensor, Scope) else a,
+    )
     names = named(scope.iterators)
     placed = {old: affine(new) for old, new in names.items()}
     iterators = [Range(names[it.index], it.low, it.high) for it in scope.iterators]
     where = tuple(c.substitute(placed) for c in scope.where)
-    return Scope(rng.sample(iterators, len(iterators)) if axes else iterators, where, rebuild(substitute(body, placed), leaf))
+    return Scope(
+        rng.sample(iterators, len(iterators)) if axes else iterators,
+        where,
+        rebuild(substitute(body, placed), leaf),
+    )
 
 
 def renamed(program: Program, seed: int) -> Program:
     """Other names everywhere, and another order of what is summed and, where nothing reads the result, of its axes."""
     rng = random.Random(seed)
     alone = len(program.statements) == 1
-    return Program([(name, respelled(scope, rng, alone)) for name, scope in program.statements], program.outputs)
+    return Program(
+        [(name, respelled(scope, rng, alone)) for name, scope in program.statements],
+        program.outputs,
+    )
 
 
 def rewritten(program: Program, seed: int) -> Program:
@@ -157,7 +214,9 @@ def rewritten(program: Program, seed: int) -> Program:
     rng = random.Random(seed)
     least = work(program)
     for _ in range(PRE_REWRITTEN):
-        choices = list(moves(program, [rule for name, rule in ALL.items() if name not in KEPT_APART]))
+        choices = list(
+            moves(program, [rule for name, rule in ALL.items() if name not in KEPT_APART])
+        )
         rng.shuffle(choices)
         for move in choices:
             try:
@@ -171,26 +230,41 @@ def rewritten(program: Program, seed: int) -> Program:
 
 
 def assert_found_from(program, name, forms, states):
-    candidates = search(program, Budget(depth=40, states=states, patience=states, seconds=120, candidates=10**6))[0]
-    missing = [form for form, holds in forms.items() if form not in CASES[name].slow and not any(holds(c) for c in candidates)]
+    candidates = search(
+        program, Budget(depth=40, states=states, patience=states, seconds=120, candidates=10**6)
+    )[0]
+    missing = [
+        form
+        for form, holds in forms.items()
+        if form not in CASES[name].slow and not any(holds(c) for c in candidates)
+    ]
     assert not missing, f"{name} is not found as {missing} from\n{program}"
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_names_and_orders_change_nothing(name):
     example = CASES[name].real()
-    assert_found_from(renamed(example.program, seed=len(name)), name, example.forms, CASES[name].states)
+    assert_found_from(
+        renamed(example.program, seed=len(name)), name, example.forms, CASES[name].states
+    )
 
 
 def assert_found_from_rewritten(name, seed):
     example = CASES[name].real()
-    assert_found_from(rewritten(example.program, seed), name, example.forms, CASES[name].states + PRE_REWRITTEN_STATES)
+    assert_found_from(
+        rewritten(example.program, seed),
+        name,
+        example.forms,
+        CASES[name].states + PRE_REWRITTEN_STATES,
+    )
 
 
 LONG = {"ConvTranspose 3d"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in CASES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in CASES]
+)
 def test_a_few_moves_before_are_undone(name):
     assert_found_from_rewritten(name, seed=len(name))
 

@@ -17,10 +17,19 @@ from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.ir.tensor import Access
 
 
-def convolution(layout: str = "NCHW", weights: str = "OIHW", channels: int = 9, filters: int = 10, **options: Any) -> Program:
+def convolution(
+    layout: str = "NCHW",
+    weights: str = "OIHW",
+    channels: int = 9,
+    filters: int = 10,
+    **options: Any,
+) -> Program:
     sizes = {"N": 2, "C": channels, "H": 7, "W": 6}
     kernel = {"O": filters, "I": channels, "H": 3, "W": 2}
-    A, K = ea.tensor("A", [sizes[x] for x in layout]), ea.tensor("K", [kernel[x] for x in weights], role="weight")
+    A, K = (
+        ea.tensor("A", [sizes[x] for x in layout]),
+        ea.tensor("K", [kernel[x] for x in weights], role="weight"),
+    )
     return as_program(ops.conv2d(A, K, layout=layout, weight_layout=weights, **options))
 
 
@@ -29,7 +38,9 @@ def checked(program: Program) -> Program:
     after, moves = channels_last(program, ALL)
     assert moves
     rng = np.random.default_rng(0)
-    arrays = {name: rng.integers(-3, 4, t.shape).astype(np.float64) for name, t in program.inputs.items()}
+    arrays = {
+        name: rng.integers(-3, 4, t.shape).astype(np.float64) for name, t in program.inputs.items()
+    }
     for name, values in execute(program, arrays).items():
         assert np.array_equal(execute(after, arrays)[name], values)
     return after
@@ -37,7 +48,13 @@ def checked(program: Program) -> Program:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": (2, 1), "padding": ((1, 0), (2, 3))}, {"dilation": (1, 2), "padding": 1}, {"layout": "CNHW"}, {"weights": "HWIO"}],
+    [
+        {},
+        {"stride": (2, 1), "padding": ((1, 0), (2, 3))},
+        {"dilation": (1, 2), "padding": 1},
+        {"layout": "CNHW"},
+        {"weights": "HWIO"},
+    ],
     ids=str,
 )
 def test_convolutions(options: dict[str, Any]) -> None:
@@ -46,7 +63,11 @@ def test_convolutions(options: dict[str, Any]) -> None:
     inner = scope.body.tensor
     assert inner.shape[-1] == 10
     (found,) = channels(inner)
-    assert found.made == (3,) and found.summed == (found.access.tensor.rank - 1,) and found.access.tensor.shape[-1] == 9
+    assert (
+        found.made == (3,)
+        and found.summed == (found.access.tensor.rank - 1,)
+        and found.access.tensor.shape[-1] == 9
+    )
 
 
 def test_phases_of_a_transposed_convolution() -> None:
@@ -82,6 +103,11 @@ def test_nothing_to_bring_there(program: Program) -> None:
 def test_the_search_begins_there_too() -> None:
     """If it may use the rules that bring them there."""
     found, _, _ = search(convolution(), Budget(states=2))
-    assert any([move.rule for move in one.moves[:2]] == ["staging", "variable substitution"] for one in found)
-    found, _, _ = search(convolution(), Budget(states=2), rules=["bilinear factorisation", "summation splitting"])
+    assert any(
+        [move.rule for move in one.moves[:2]] == ["staging", "variable substitution"]
+        for one in found
+    )
+    found, _, _ = search(
+        convolution(), Budget(states=2), rules=["bilinear factorisation", "summation splitting"]
+    )
     assert not any(move.rule == "staging" for one in found for move in one.moves)

@@ -55,7 +55,11 @@ class Clock:
 
 
 def kernels(text, **shapes):
-    return kernels_of(ea.Program(p.statements) if isinstance(p := ea.parse(text, **shapes), ea.Program) else ea.Program([("O", p)]))
+    return kernels_of(
+        ea.Program(p.statements)
+        if isinstance(p := ea.parse(text, **shapes), ea.Program)
+        else ea.Program([("O", p)])
+    )
 
 
 def one(text="O[i] = A[i]+1", **shapes):
@@ -82,14 +86,23 @@ def test_each_kernel_is_measured_once_whatever_its_names():
     model = Measured(MODEL, clock)
     assert model.seconds(one()) == model.seconds(one("O[j] = B[j]+1", B=(4,))) == 0.5
     assert len(clock.asked) == 1
-    for other in (one(A=(5,)), one("O[i] = A[i]+2", A=(4,)), one(A=ea.tensor("A", (4,), "f64")), replace(one(), op="other")):
+    for other in (
+        one(A=(5,)),
+        one("O[i] = A[i]+2", A=(4,)),
+        one(A=ea.tensor("A", (4,), "f64")),
+        replace(one(), op="other"),
+    ):
         model.seconds(other)
     assert len(clock.asked) == 5
 
 
 def test_measured_seconds_are_kept_on_disk():
     first, elsewhere = Clock(0.25), Clock(name="there")
-    assert Measured(MODEL, first).seconds(one()) == Measured(MODEL, Clock(), again=0).seconds(one()) == 0.25
+    assert (
+        Measured(MODEL, first).seconds(one())
+        == Measured(MODEL, Clock(), again=0).seconds(one())
+        == 0.25
+    )
     assert Measured(MODEL, elsewhere).seconds(one()) == 0.5
     assert Measured(MODEL, Clock(), cache=None).seconds(one()) == 0.5
 
@@ -128,12 +141,25 @@ def test_what_is_done_once_is_a_weight_of_what_reads_it():
     assert total(Model(), found) == 1.0 and asked == [{"A": "input", "W": "weight"}]
     model = Measured(MODEL, Clock())
     plain = kernels("O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=(3, 3))[0]
-    weighted = kernels("O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=ea.tensor("W", (3, 3), role="weight"))[0]
+    weighted = kernels(
+        "O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=ea.tensor("W", (3, 3), role="weight")
+    )[0]
     assert model.identity(plain) != model.identity(weighted)
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"3", b'{"seconds": "x"}', b'{"seconds": -1}', b'{"seconds": NaN}', b'{"seconds": true}', b"\xff"]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b'{"seconds": "x"}',
+        b'{"seconds": -1}',
+        b'{"seconds": NaN}',
+        b'{"seconds": true}',
+        b"\xff",
+    ],
 )
 def test_a_foreign_entry_is_measured_again(content):
     model = Measured(MODEL, Clock(0.25))
@@ -163,16 +189,26 @@ def test_a_full_disk(own_folder, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         assert Measured(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
     assert "No space left" in caplog.text and not [p for p in own_folder.rglob("*") if p.is_file()]
-    assert Measured(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, "kept for this process"
+    assert Measured(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, (
+        "kept for this process"
+    )
 
 
 def test_two_processes_at_once(own_folder):
     text = "from einalg.storage.disk_cache import Shelf\nfor n in range(200):\n    Shelf('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
-    running = [subprocess.Popen([sys.executable, "-c", text], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}) for _ in range(2)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", text],
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        for _ in range(2)
+    ]
     shelf = Shelf("costs", ".json", "x")
     while any(process.poll() is None for process in running):
         assert shelf.read("key") in (None, *(b"%d" % n for n in range(7)))
-    assert [process.returncode for process in running] == [0, 0] and not list(own_folder.rglob(".new-*"))
+    assert [process.returncode for process in running] == [0, 0] and not list(
+        own_folder.rglob(".new-*")
+    )
 
 
 def test_what_is_replaced_is_gone(own_folder, caplog):
@@ -186,11 +222,19 @@ def test_what_is_replaced_is_gone(own_folder, caplog):
 
 def test_where_measuring_fails_the_estimate_is_used_and_marked():
     model = Measured(MODEL, Clock(error=CodegenError("no code for it")))
-    assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == ["no code for it"]
+    assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == [
+        "no code for it"
+    ]
     clock = Clock()
     model = Measured(replace(MODEL, call=3.0), clock)
-    assert model.seconds(one()) > 3.0 and not clock.asked and "estimated to run for 3.0 s" in model.estimated[model.identity(one())]
-    assert not list(Path(os.environ["EINALG_CACHE"]).rglob("*.json")), "an estimate is not kept as a measurement"
+    assert (
+        model.seconds(one()) > 3.0
+        and not clock.asked
+        and "estimated to run for 3.0 s" in model.estimated[model.identity(one())]
+    )
+    assert not list(Path(os.environ["EINALG_CACHE"]).rglob("*.json")), (
+        "an estimate is not kept as a measurement"
+    )
 
 
 RATES = {"library": 3e11, "generated": 2e10, "bandwidth": 3e10, "call": 1e-6}
@@ -202,7 +246,9 @@ def test_the_roofline_is_calibrated_once():
     assert clock.asked == ["rates"]
 
 
-@pytest.mark.parametrize("wrong", [{}, {**RATES, "call": 0}, {**RATES, "library": float("inf")}, {"library": 1}])
+@pytest.mark.parametrize(
+    "wrong", [{}, {**RATES, "call": 0}, {**RATES, "library": float("inf")}, {"library": 1}]
+)
 def test_rates_that_cannot_be(wrong):
     assert calibrated(Clock(rates=wrong, name=json.dumps(wrong))) == Roofline()
 
@@ -233,7 +279,11 @@ def test_measured_seconds_decide_who_is_promising():
 
     ordered, left = promising(candidates, Model())
     assert left == 0
-    assert [c.cost for c in ordered] == [0.1, 0.4, 3.0] and ordered[0].kernels is quick and ordered[-1] is candidates[-1]
+    assert (
+        [c.cost for c in ordered] == [0.1, 0.4, 3.0]
+        and ordered[0].kernels is quick
+        and ordered[-1] is candidates[-1]
+    )
     many = [candidate(quick, (1,), 1 + n / 30) for n in range(30)]
     assert len(promising(many + candidates[2:], Model())[0]) == SHORTLIST + 1
 
@@ -248,13 +298,21 @@ def test_time_ends_the_measuring():
 def test_what_is_far_from_the_lowest_estimate_is_not_measured():
     """But the expression as it is."""
     quick = kernels("O[i] = A[i]+1", A=(4,))
-    candidates = [candidate(quick, (1,), 1.0), candidate(quick, (1,), 0.9 * FAR), candidate(quick, (1,), 1.1 * FAR), candidate(quick, (), 9.0)]
+    candidates = [
+        candidate(quick, (1,), 1.0),
+        candidate(quick, (1,), 0.9 * FAR),
+        candidate(quick, (1,), 1.1 * FAR),
+        candidate(quick, (), 9.0),
+    ]
     ordered, left = promising(candidates, Half())
     assert [c.cost for c in ordered] == [0.5, 0.5, 9.0] and left == 0
 
 
 def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
-    cheap, long = kernels("O[i] = A[i]+1", A=(4,)), kernels("T[i] = A[i]*2\nU[i] = T[i]*3\nO[i] = U[i]*4", A=(4,))
+    cheap, long = (
+        kernels("O[i] = A[i]+1", A=(4,)),
+        kernels("T[i] = A[i]*2\nU[i] = T[i]*3\nO[i] = U[i]*4", A=(4,)),
+    )
     asked = []
 
     class Model(Ready):
@@ -263,8 +321,14 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
             return 1.0
 
     slow = candidate(long, (1,), 0.2)
-    ordered, _ = promising([*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model())
-    assert asked == ["O"] * SHORTLIST + ["T", "U"] and [c.cost for c in ordered] == [1.0] * SHORTLIST and slow.cost == 2.0
+    ordered, _ = promising(
+        [*(candidate(cheap, (1,), 0.1) for _ in range(SHORTLIST)), slow], Model()
+    )
+    assert (
+        asked == ["O"] * SHORTLIST + ["T", "U"]
+        and [c.cost for c in ordered] == [1.0] * SHORTLIST
+        and slow.cost == 2.0
+    )
     assert total(Model(), long) == 3.0
 
 
@@ -274,7 +338,9 @@ def test_what_is_unknown_is_made_ready_together():
     first, second, alike, third = (one(text, **{text[7]: (4,)}) for text in texts)
     clock, together = Clock(seconds=0.25), []
     timers = clock.kernel_timers
-    clock.kernel_timers = lambda kernels: together.append([k.scope for k in kernels]) or timers(kernels)
+    clock.kernel_timers = lambda kernels: (
+        together.append([k.scope for k in kernels]) or timers(kernels)
+    )
     Measured(MODEL, clock).seconds(third)
     measured = Measured(MODEL, clock, again=0.0)
     measured.make_ready([first, second, alike, third])

@@ -20,7 +20,10 @@ def reversal(scope):
     if isinstance(node, Reduce) and not node.where:
         for it in node.iterators:
             body = substitute(node.body, {it.index: it.high - it.index})
-            yield {"index": it.index.name}, ea.Scope(scope.iterators, scope.where, Reduce(node.op, node.iterators, None, body))
+            yield (
+                {"index": it.index.name},
+                ea.Scope(scope.iterators, scope.where, Reduce(node.op, node.iterators, None, body)),
+            )
 
 
 def test_a_rule_that_is_wrong_in_several_ways_is_one_error():
@@ -34,7 +37,9 @@ MASKED = "O[i] = Piecewise((tanh(A[i]), i < 3), ({fill}, True))"
 @ea.rule("other value", before="L[x] tanh(f)", after="L[x] 1.01 - 2/(exp(2*f) + 1)")
 def other_value(scope):
     """Wrong by a little, where no other element is far larger."""
-    after = scope.body.replace(sympy.tanh, lambda x: sympy.Rational(101, 100) - 2 / (sympy.exp(2 * x) + 1))
+    after = scope.body.replace(
+        sympy.tanh, lambda x: sympy.Rational(101, 100) - 2 / (sympy.exp(2 * x) + 1)
+    )
     if after != scope.body:
         yield ea.Scope(scope.iterators, scope.where, after)
 

@@ -16,8 +16,16 @@ from einalg.language.ir.program import as_program
 def phases(channels=8, size=5, filters=4):
     """A transposed convolution of stride 2, whose four phases are sums of the same extents and other offsets; and the first split by phases."""
     weights = ea.tensor("K", (channels, filters, 4, 4), role="weight")
-    program = as_program(ops.conv_transpose2d(ea.tensor("A", (1, channels, size, size)), weights, stride=2, padding=1))
-    splits = [following for following, moves, _ in expansion(program) if moves[0].rule == "expression splitting"]
+    program = as_program(
+        ops.conv_transpose2d(
+            ea.tensor("A", (1, channels, size, size)), weights, stride=2, padding=1
+        )
+    )
+    splits = [
+        following
+        for following, moves, _ in expansion(program)
+        if moves[0].rule == "expression splitting"
+    ]
     return program, max(splits, key=lambda one: len(fellows(one, ("O", 0))))
 
 
@@ -29,28 +37,48 @@ def test_phases_that_differ_in_an_offset_are_gathered_together():
     """Each of the four has its own subscripts; that some are gathered and some are not is no state."""
     program, split = phases()
     assert len(fellows(split, ("O", 0))) == 3
-    staged = [(following, moves) for following, moves, _ in expansion(split) if moves[0].rule == "staging" and "access" in moves[0].args]
+    staged = [
+        (following, moves)
+        for following, moves, _ in expansion(split)
+        if moves[0].rule == "staging" and "access" in moves[0].args
+    ]
     assert staged
     for following, moves in staged:
         gathered = [move for move in moves if move.rule == "staging"]
         assert [move.path[:2] for move in gathered[:4]] == [("O", k) for k in range(4)]
         assert len({move.arguments for move in gathered[:4]}) > 1
         rng = np.random.default_rng(0)
-        given = {name: rng.integers(-4, 5, tensor.shape).astype(float) for name, tensor in program.inputs.items()}
-        np.testing.assert_array_equal(ea.evaluate(following, **given), ea.evaluate(program, **given))
+        given = {
+            name: rng.integers(-4, 5, tensor.shape).astype(float)
+            for name, tensor in program.inputs.items()
+        }
+        np.testing.assert_array_equal(
+            ea.evaluate(following, **given), ea.evaluate(program, **given)
+        )
 
 
 def test_both_axes_of_all_phases_are_factorised_early():
     """What does less work comes first, so that a second factorisation does not wait for copies of phases."""
     program, _ = phases(channels=256, size=8, filters=128)
     found = search(program, Budget(states=30, seconds=60))[0]
-    axes = [{(move.args["output"], move.args["tap"]) for move in f.moves if move.rule == "bilinear factorisation"} for f in found]
+    axes = [
+        {
+            (move.args["output"], move.args["tap"])
+            for move in f.moves
+            if move.rule == "bilinear factorisation"
+        }
+        for f in found
+    ]
     assert max(map(len, axes)) == 2
 
 
 @pytest.mark.parametrize("patience", [1, 5, 20])
 def test_a_search_ends_where_nothing_better_was_found_for_long(patience):
-    program = as_program(ops.conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (8, 8, 3, 3), role="weight"), padding=1))
+    program = as_program(
+        ops.conv2d(
+            ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (8, 8, 3, 3), role="weight"), padding=1
+        )
+    )
     found, stats, _ = search(program, Budget(patience=patience, seconds=60))
     best = min(found, key=lambda f: (f.estimate, f.states))
     assert stats.states - best.states <= patience

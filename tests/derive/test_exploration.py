@@ -29,9 +29,13 @@ def lines_of(text, number):
 
 def test_the_path_to_the_cheapest_candidate_is_bold():
     text = dot(ROWS)
-    assert all("penwidth" in lines_of(text, n) for n in (0, 1, 3)) and "penwidth" not in lines_of(text, 2)
+    assert all("penwidth" in lines_of(text, n) for n in (0, 1, 3)) and "penwidth" not in lines_of(
+        text, 2
+    )
     assert "n1 -> n3 [penwidth" in text and "n0 -> n2;" in text
-    assert "penwidth" in lines_of(dot(ROWS, best=2), 2) and "penwidth" not in lines_of(dot(ROWS, best=2), 3)
+    assert "penwidth" in lines_of(dot(ROWS, best=2), 2) and "penwidth" not in lines_of(
+        dot(ROWS, best=2), 3
+    )
 
 
 def test_candidates_are_boxes_with_their_cost():
@@ -42,14 +46,22 @@ def test_candidates_are_boxes_with_their_cost():
 
 
 def test_colours_go_from_green_to_red_and_stay_light():
-    assert len({colour(n / 10) for n in range(11)}) == 11 and colour(-1) == colour(0) and colour(2) == colour(1)
+    assert (
+        len({colour(n / 10) for n in range(11)}) == 11
+        and colour(-1) == colour(0)
+        and colour(2) == colour(1)
+    )
     for n in range(11):
         red, green, blue = (int(colour(n / 10)[at : at + 2], 16) for at in (1, 3, 5))
         assert 0.299 * red + 0.587 * green + 0.114 * blue > 150
     assert lines_of(dot(ROWS), 0).count(colour(1)) == lines_of(dot(ROWS), 3).count(colour(0)) == 1
 
 
-@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[1:], [Explored(0, 0, "itself", 0.0, False, None)]], ids=["none", "one", "no root", "loop"])
+@pytest.mark.parametrize(
+    "rows",
+    [[], ROWS[:1], ROWS[1:], [Explored(0, 0, "itself", 0.0, False, None)]],
+    ids=["none", "one", "no root", "loop"],
+)
 def test_odd_trees(rows):
     assert dot(rows).startswith("digraph") and str(Plot(rows))
 
@@ -58,7 +70,9 @@ def test_text_is_indented_by_depth_and_marks_the_best():
     text = str(Plot(ROWS))
     assert [line[0] for line in text.splitlines()] == ["*", "*", "*", " "]
     assert "*     merge  (distance 0, 1.000 ms)" in text
-    many = [Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)]
+    many = [
+        Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)
+    ]
     assert re.search(r"… and \d+ more states", str(Plot(many))) and "move 1 " in str(Plot(many))
 
 
@@ -66,7 +80,12 @@ def test_rows_are_frozen_and_travel_as_records():
     with pytest.raises(FrozenInstanceError):
         ROWS[0].number = 3
     assert [Explored.from_record(row.as_record()) for row in ROWS] == ROWS
-    for broken in (3, {}, {**ROWS[0].as_record(), "number": "0"}, {**ROWS[0].as_record(), "parent": "x"}):
+    for broken in (
+        3,
+        {},
+        {**ROWS[0].as_record(), "number": "0"},
+        {**ROWS[0].as_record(), "parent": "x"},
+    ):
         with pytest.raises(ea.RecordError, match="is broken"):
             Explored.from_record(broken)
 
@@ -104,11 +123,15 @@ def test_the_picture_says_the_expression_of_every_state():
         programs.append(program)
     html = d.plot().html()
     shown = re.findall(r'data-number="(\d+)"[^>]* data-text="([^"]*)"', html)
-    assert len(shown) == len(d.explored) and {int(number): unescape(text) for number, text in shown} == dict(enumerate(map(str, programs)))
+    assert len(shown) == len(d.explored) and {
+        int(number): unescape(text) for number, text in shown
+    } == dict(enumerate(map(str, programs)))
 
 
 def test_a_picture_of_many_states_says_how_many_it_leaves_out():
-    many = [Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)]
+    many = [
+        Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)
+    ]
     html = Plot(many).html()
     assert html.count("<rect") == LARGEST_PICTURE and f"{400 - LARGEST_PICTURE} states" in html
 
@@ -120,10 +143,18 @@ def test_a_derivation_plots_what_it_explored():
 
 
 def test_labels_that_differ_look_different():
-    moves = [f"staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, {k}), more={'x' * 80}{k}" for k in range(12)]
+    moves = [
+        f"staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, {k}), more={'x' * 80}{k}"
+        for k in range(12)
+    ]
     rows = [ROWS[0], *(Explored(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]
-    drawn = [re.sub(r' [xy]="\d+"', "", label) for label in re.findall(r"<text.*?</g>", Plot(rows).html())]
+    drawn = [
+        re.sub(r' [xy]="\d+"', "", label)
+        for label in re.findall(r"<text.*?</g>", Plot(rows).html())
+    ]
     written = [line.partition("  (")[0] for line in str(Plot(rows)).splitlines()]
     for labels in (drawn, written, re.findall(r' \[label="([^"]*)"', dot(rows))):
         assert len(set(labels)) == len(rows) and all("staging" in label for label in labels[1:])
-    assert all(f"{move}: distance 1" in dot(rows) and move in unescape(Plot(rows).html()) for move in moves)
+    assert all(
+        f"{move}: distance 1" in dot(rows) and move in unescape(Plot(rows).html()) for move in moves
+    )

@@ -26,7 +26,9 @@ def test_the_paper_convolution():
     inner = "(L[r:3,s:3,n:8,t:-1:225,u:-1:225,f:64](Sum[c:64](A.pad(0,1,1,0)[n,t,u,c]*K[r,s,f,c])))"
     tight = "(L[r:3,s:3,n:8,t:224,u:224,f:64](Sum[c:64](A[n,t,u,c]*K[r,s,f,c]))).pad(0,0,0,1,1,0)"
     for derived in (inner, tight):
-        two = ea.parse(f"O[n:8,h:224,w:224,f:64] = Sum[r:3,s:3]({derived}[r,s,n,h+r-1,w+s-1,f])", **CONV)
+        two = ea.parse(
+            f"O[n:8,h:224,w:224,f:64] = Sum[r:3,s:3]({derived}[r,s,n,h+r-1,w+s-1,f])", **CONV
+        )
         assert ea.prove(conv, two).verdict == "proved"
 
 
@@ -59,7 +61,11 @@ PROVED = [
     ),
     ("O[i] = Sum[j,k](A[i,j]*A[i,k])", "O[i] = Sum[j](A[i,j])**2", {"A": (4, 5)}),
     ("O[i,j] = Sum[k](A[i,k]*A[j,k])", "O[i,j] = Sum[k](A[j,k]*A[i,k])", {"A": (4, 5)}),
-    ("O[i:9] = X[i]", "O[i:9] = (L[i:4](X[i])).pad((0,5))[i] + (L[i:4:9](X[i])).pad((4,0))[i]", {"X": (9,)}),
+    (
+        "O[i:9] = X[i]",
+        "O[i:9] = (L[i:4](X[i])).pad((0,5))[i] + (L[i:4:9](X[i])).pad((4,0))[i]",
+        {"X": (9,)},
+    ),
     (
         "O[h,w] = Max(0, Sum[c](A[h,c]*B[c,w]) + b[w])",
         "T[w,h] = Sum[c](B[c,w]*A[h,c])\nO[h,w] = Max(b[w] + T[w,h], 0)",
@@ -86,7 +92,12 @@ DIFFERENT = [
     ("O[i:4] = X[(i+1)//2]", "O[i:4] = X[(i+4)//2]", {"X": (9,)}, "{ [i] : 0 <= i < 4 }"),
     ("O[i:9] = X[i]", "O[i:9] = X.pad(1)[i - i//8]", {"X": (9,)}, "{ [i] : i = 8 }"),
     ("O[i:-2:2] = X[i+2]", "O[i:4] = X[i + i%2]", {"X": (9,)}, "{ [i] : i = 1 or i = 3 }"),
-    ("O[i,j] += A[i,k]*B[k,j]", "O[i,j] = Sum[k:1:5](A[i,k]*B[k,j])", {"A": (4, 5), "B": (5, 3)}, "{ [i, j] : 0 <= i < 4 and 0 <= j < 3 }"),
+    (
+        "O[i,j] += A[i,k]*B[k,j]",
+        "O[i,j] = Sum[k:1:5](A[i,k]*B[k,j])",
+        {"A": (4, 5), "B": (5, 3)},
+        "{ [i, j] : 0 <= i < 4 and 0 <= j < 3 }",
+    ),
 ]
 
 
@@ -101,16 +112,32 @@ def test_outside_the_fragment_the_probability_is_told():
     two = ea.parse("O[i] = Max(X.pad(1,fill=-inf)[i-1], X[i], X.pad(1,fill=-inf)[i+1])", X=(9,))
     proof = ea.prove(one, two)
     assert proof.verdict in ("proved", "tested") and (proof.error_probability or 0) < 1e-12
-    softmax = ea.parse("M[i] = Max[j](S[i,j])\nX[i,j] = exp(S[i,j] - M[i])\nO[i,j] = X[i,j]/Sum[k:7](X[i,k])", S=(5, 7))
+    softmax = ea.parse(
+        "M[i] = Max[j](S[i,j])\nX[i,j] = exp(S[i,j] - M[i])\nO[i,j] = X[i,j]/Sum[k:7](X[i,k])",
+        S=(5, 7),
+    )
     unsafe = ea.parse("O[i,j] = exp(S[i,j])/Sum[k:7](exp(S[i,k]))", S=(5, 7))
     assert ea.prove(softmax, unsafe).verdict == "tested"
-    assert ea.prove(softmax, ea.parse("O[i,j] = exp(S[i,j])/Sum[k:6](exp(S[i,k]))", S=(5, 7))).verdict == "different"
+    assert (
+        ea.prove(softmax, ea.parse("O[i,j] = exp(S[i,j])/Sum[k:6](exp(S[i,k]))", S=(5, 7))).verdict
+        == "different"
+    )
 
 
 def test_a_transposed_convolution_in_two_scopes():
-    plain = ea.ops.conv_transpose2d(ea.tensor("A", (2, 3, 4, 4)), ea.tensor("K", (3, 5, 4, 4)), stride=2, padding=1)
+    plain = ea.ops.conv_transpose2d(
+        ea.tensor("A", (2, 3, 4, 4)), ea.tensor("K", (3, 5, 4, 4)), stride=2, padding=1
+    )
     inner = "(L[n:2,c:5,x1:5,x2:2,y1:5,y2:2](Sum[f:3,r:2,s:2](A.pad(0,0,1,1)[n,f,x1+r-1,y1+s-1]*K[f,c,2-2*r+x2,2-2*s+y2])))"
-    two = ea.parse(f"O[n:2,c:5,h:8,w:8] = {inner}[n,c,(h+1)//2,(h+1)%2,(w+1)//2,(w+1)%2]", A=(2, 3, 4, 4), K=(3, 5, 4, 4))
+    two = ea.parse(
+        f"O[n:2,c:5,h:8,w:8] = {inner}[n,c,(h+1)//2,(h+1)%2,(w+1)//2,(w+1)%2]",
+        A=(2, 3, 4, 4),
+        K=(3, 5, 4, 4),
+    )
     assert ea.prove(plain, two).verdict == "proved"
-    shifted = ea.parse(f"O[n:2,c:5,h:8,w:8] = {inner}[n,c,h//2,h%2,(w+1)//2,(w+1)%2]", A=(2, 3, 4, 4), K=(3, 5, 4, 4))
+    shifted = ea.parse(
+        f"O[n:2,c:5,h:8,w:8] = {inner}[n,c,h//2,h%2,(w+1)//2,(w+1)%2]",
+        A=(2, 3, 4, 4),
+        K=(3, 5, 4, 4),
+    )
     assert ea.prove(plain, shifted).verdict == "different"

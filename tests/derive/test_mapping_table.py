@@ -8,11 +8,27 @@ import einalg as ea
 
 
 def test_every_index_with_the_axes_it_runs_along():
-    table = ea.mapping_table(ea.parse("O[n,f,h,w] += A.pad(0,0,1,3)[n,c,2*h+r-1,w+3*s-3]*K[f,c,r,s]", A=(2, 4, 13, 6), K=(5, 4, 3, 3)))
+    table = ea.mapping_table(
+        ea.parse(
+            "O[n,f,h,w] += A.pad(0,0,1,3)[n,c,2*h+r-1,w+3*s-3]*K[f,c,r,s]",
+            A=(2, 4, 13, 6),
+            K=(5, 4, 3, 3),
+        )
+    )
     assert table.head == ("index", "range", "output", "A", "K")
     rows = {row[0]: row[1:] for row in table.rows}
-    assert rows["h"] == ("0..6", "axis 2", "axis 2 by 2", "") and rows["s"] == ("0..2", "", "axis 3 by 3", "axis 3")
-    assert rows["c"] == ("0..3", "", "axis 1", "axis 1") and rows["n"] == ("0..1", "axis 0", "axis 0", "")
+    assert rows["h"] == ("0..6", "axis 2", "axis 2 by 2", "") and rows["s"] == (
+        "0..2",
+        "",
+        "axis 3 by 3",
+        "axis 3",
+    )
+    assert rows["c"] == ("0..3", "", "axis 1", "axis 1") and rows["n"] == (
+        "0..1",
+        "axis 0",
+        "axis 0",
+        "",
+    )
 
 
 def test_several_axes_and_quotients():
@@ -21,7 +37,9 @@ def test_several_axes_and_quotients():
 
 
 def test_statements_are_one_expression():
-    table = ea.mapping_table(ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j]", A=(3, 4), B=(4, 5)))
+    table = ea.mapping_table(
+        ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j]", A=(3, 4), B=(4, 5))
+    )
     assert table.head[-1] == "the inner scope" and [row[0] for row in table.rows] == ["i", "j"]
 
 

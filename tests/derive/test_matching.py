@@ -43,7 +43,9 @@ def test_equal_scopes_share_a_profile_only_where_their_indices_are_the_same():
 def test_the_kernel_of_an_equal_scope_writes_its_own_output(text):
     one, other = (ea.parse(text, A=(3, 4), B=(4, 5)) for _ in range(2))
     found = match(one, "P"), match(other, "Q"), match(one, "P")
-    assert [(kernel.output, kernel.views[-1].name, kernel.inputs) for kernel in found] == [(name, name, found[0].inputs) for name in "PQP"]
+    assert [(kernel.output, kernel.views[-1].name, kernel.inputs) for kernel in found] == [
+        (name, name, found[0].inputs) for name in "PQP"
+    ]
     assert found[0].scope is one and found[1].scope is other and found[0].sizes == found[1].sizes
 
 
@@ -53,7 +55,9 @@ def test_indices_of_extent_one_are_in_no_row():
 
 def test_digits_of_one_index_are_indices_of_their_own():
     found = profile_of(ea.parse("O[i:12] = A[i//4, i%4]", A=(3, 4)))
-    assert sorted(found.extents.values()) == [3, 4] and all(axis.index is not None for read in found.reads for axis in read.axes)
+    assert sorted(found.extents.values()) == [3, 4] and all(
+        axis.index is not None for read in found.reads for axis in read.axes
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,8 +65,16 @@ def test_digits_of_one_index_are_indices_of_their_own():
     [
         ("O[i,j] += A[i,k]*B[k,j]", dict(A=(3, 4), B=(4, 5)), {"b": 1, "m": 3, "n": 5, "k": 4}),
         ("O[j,i] += A[k,i]*B[j,k]", dict(A=(4, 3), B=(5, 4)), {"b": 1, "m": 3, "n": 5, "k": 4}),
-        ("O[x,b,i,j] += A[b,i,k,x]*B[b,k,j]", dict(A=(2, 3, 4, 7), B=(2, 4, 5)), {"b": 2, "m": 21, "n": 5, "k": 4}),
-        ("O[n,f,h,w] += A[n,c,h,w]*K[f,c]", dict(A=(2, 3, 4, 7), K=(5, 3)), {"b": 1, "m": 56, "n": 5, "k": 3}),
+        (
+            "O[x,b,i,j] += A[b,i,k,x]*B[b,k,j]",
+            dict(A=(2, 3, 4, 7), B=(2, 4, 5)),
+            {"b": 2, "m": 21, "n": 5, "k": 4},
+        ),
+        (
+            "O[n,f,h,w] += A[n,c,h,w]*K[f,c]",
+            dict(A=(2, 3, 4, 7), K=(5, 3)),
+            {"b": 1, "m": 56, "n": 5, "k": 3},
+        ),
         ("O[i] += A[i,k]*B[k]", dict(A=(3, 4), B=(4,)), {"b": 1, "m": 3, "n": 1, "k": 4}),
     ],
 )
@@ -79,11 +91,23 @@ def test_every_layout_of_a_product_matches(text, tensors, sizes):
         ("O[i] = A[i]", dict(A=(3,)), "the body A[i] is not of the form Sum["),
         ("O[i] = Max[k](A[i,k]*B[k])", dict(A=(3, 4), B=(4,)), "the body "),
         ("O[i] += A[i,j]*B[j,k]*C[k]", dict(A=(3, 4), B=(4, 5), C=(5,)), "the body "),
-        ("O[h] += A.pad((0,2))[h+r]*K[r]", dict(A=(5,), K=(3,)), "the subscript h + r of A is not a bare index"),
+        (
+            "O[h] += A.pad((0,2))[h+r]*K[r]",
+            dict(A=(5,), K=(3,)),
+            "the subscript h + r of A is not a bare index",
+        ),
         ("O[i:5] += A.pad(1)[k]*B[i,k]", dict(A=(5,), B=(5, 5)), None),
         ("O[i] += A[i,k,k]*B[k]", dict(A=(3, 4, 4), B=(4,)), "k stands twice in A"),
-        ("O[i,j] += A[i,k]*B[j]", dict(A=(3, 4), B=(5,)), "index k occurs in A; matmul has no such index left"),
-        ("O[i,j] = Sum[k](A[i,k]*B[k,j], where=k>=i)", dict(A=(3, 4), B=(4, 5)), "the domain has the condition k >= i"),
+        (
+            "O[i,j] += A[i,k]*B[j]",
+            dict(A=(3, 4), B=(5,)),
+            "index k occurs in A; matmul has no such index left",
+        ),
+        (
+            "O[i,j] = Sum[k](A[i,k]*B[k,j], where=k>=i)",
+            dict(A=(3, 4), B=(4, 5)),
+            "the domain has the condition k >= i",
+        ),
     ],
 )
 def test_each_reason_has_words_and_a_weight(text, tensors, why):
@@ -106,7 +130,9 @@ def test_distance_is_zero_exactly_for_a_match():
 def test_distance_has_reasons_and_a_number():
     conv = ea.parse("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
     found = ea.distance(conv, "matmul")
-    assert float(found) == sum(r.weight for r in found.reasons) > 0 and "the subscript h + r - 1 of A is not a bare index" in str(found)
+    assert float(found) == sum(
+        r.weight for r in found.reasons
+    ) > 0 and "the subscript h + r - 1 of A is not a bare index" in str(found)
     assert distance_to(conv, "conv1d") == 0.0
     with pytest.raises(ea.MatchError, match="there is no template 'conv9d'"):
         ea.distance(conv, "conv9d")
@@ -115,7 +141,10 @@ def test_distance_has_reasons_and_a_number():
 def test_why_not_tells_the_same_reasons():
     conv = ea.parse("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
     told = ea.derive(conv, states=0, measure=False).why_not("matmul")
-    assert told.splitlines() == ["O is not a matmul:", *(f"  - {r.text}" for r in ea.distance(conv, "matmul").reasons)]
+    assert told.splitlines() == [
+        "O is not a matmul:",
+        *(f"  - {r.text}" for r in ea.distance(conv, "matmul").reasons),
+    ]
 
 
 # Every operator with random parameters. Sizes are distinct primes where that makes parameters identifiable; taps are at least 2.
@@ -144,12 +173,26 @@ def convolutions(draw):
     stride, dilation = ({x: draw(st.integers(1, 3)) for x in spatial} for _ in range(2))
     pads = {x: tuple(draw(st.tuples(st.integers(0, 1), st.integers(0, 1)))) for x in spatial}
     outs = {x: draw(st.integers(3, 5)) for x in spatial}
-    space = {x: (outs[x] - 1) * stride[x] + (taps[x] - 1) * dilation[x] + 1 - sum(pads[x]) for x in spatial}
-    layout, weights, out = order(draw, "NC" + spatial), order(draw, "OI" + spatial), order(draw, "NC" + spatial)
+    space = {
+        x: (outs[x] - 1) * stride[x] + (taps[x] - 1) * dilation[x] + 1 - sum(pads[x])
+        for x in spatial
+    }
+    layout, weights, out = (
+        order(draw, "NC" + spatial),
+        order(draw, "OI" + spatial),
+        order(draw, "NC" + spatial),
+    )
     A = ea.tensor("A", [sizes.get(x) or space[x] for x in layout])
     K = ea.tensor("K", [taps.get(x) or sizes[x] for x in weights])
-    options = {"stride": tuple(stride.values()), "dilation": tuple(dilation.values()), "padding": tuple(pads.values()), "groups": groups}
-    expression = getattr(ops, f"conv{rank}d")(A, K, layout=layout, weight_layout=weights, out_layout=out, **options)
+    options = {
+        "stride": tuple(stride.values()),
+        "dilation": tuple(dilation.values()),
+        "padding": tuple(pads.values()),
+        "groups": groups,
+    }
+    expression = getattr(ops, f"conv{rank}d")(
+        A, K, layout=layout, weight_layout=weights, out_layout=out, **options
+    )
     return expression, rank, taps, stride, dilation, pads, groups
 
 
@@ -157,12 +200,20 @@ def convolutions(draw):
 @pytest.mark.parametrize("digits", ["3*r + q", "3*r - q + 2", "r + 2*q"])
 def test_taps_that_run_backwards_or_are_digits_of_an_axis_are_taps(tap, digits):
     """A part of the taps of a convolution, as its filters cut in two have them; each statement runs as the kernel that it is said to be."""
-    scope = ea.parse(f"O[r:2, t:4, f:5] = Sum[c:3, q:3](x[c, {tap}]*K[c, f, {digits}])", x=(3, 9), K=ea.tensor("K", (3, 5, 6), role="weight"))
+    scope = ea.parse(
+        f"O[r:2, t:4, f:5] = Sum[c:3, q:3](x[c, {tap}]*K[c, f, {digits}])",
+        x=(3, 9),
+        K=ea.tensor("K", (3, 5, 6), role="weight"),
+    )
     kernel = match(scope, "O")
     assert kernel is not None and kernel.op == "conv1d" and kernel.sizes["f"] == 10
     rng = np.random.default_rng(0)
     arrays = {name: rng.standard_normal(tensor.shape) for name, tensor in scope.tensors.items()}
-    assert np.allclose(compile_program(as_program(scope), [kernel])(**arrays), ea.evaluate(scope, **arrays), atol=1e-5)
+    assert np.allclose(
+        compile_program(as_program(scope), [kernel])(**arrays),
+        ea.evaluate(scope, **arrays),
+        atol=1e-5,
+    )
 
 
 @settings(max_examples=40)
@@ -179,46 +230,95 @@ def test_convolutions_are_matched_with_their_parameters(drawn):
         )
         for point, tap in (READS[x] for x in taps)
     ]
-    assert sorted(found) == sorted((taps[x], stride[x], dilation[x], pads[x]) for x in taps)  # which axis is H has no meaning
+    assert sorted(found) == sorted(
+        (taps[x], stride[x], dilation[x], pads[x]) for x in taps
+    )  # which axis is H has no meaning
 
 
 @settings(max_examples=25)
-@given(st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(0, 1), st.integers(2, 4))
-def test_transposed_convolutions_are_matched_with_their_parameters(rank, taps, stride, padding, space):
+@given(
+    st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(0, 1), st.integers(2, 4)
+)
+def test_transposed_convolutions_are_matched_with_their_parameters(
+    rank, taps, stride, padding, space
+):
     A, K = ea.tensor("A", (2, 5, *[space] * rank)), ea.tensor("K", (5, 7, *[taps] * rank))
     expression = getattr(ops, f"conv_transpose{rank}d")(A, K, stride=stride, padding=padding)
     assert not distance_to(expression, f"conv_transpose{rank}d").reasons or stride == 1
     if stride > 1:
         sizes = the_match(expression, f"conv_transpose{rank}d").sizes
-        assert sizes["s"] == taps and sizes.get("stride_w", 1) == stride and sizes.get("padding_w_before", 0) == padding
+        assert (
+            sizes["s"] == taps
+            and sizes.get("stride_w", 1) == stride
+            and sizes.get("padding_w_before", 0) == padding
+        )
 
 
 @settings(max_examples=40)
-@given(st.sampled_from(("g2bmm", "gbmm")), st.integers(1, 3), st.integers(5, 11), st.integers(2, 5), st.integers(1, 2), st.integers(1, 3))
+@given(
+    st.sampled_from(("g2bmm", "gbmm")),
+    st.integers(1, 3),
+    st.integers(5, 11),
+    st.integers(2, 5),
+    st.integers(1, 2),
+    st.integers(1, 3),
+)
 def test_bands_are_matched_with_their_parameters(op, batch, rows_, depth, width, dilation):
     first = (batch, rows_, depth) if op == "g2bmm" else (batch, rows_, 2 * width + 1)
-    expression = getattr(ops, op)(ea.tensor("X", first), ea.tensor("V", (batch, rows_, depth)), width=width, dilation=dilation)
+    expression = getattr(ops, op)(
+        ea.tensor("X", first), ea.tensor("V", (batch, rows_, depth)), width=width, dilation=dilation
+    )
     sizes = the_match(expression, op).sizes
-    assert sizes["b"] == batch and sizes["i"] == rows_ and sizes["k"] == depth and sizes.get("dilation", 1) == dilation
+    assert (
+        sizes["b"] == batch
+        and sizes["i"] == rows_
+        and sizes["k"] == depth
+        and sizes.get("dilation", 1) == dilation
+    )
     assert sizes.get("width", sizes["w"] // 2) == width
 
 
 @settings(max_examples=40)
-@given(st.permutations("bmk"), st.permutations("bkn"), st.permutations("bmn"), st.booleans(), st.booleans())
-def test_products_are_matched_in_every_order_and_with_a_batch_of_one_operand(left, right, out, alone, other):
+@given(
+    st.permutations("bmk"),
+    st.permutations("bkn"),
+    st.permutations("bmn"),
+    st.booleans(),
+    st.booleans(),
+)
+def test_products_are_matched_in_every_order_and_with_a_batch_of_one_operand(
+    left, right, out, alone, other
+):
     sizes = {"b": 2, "m": 3, "k": 4, "n": 5}
-    left, right = ["".join(x for x in s if x != "b" or not drop) for s, drop in ((left, alone), (right, other))]
+    left, right = [
+        "".join(x for x in s if x != "b" or not drop) for s, drop in ((left, alone), (right, other))
+    ]
     out = "".join(x for x in out if x != "b" or "b" in left + right)
     shapes = {"A": [sizes[x] for x in left], "B": [sizes[x] for x in right]}
-    kernel = match(ea.parse(f"O[{','.join(out)}] += A[{','.join(left)}]*B[{','.join(right)}]", **shapes), "O")
+    kernel = match(
+        ea.parse(f"O[{','.join(out)}] += A[{','.join(left)}]*B[{','.join(right)}]", **shapes), "O"
+    )
     assert kernel is not None and kernel.op == "matmul"
-    rows_ = {"m": 3 * (1 if other is False or alone else 2), "n": 5 * (1 if alone is False or other else 2)}
-    found = dict(kernel.sizes) if kernel.inputs == ("A", "B") else dict(kernel.sizes) | {"m": kernel.sizes["n"], "n": kernel.sizes["m"]}
+    rows_ = {
+        "m": 3 * (1 if other is False or alone else 2),
+        "n": 5 * (1 if alone is False or other else 2),
+    }
+    found = (
+        dict(kernel.sizes)
+        if kernel.inputs == ("A", "B")
+        else dict(kernel.sizes) | {"m": kernel.sizes["n"], "n": kernel.sizes["m"]}
+    )
     assert found == {"b": 2 if not (alone or other) else 1, "k": 4, **rows_}
 
 
 @settings(max_examples=30)
-@given(st.sampled_from(("max", "avg")), st.integers(1, 3), st.integers(2, 3), st.integers(1, 2), st.booleans())
+@given(
+    st.sampled_from(("max", "avg")),
+    st.integers(1, 3),
+    st.integers(2, 3),
+    st.integers(1, 2),
+    st.booleans(),
+)
 def test_poolings_are_matched_with_their_parameters(kind, rank, taps, stride, last):
     if stride >= taps:
         return  # the windows are apart: a reduction of digits
@@ -226,18 +326,32 @@ def test_poolings_are_matched_with_their_parameters(kind, rank, taps, stride, la
     spatial = SPATIAL[rank - 1]
     layout = f"N{spatial}C" if last else f"NC{spatial}"
     A = ea.tensor("A", [{"N": 2, "C": 3}.get(x, size) for x in layout])
-    kernel = the_match(getattr(ops, f"{kind}_pool{rank}d")(A, taps, stride=stride, layout=layout), f"{kind}_pool{rank}d")
-    assert [kernel.sizes[f"kernel_{READS[x][0]}"] for x in spatial if f"kernel_{READS[x][0]}" in kernel.sizes] == [taps] * rank
+    kernel = the_match(
+        getattr(ops, f"{kind}_pool{rank}d")(A, taps, stride=stride, layout=layout),
+        f"{kind}_pool{rank}d",
+    )
+    assert [
+        kernel.sizes[f"kernel_{READS[x][0]}"]
+        for x in spatial
+        if f"kernel_{READS[x][0]}" in kernel.sizes
+    ] == [taps] * rank
     assert all(kernel.sizes.get(f"stride_{READS[x][0]}", 1) == stride for x in spatial)
 
 
-@pytest.mark.parametrize(("kind", "axes"), list(itertools.product(("sum", "mean", "max", "min", "prod"), ((0,), (1,), (0, 2), (1, 2)))))
+@pytest.mark.parametrize(
+    ("kind", "axes"),
+    list(itertools.product(("sum", "mean", "max", "min", "prod"), ((0,), (1,), (0, 2), (1, 2)))),
+)
 def test_reductions_are_matched_along_any_axes(kind, axes):
     kernel = the_match(getattr(ops, kind)(ea.tensor("X", (2, 3, 5)), axes=axes), "reduce")
     summed = 1
     for axis in axes:
         summed *= (2, 3, 5)[axis]
-    assert kernel.inputs == ("X",) and summed in kernel.sizes.values() and 30 // summed in kernel.sizes.values()
+    assert (
+        kernel.inputs == ("X",)
+        and summed in kernel.sizes.values()
+        and 30 // summed in kernel.sizes.values()
+    )
 
 
 def test_the_estimate_counts_operations_and_bytes():
@@ -251,15 +365,42 @@ def test_the_estimate_counts_operations_and_bytes():
 
 
 def test_a_reason_names_the_numbers_that_differ():
-    text = str(ea.distance(ea.parse("O[n,c,w:4] = 1/4*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d"))
-    assert text == "1 from an avg_pool1d:\n  - its numbers are 1/4, where an avg_pool1d of these sizes has 1/2"
-    assert str(ea.distance(ea.parse("O[n,c,w:4] = 1/2*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d")) == "0: it is an avg_pool1d"
+    text = str(
+        ea.distance(ea.parse("O[n,c,w:4] = 1/4*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d")
+    )
+    assert (
+        text
+        == "1 from an avg_pool1d:\n  - its numbers are 1/4, where an avg_pool1d of these sizes has 1/2"
+    )
+    assert (
+        str(
+            ea.distance(
+                ea.parse("O[n,c,w:4] = 1/2*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d"
+            )
+        )
+        == "0: it is an avg_pool1d"
+    )
 
 
 def test_subscripts_are_told_beside_those_of_the_operator():
     """The phases of a stride: the definition divides the difference of point and tap."""
-    scope = ea.parse("O[n,f,h:14] += A.pad(0,0,2)[n,c,(h+1)//2 - r] * K[c,f,2*r + (h+1)%2]", A=(2, 5, 7), K=(5, 3, 4))
-    assert ea.prove(scope, ea.ops.conv_transpose1d(ea.tensor("A", (2, 5, 7)), ea.tensor("K", (5, 3, 4)), stride=2, padding=1)).verdict == "proved"
+    scope = ea.parse(
+        "O[n,f,h:14] += A.pad(0,0,2)[n,c,(h+1)//2 - r] * K[c,f,2*r + (h+1)%2]",
+        A=(2, 5, 7),
+        K=(5, 3, 4),
+    )
+    assert (
+        ea.prove(
+            scope,
+            ea.ops.conv_transpose1d(
+                ea.tensor("A", (2, 5, 7)), ea.tensor("K", (5, 3, 4)), stride=2, padding=1
+            ),
+        ).verdict
+        == "proved"
+    )
     told = str(ea.distance(scope, "conv_transpose1d"))
-    assert "a conv_transpose1d is written, for example, Sum[" in told and "(w - 2*s + 1)//6]*K[c, f, s], where=Eq((w - 2*s + 1)%6, 0))" in told
+    assert (
+        "a conv_transpose1d is written, for example, Sum[" in told
+        and "(w - 2*s + 1)//6]*K[c, f, s], where=Eq((w - 2*s + 1)%6, 0))" in told
+    )
     assert "is written" not in str(ea.distance(scope, "matmul"))

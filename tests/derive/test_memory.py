@@ -19,7 +19,11 @@ HELD = 4 * (64 * 32 + 32 * 48 + 64 * 48)
 def test_what_a_program_holds():
     program = as_program(ea.parse(MATMUL, **SHAPES))
     assert held(program) == HELD
-    named = ea.parse("T[i] = A[i]*2\nO[i] = T[i] + B[i]", A=ea.tensor("A", (5,), "f64"), B=ea.tensor("B", (5,), "i32"))
+    named = ea.parse(
+        "T[i] = A[i]*2\nO[i] = T[i] + B[i]",
+        A=ea.tensor("A", (5,), "f64"),
+        B=ea.tensor("B", (5,), "i32"),
+    )
     assert held(named) == 5 * (8 + 4 + 8 + 8)
 
 
@@ -47,10 +51,14 @@ def test_without_memory_candidates_are_estimated(monkeypatch, tmp_path):
 
 def test_a_candidate_for_which_memory_lacks_is_not_the_best(monkeypatch, tmp_path):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("derive.results.derivation.fits", lambda start, candidate: candidate == start)
+    monkeypatch.setattr(
+        "derive.results.derivation.fits", lambda start, candidate: candidate == start
+    )
     found = ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
     assert not found.best.moves and found.best.measured
-    assert len(found.candidates) > 1 and not any(candidate.measured for candidate in found.candidates[1:])
+    assert len(found.candidates) > 1 and not any(
+        candidate.measured for candidate in found.candidates[1:]
+    )
 
 
 def test_a_kernel_for_which_memory_lacks_is_not_measured(monkeypatch, tmp_path, caplog):

@@ -39,8 +39,13 @@ def test_a_rule_that_gives_no_scopes(given: Any, message: str) -> None:
 
 
 def test_a_single_rule_and_names_of_rules() -> None:
-    assert [choice.move.rule for choice in ea.Session(PRODUCT, rules=mirrored).moves("mirrored")] == ["mirrored"]
-    assert [choice.move.rule for choice in ea.Session(PRODUCT, rules=["distribution", mirrored]).moves("mirrored")] == ["mirrored"]
+    assert [
+        choice.move.rule for choice in ea.Session(PRODUCT, rules=mirrored).moves("mirrored")
+    ] == ["mirrored"]
+    assert [
+        choice.move.rule
+        for choice in ea.Session(PRODUCT, rules=["distribution", mirrored]).moves("mirrored")
+    ] == ["mirrored"]
     with pytest.raises(ea.RuleError, match="'fusions' is no rule"):
         ea.Session(PRODUCT, rules="fusions")
     assert ea.derive(PRODUCT, ops="matmul", measure=False, states=1).best.kernels[0].op == "matmul"
@@ -49,7 +54,9 @@ def test_a_single_rule_and_names_of_rules() -> None:
 def test_a_wrong_rule_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "einalg"):
         d = ea.derive(PRODUCT, rules=[*ea.rules.values(), mirrored], states=6, measure=False)
-    assert "'mirrored' helped to make are not equal" in caplog.text and all(c.verdict == "proved" for c in d.candidates)
+    assert "'mirrored' helped to make are not equal" in caplog.text and all(
+        c.verdict == "proved" for c in d.candidates
+    )
 
 
 def test_a_record_of_an_own_rule_says_what_to_give(tmp_path: Path) -> None:
@@ -57,12 +64,17 @@ def test_a_record_of_an_own_rule_says_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(ea.RuleError):
         session.apply(session.moves("mirrored")[0])
     text = ea.Move("mirrored", ("O",), {"choice": 0})
-    with pytest.raises(ea.RuleError, match=r"for a rule of your own give it too: rules=\[mirrored\]"):
+    with pytest.raises(
+        ea.RuleError, match=r"for a rule of your own give it too: rules=\[mirrored\]"
+    ):
         ea.Session(PRODUCT).apply(text)
 
 
 def test_arrays_without_names() -> None:
     expression = ea.parse("O[i] = A[i] + B[i]", A=(2,), B=(2,))
-    for call in (lambda: ea.evaluate(expression, [1, 2], [3, 4]), lambda: ea.Session(expression).compile()([1, 2], [3, 4])):
+    for call in (
+        lambda: ea.evaluate(expression, [1, 2], [3, 4]),
+        lambda: ea.Session(expression).compile()([1, 2], [3, 4]),
+    ):
         with pytest.raises(ea.UseError, match="arrays are given by name: A=…, B=…"):
             call()

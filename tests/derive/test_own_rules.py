@@ -11,12 +11,26 @@ import pytest
 import einalg as ea
 
 
-@ea.rule("reversing a sum", before="L[x] Σ[s] f(s)", after="L[x] Σ[s] f(S - 1 - s)", requires="a sum over one index")
+@ea.rule(
+    "reversing a sum",
+    before="L[x] Σ[s] f(s)",
+    after="L[x] Σ[s] f(S - 1 - s)",
+    requires="a sum over one index",
+)
 def reversing(scope: ea.Scope) -> Iterator[ea.Scope]:
     total = scope.body
-    if isinstance(total, ea.Reduce) and total.op == "Sum" and not total.where and len(total.iterators) == 1:
+    if (
+        isinstance(total, ea.Reduce)
+        and total.op == "Sum"
+        and not total.where
+        and len(total.iterators) == 1
+    ):
         ((index, low, high),) = total.iterators
-        yield ea.Scope(scope.iterators, scope.where, ea.Sum[index:low:high](total.body.subs(index, low + high - 1 - index)))
+        yield ea.Scope(
+            scope.iterators,
+            scope.where,
+            ea.Sum[index:low:high](total.body.subs(index, low + high - 1 - index)),
+        )
 
 
 PRODUCT = ea.parse("O[i] += A[i,k]*x[k]", A=(4, 5), x=(5,))
@@ -31,11 +45,19 @@ def using(d: ea.Derivation) -> Any:
 
 
 def test_it_is_right() -> None:
-    report = ea.check_rule(reversing, examples=60, strategy=ea.testing.strategies.scopes(reductions=("Sum",)))
-    assert isinstance(report, ea.RuleReport) and report.moves > 5 and str(report).startswith("reversing a sum: ")
+    report = ea.check_rule(
+        reversing, examples=60, strategy=ea.testing.strategies.scopes(reductions=("Sum",))
+    )
+    assert (
+        isinstance(report, ea.RuleReport)
+        and report.moves > 5
+        and str(report).startswith("reversing a sum: ")
+    )
 
 
-@pytest.mark.parametrize("rules", [[reversing], [*ea.rules, reversing]], ids=["alone", "beside all others"])
+@pytest.mark.parametrize(
+    "rules", [[reversing], [*ea.rules, reversing]], ids=["alone", "beside all others"]
+)
 def test_it_is_searched_explained_and_replayed(rules: Any) -> None:
     d = searched(rules=rules)
     chosen = using(d)
@@ -53,8 +75,12 @@ def test_it_is_saved(tmp_path: Path) -> None:
 
 
 def test_rules_by_name() -> None:
-    assert {m.rule for c in searched(rules=["summation splitting"]).candidates for m in c.moves} <= {"summation splitting"}
-    assert ea.rules["staging"].name == "staging" and all(name == rule.name for name, rule in ea.rules.items())
+    assert {
+        m.rule for c in searched(rules=["summation splitting"]).candidates for m in c.moves
+    } <= {"summation splitting"}
+    assert ea.rules["staging"].name == "staging" and all(
+        name == rule.name for name, rule in ea.rules.items()
+    )
 
 
 @pytest.mark.parametrize("wrong", ["summation spliting", 3])

@@ -57,7 +57,11 @@ def pool(method, workers=2):
 
 def test_results_keep_the_order_of_the_items():
     with ThreadPoolExecutor(4) as threads:
-        assert ordered_map(threads, slow_first, range(8)) == list(range(8)) == ordered_map(None, slow_first, range(8))
+        assert (
+            ordered_map(threads, slow_first, range(8))
+            == list(range(8))
+            == ordered_map(None, slow_first, range(8))
+        )
         assert ordered_map(threads, square, iter([])) == [] == ordered_map(None, square, [])
 
 
@@ -68,7 +72,13 @@ def test_processes_that_are_spawned():
 
 @pytest.mark.parametrize("executor", [None, "threads", "spawn"])
 def test_an_exception_of_the_function_is_raised_as_it_is(executor, caplog):
-    made = None if executor is None else ThreadPoolExecutor(2) if executor == "threads" else pool("spawn", 1)
+    made = (
+        None
+        if executor is None
+        else ThreadPoolExecutor(2)
+        if executor == "threads"
+        else pool("spawn", 1)
+    )
     with pytest.raises(KeyError, match="three"), caplog.at_level(logging.WARNING, "einalg"):
         ordered_map(made, refuse, range(5))
     assert not caplog.records
@@ -78,9 +88,15 @@ def test_an_exception_of_the_function_is_raised_as_it_is(executor, caplog):
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, caplog):
     with pool("spawn") as processes, caplog.at_level(logging.WARNING, "einalg"):
-        assert ordered_map(processes, partial(die_once, str(tmp_path / "died")), range(6)) == [n * n for n in range(6)]
+        assert ordered_map(processes, partial(die_once, str(tmp_path / "died")), range(6)) == [
+            n * n for n in range(6)
+        ]
     assert (tmp_path / "died").exists()
-    assert len(caplog.records) == 1 and "BrokenProcessPool" in caplog.text and "computed again" in caplog.text
+    assert (
+        len(caplog.records) == 1
+        and "BrokenProcessPool" in caplog.text
+        and "computed again" in caplog.text
+    )
 
 
 def test_where_every_worker_dies_the_work_is_done_here():
@@ -122,7 +138,14 @@ def test_lost_results_are_computed_again_on_the_executor(error):
 @pytest.mark.filterwarnings("ignore")
 def test_dask():
     distributed = pytest.importorskip("distributed")
-    local = dict(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    local = dict(
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    )
     with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster) as client:
         executor = client.get_executor()
         assert ordered_map(executor, square, range(5)) == [0, 1, 4, 9, 16]
@@ -131,7 +154,11 @@ def test_dask():
 
 
 def test_programs_and_moves_travel():
-    conv = ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 16, 7, 7), K=(32, 16, 3, 3))
+    conv = ea.parse(
+        "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+        A=(1, 16, 7, 7),
+        K=(32, 16, 3, 3),
+    )
     program = ea.Program([("O", conv)], ["O"])
     for value in (conv, program):
         again = pickle.loads(pickle.dumps(value))
@@ -141,7 +168,11 @@ def test_programs_and_moves_travel():
 
 
 def test_travelling_is_quick():
-    conv = ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 16, 7, 7), K=(32, 16, 3, 3))
+    conv = ea.parse(
+        "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+        A=(1, 16, 7, 7),
+        K=(32, 16, 3, 3),
+    )
     program = ea.Program([("O", conv)], ["O"])
     packed = pickle.dumps(program)
     spent = []

@@ -41,8 +41,17 @@ def refusing(scope):
 def told(result):
     """All that a search found, in order, without what the clock says."""
     found, stats, explored = result
-    candidates = [(str(f.program), f.moves, f.estimate, f.states, [str(k) for k in f.kernels]) for f in found]
-    numbers = (stats.states, stats.generated, stats.candidates, stats.duplicates, stats.rejected, stats.stopped)
+    candidates = [
+        (str(f.program), f.moves, f.estimate, f.states, [str(k) for k in f.kernels]) for f in found
+    ]
+    numbers = (
+        stats.states,
+        stats.generated,
+        stats.candidates,
+        stats.duplicates,
+        stats.rejected,
+        stats.stopped,
+    )
     return candidates, numbers, [row.as_record() for row in explored]
 
 
@@ -97,7 +106,9 @@ def test_candidates_are_proven_elsewhere_too():
     alone = derivation(CONV().expression, BUDGET, **given)
     with threads() as executor:
         there = derivation(CONV().expression, BUDGET, executor=executor, **given)
-    assert [(str(c.program), c.moves, c.verdict) for c in there.candidates] == [(str(c.program), c.moves, c.verdict) for c in alone.candidates]
+    assert [(str(c.program), c.moves, c.verdict) for c in there.candidates] == [
+        (str(c.program), c.moves, c.verdict) for c in alone.candidates
+    ]
 
 
 def test_a_killed_process_loses_nothing(caplog):
@@ -125,7 +136,10 @@ def test_a_killed_dask_worker_loses_nothing():
                 killed.append(min(client.run(os.getpid).values()))
                 os.kill(killed[0], signal.SIGKILL)
 
-        assert told(search(CONV().expression, BUDGET, executor=client.get_executor(), progress=kill)) == expected
+        assert (
+            told(search(CONV().expression, BUDGET, executor=client.get_executor(), progress=kill))
+            == expected
+        )
     assert killed
 
 
@@ -141,7 +155,9 @@ class Scripted:
         if self.calls % self.every == 0:
             future.set_exception(ConnectionResetError("gone"))
         else:
-            future.set_result(pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(function))(item))))
+            future.set_result(
+                pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(function))(item)))
+            )
         return future
 
 
@@ -171,9 +187,16 @@ def test_an_executor_that_is_closed(caplog):
 
 
 def test_a_mistake_in_a_rule_is_raised(caplog):
-    with threads() as executor, caplog.at_level(logging.WARNING, "einalg"), pytest.raises(LookupError, match="a mistake in a rule"):
+    with (
+        threads() as executor,
+        caplog.at_level(logging.WARNING, "einalg"),
+        pytest.raises(LookupError, match="a mistake in a rule"),
+    ):
         search(CONV().expression, BUDGET, rules=[*ALL.values(), refusing], executor=executor)
-    with caplog.at_level(logging.WARNING, "einalg"), pytest.raises(LookupError, match="a mistake in a rule"):
+    with (
+        caplog.at_level(logging.WARNING, "einalg"),
+        pytest.raises(LookupError, match="a mistake in a rule"),
+    ):
         search(CONV().expression, BUDGET, rules=[*ALL.values(), refusing], executor=Scripted(1000))
     assert not warnings_of(caplog)
 
@@ -192,11 +215,17 @@ def test_a_rule_that_does_not_travel(caplog):
     expected = told(search(CONV().expression, BUDGET, rules=rules))
     with caplog.at_level(logging.WARNING, "einalg"):
         with threads() as executor:
-            assert told(search(CONV().expression, BUDGET, rules=rules, executor=executor)) == expected
+            assert (
+                told(search(CONV().expression, BUDGET, rules=rules, executor=executor)) == expected
+            )
         assert not warnings_of(caplog)
         with processes(1) as executor:
-            assert told(search(CONV().expression, BUDGET, rules=rules, executor=executor)) == expected
-    assert "the rule 'local' cannot be sent" in caplog.text and "top level of a module" in caplog.text
+            assert (
+                told(search(CONV().expression, BUDGET, rules=rules, executor=executor)) == expected
+            )
+    assert (
+        "the rule 'local' cannot be sent" in caplog.text and "top level of a module" in caplog.text
+    )
 
 
 def test_what_travels_is_small():
@@ -204,7 +233,9 @@ def test_what_travels_is_small():
     expansion = Expansion(dict(ALL), operators(None))
     again = pickle.loads(pickle.dumps(expansion))
     assert list(again.rules.items()) == list(expansion.rules.items())
-    assert all(one is other for one, other in zip(again.templates, expansion.templates, strict=True))
+    assert all(
+        one is other for one, other in zip(again.templates, expansion.templates, strict=True)
+    )
     assert len(pickle.dumps(expansion)) < 2_000
     program = CASES["Conv3x3 NCHW"].real().program
     assert len(pickle.dumps(program)) < 2_000 and len(pickle.dumps(expansion(program))) < 20_000
@@ -212,4 +243,6 @@ def test_what_travels_is_small():
 
 def test_only_some_operators_travel_by_number():
     expansion = Expansion({}, operators(["matmul", "conv2d"]))
-    assert [t.name for t in pickle.loads(pickle.dumps(expansion)).templates] == [t.name for t in expansion.templates]
+    assert [t.name for t in pickle.loads(pickle.dumps(expansion)).templates] == [
+        t.name for t in expansion.templates
+    ]

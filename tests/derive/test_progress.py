@@ -49,7 +49,9 @@ def test_a_function_stays_a_function_and_false_is_nothing():
 
 def layered():
     """A model with two layers that are searched."""
-    program = ea.parse("S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32))
+    program = ea.parse(
+        "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
+    )
     rng = np.random.default_rng(0)
     return program, {name: rng.standard_normal(t.shape) for name, t in program.inputs.items()}
 
@@ -78,11 +80,15 @@ def test_log_lines_of_layers(monkeypatch, caplog, unknown):
 
 def test_an_executor_gives_the_same():
     with ThreadPoolExecutor(2) as threads:
-        assert [str(c) for c in derived(executor=threads).candidates] == [str(c) for c in derived().candidates]
+        assert [str(c) for c in derived(executor=threads).candidates] == [
+            str(c) for c in derived().candidates
+        ]
 
 
 def test_the_operators_that_are_looked_for():
-    assert {k.op for c in derived(ops=["matmul"]).candidates for k in c.kernels if not k.is_eop} == {"matmul"}
+    assert {
+        k.op for c in derived(ops=["matmul"]).candidates for k in c.kernels if not k.is_eop
+    } == {"matmul"}
     with pytest.raises(ea.MatchError, match="no operator 'conv9d'"):
         derived(ops=["conv9d"])
 
@@ -91,7 +97,11 @@ def test_records_keep_what_was_explored(tmp_path):
     d = derived()
     d.save(tmp_path / "d.json")
     loaded = ea.Derivation.load(tmp_path / "d.json")
-    assert loaded.explored == d.explored and loaded.plot().dot == d.plot().dot and loaded.stats.first_hit == d.stats.first_hit
+    assert (
+        loaded.explored == d.explored
+        and loaded.plot().dot == d.plot().dot
+        and loaded.stats.first_hit == d.stats.first_hit
+    )
 
 
 def test_older_records_hold_nothing_explored(tmp_path):
@@ -101,7 +111,11 @@ def test_older_records_hold_nothing_explored(tmp_path):
     del record["explored"], record["stats"]["first_hit"]
     (tmp_path / "d.json").write_text(json.dumps(record))
     loaded = ea.Derivation.load(tmp_path / "d.json")
-    assert loaded.explored == [] and str(loaded.replay()) == str(d.best.program) and "nothing was explored" in str(loaded.plot())
+    assert (
+        loaded.explored == []
+        and str(loaded.replay()) == str(d.best.program)
+        and "nothing was explored" in str(loaded.plot())
+    )
 
 
 @pytest.mark.parametrize("broken", [3, [3], [{"number": 1}], {"a": 1}])

@@ -31,14 +31,29 @@ THREE = {"A": (5,), "B": (5,), "C": (5,)}
     [
         ("O[i] = A[i]/B[i] + C[i]", "O[i] = (A[i] + C[i]*B[i])/B[i]", "modulo", True),
         ("O[i] = 1/(1/A[i] + 1/B[i]) + 0*C[i]", "O[i] = A[i]*B[i]/(A[i] + B[i])", "modulo", True),
-        ("O[i:5] = Prod[j:5](A[j]) + C[i]", "O[i:5] = Prod[j:2](A[j])*Prod[j:2:5](A[j]) + C[i]", "modulo", True),
+        (
+            "O[i:5] = Prod[j:5](A[j]) + C[i]",
+            "O[i:5] = Prod[j:2](A[j])*Prod[j:2:5](A[j]) + C[i]",
+            "modulo",
+            True,
+        ),
         ("O[i] = exp(A[i]*(B[i] + 1))", "O[i] = exp(A[i]*B[i] + A[i])", "access relations", True),
         ("O[i] = tanh(A[i]/B[i] + 1)", "O[i] = tanh((A[i] + B[i])/B[i])", "modulo", True),
         ("O[i] = Max(A[i], B[i]) + Min(A[i], B[i])", "O[i] = A[i] + B[i]", "modulo", False),
-        ("O[i] = Max(A[i] + C[i], B[i] + C[i])", "O[i] = Max(A[i], B[i]) + C[i]", "exact evaluation", False),
+        (
+            "O[i] = Max(A[i] + C[i], B[i] + C[i])",
+            "O[i] = Max(A[i], B[i]) + C[i]",
+            "exact evaluation",
+            False,
+        ),
         ("O[i] = Abs(A[i])*Abs(B[i])", "O[i] = Abs(A[i]*B[i])", "exact evaluation", False),
         ("O[i] = exp(A[i] + B[i])", "O[i] = exp(A[i])*exp(B[i])", "double precision", False),
-        ("O[i] = log(A[i]*A[i]*B[i]*B[i])", "O[i] = 2*log(Abs(A[i]*B[i]))", "double precision", False),
+        (
+            "O[i] = log(A[i]*A[i]*B[i]*B[i])",
+            "O[i] = 2*log(Abs(A[i]*B[i]))",
+            "double precision",
+            False,
+        ),
     ],
 )
 def test_laws_that_relations_do_not_know(one: str, two: str, method: str, bounded: bool) -> None:
@@ -56,7 +71,11 @@ def test_laws_that_relations_do_not_know(one: str, two: str, method: str, bounde
         ("O[i] = exp(A[i] + B[i])", "O[i] = exp(A[i])*exp(B[i - i//4])", {(4,)}),
         ("O[i] = Max(A[i] + C[i], B[i] + C[i])", "O[i] = Max(A[i], B[i]) + C[i - i//4]", {(4,)}),
         ("O[i] = sqrt(A[i]*A[i])", "O[i] = A[i]", {(0,), (1,), (2,), (3,), (4,)}),
-        ("O[i] = log(A[i]*A[i] + 1)", "O[i] = log(A[i]*A[i] + Piecewise((2, i < 2), (1, True)))", {(0,), (1,)}),
+        (
+            "O[i] = log(A[i]*A[i] + 1)",
+            "O[i] = log(A[i]*A[i] + Piecewise((2, i < 2), (1, True)))",
+            {(0,), (1,)},
+        ),
         ("O[i] = 1/A[i]", "O[i] = 1/(A[i] - A[i - i//4])", {(0,), (1,), (2,), (3,), (4,)}),
     ],
 )
@@ -70,9 +89,14 @@ FILLS = ["-3.4e38", "-1e12", "-1e9"]
 
 
 @pytest.mark.parametrize("fill", FILLS)
-@pytest.mark.parametrize("wrong", ["7*sin(A[i]) + 100", "1.01 - 2/(exp(2*A[i]) + 1)", "tanh(A[i]) + exp(A[i])/10**6"])
+@pytest.mark.parametrize(
+    "wrong", ["7*sin(A[i]) + 100", "1.01 - 2/(exp(2*A[i]) + 1)", "tanh(A[i]) + exp(A[i])/10**6"]
+)
 def test_a_large_element_hides_no_difference_of_another(fill: str, wrong: str) -> None:
-    one, two = (ea.parse(f"O[i] = Piecewise(({value}, i < 3), ({fill}, True))", A=(7,)) for value in ("tanh(A[i])", wrong))
+    one, two = (
+        ea.parse(f"O[i] = Piecewise(({value}, i < 3), ({fill}, True))", A=(7,))
+        for value in ("tanh(A[i])", wrong)
+    )
     proof = prove(one, two)
     assert proof.verdict == DIFFERENT, proof
     assert points(proof.region) == {(0,), (1,), (2,)}
@@ -95,7 +119,10 @@ def test_an_input_that_is_added_to_a_large_number(fill: str) -> None:
         ("O[i:5] = 0", "O[i] = exp(A[i] + B[i]) - exp(A[i])*exp(B[i])"),
         ("O[i] = C[i]", "O[i] = 10**6*exp(A[i] + B[i]) + C[i] - 10**6*exp(A[i])*exp(B[i])"),
         ("O[i:5] += tanh(A[j])", "O[i:5] += 1 - 2/(exp(2*A[4 - j]) + 1)"),
-        ("O[i:5] = 0", "T[i:5] += exp(A[j])*B[j]\nU[i:5] += exp(A[4-j] + C[i])*B[4-j]\nO[i] = T[i] - U[i]*exp(-C[i])"),
+        (
+            "O[i:5] = 0",
+            "T[i:5] += exp(A[j])*B[j]\nU[i:5] += exp(A[4-j] + C[i])*B[4-j]\nO[i] = T[i] - U[i]*exp(-C[i])",
+        ),
         ("O[i:5] += sin(A[j])**2 + cos(A[j])**2 - 1", "O[i:5] = 0"),
     ],
 )
@@ -108,12 +135,18 @@ def test_rounding_is_no_difference(one: str, two: str) -> None:
 
 def test_maximum_that_differs_for_some_values_only() -> None:
     """-1 in the place of 0 is seen where all elements are negative."""
-    proof = prove(ea.parse("O[i] = Max(A[i], B[i], 0)", **THREE), ea.parse("O[i] = Max(A[i], B[i], -1)", **THREE))
+    proof = prove(
+        ea.parse("O[i] = Max(A[i], B[i], 0)", **THREE),
+        ea.parse("O[i] = Max(A[i], B[i], -1)", **THREE),
+    )
     assert proof.verdict == DIFFERENT, proof
 
 
 def test_error_probability_falls_with_rounds() -> None:
-    one, two = ea.parse("O[i] = A[i]/B[i] + C[i]", **THREE), ea.parse("O[i] = (A[i] + C[i]*B[i])/B[i]", **THREE)
+    one, two = (
+        ea.parse("O[i] = A[i]/B[i] + C[i]", **THREE),
+        ea.parse("O[i] = (A[i] + C[i]*B[i])/B[i]", **THREE),
+    )
     single = prove(one, two, rounds=1).error_probability
     thrice = prove(one, two, rounds=3).error_probability
     assert single and thrice == pytest.approx(single**3)
@@ -121,7 +154,10 @@ def test_error_probability_falls_with_rounds() -> None:
 
 
 def test_same_seed_same_proof() -> None:
-    one, two = ea.parse("O[i] = Max(A[i], B[i])", **THREE), ea.parse("O[i] = Max(A[i], B[i - i//4])", **THREE)
+    one, two = (
+        ea.parse("O[i] = Max(A[i], B[i])", **THREE),
+        ea.parse("O[i] = Max(A[i], B[i - i//4])", **THREE),
+    )
     assert str(prove(one, two, seed=5)) == str(prove(one, two, seed=5))
 
 
@@ -145,7 +181,12 @@ def test_degrees(text: str, degree: int) -> None:
 
 
 def test_no_bound_where_order_or_roots_decide() -> None:
-    for text in ("O[i] = Max(A[i], B[i])", "O[i] = sqrt(A[i])", "O[i:5] = Max[j:5](A[j])", "O[i] = Piecewise((A[i], B[i] > 0), (0, True))"):
+    for text in (
+        "O[i] = Max(A[i], B[i])",
+        "O[i] = sqrt(A[i])",
+        "O[i:5] = Max[j:5](A[j])",
+        "O[i] = Piecewise((A[i], B[i] > 0), (0, True))",
+    ):
         assert miss_probability([ea.parse(text, **THREE)], MERSENNE) is None
 
 
@@ -174,20 +215,33 @@ def test_large_outputs_are_evaluated_on_blocks() -> None:
     assert (equal.verdict, equal.error_probability) == (TESTED, None) and "blocks" in equal.method
     wrong = prove(one, ea.parse("O[n,h,w,c] = exp(A[n,h,w,c])*exp(B[c - c//63])", **shapes))
     assert wrong.verdict == DIFFERENT and "blocks" in wrong.method
-    assert wrong.region.is_subset(isl.Set("{ [n,h,w,c] : 0 <= n < 8 and 0 <= h < 224 and 0 <= w < 224 and c = 63 }"))
+    assert wrong.region.is_subset(
+        isl.Set("{ [n,h,w,c] : 0 <= n < 8 and 0 <= h < 224 and 0 <= w < 224 and c = 63 }")
+    )
 
 
 def test_whole_outputs_without_points() -> None:
-    proof = prove(ea.parse("O[i:0] = exp(A[0]+B[0])", **THREE), ea.parse("O[i:0] = exp(A[0])*exp(B[0])", **THREE))
+    proof = prove(
+        ea.parse("O[i:0] = exp(A[0]+B[0])", **THREE),
+        ea.parse("O[i:0] = exp(A[0])*exp(B[0])", **THREE),
+    )
     assert proof.verdict == PROVED
 
 
 def array_of(tensor: Tensor, rng: np.random.Generator) -> Any:
-    return rng.integers(0, 2, tensor.shape).astype(bool) if tensor.dtype == "bool" else rng.integers(-5, 6, tensor.shape)
+    return (
+        rng.integers(0, 2, tensor.shape).astype(bool)
+        if tensor.dtype == "bool"
+        else rng.integers(-5, 6, tensor.shape)
+    )
 
 
 def part_of(array: Any, whole: Tensor, part: Tensor) -> Any:
-    return array[tuple(slice(low - first, high - first) for (first, _), (low, high) in zip(whole.box, part.box))]
+    return array[
+        tuple(
+            slice(low - first, high - first) for (first, _), (low, high) in zip(whole.box, part.box)
+        )
+    ]
 
 
 @given(st.data())
@@ -199,7 +253,10 @@ def test_a_block_has_the_values_of_the_whole(data: Any) -> None:
     arrays = {name: array_of(tensor, rng) for name, tensor in scope.tensors.items()}
     block = cut([scope], origin, extents)
     assert block.scopes[0].shape == extents and work(block.scopes) <= work([scope])
-    smaller = {name: part_of(arrays[name], scope.tensors[name], part) for name, part in block.scopes[0].tensors.items()}
+    smaller = {
+        name: part_of(arrays[name], scope.tensors[name], part)
+        for name, part in block.scopes[0].tensors.items()
+    }
     expected = evaluate(scope, **arrays)[tuple(slice(o, o + e) for o, e in zip(origin, extents))]
     assert np.array_equal(evaluate(block.scopes[0], **smaller), expected)
 
@@ -215,7 +272,9 @@ def test_blocks_keep_to_the_limit(scope: Any, limit: int) -> None:
 def test_region_of_a_mask(bits: int) -> None:
     mask = np.array([bits >> k & 1 for k in range(12)], bool).reshape(2, 3, 2)
     region = from_mask(mask, ["a", "b", "c"], (0, 5, 1))
-    assert points(region) == {(a, b + 5, c + 1) for a, b, c in map(tuple, np.argwhere(mask).tolist())}
+    assert points(region) == {
+        (a, b + 5, c + 1) for a, b, c in map(tuple, np.argwhere(mask).tolist())
+    }
 
 
 @pytest.mark.parametrize(
@@ -236,12 +295,24 @@ def test_region_of_a_mask(bits: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_difference_at_some_real_numbers_is_found(one: str, other: str, seed: int) -> None:
     """Those between the integers, large ones, and those on the other side of what an input is compared with."""
-    first, second = (ea.parse(f"O[i:4] = {text}", **{name: (4,) for name in "AB" if f"{name}[" in text}) for text in (one, other))
+    first, second = (
+        ea.parse(f"O[i:4] = {text}", **{name: (4,) for name in "AB" if f"{name}[" in text})
+        for text in (one, other)
+    )
     assert prove(first, second, seed=seed).verdict == "different"
 
 
-@pytest.mark.parametrize(("one", "other"), [("floor(A[i])", "A[i]"), ("A[i]%1", "0"), ("Max(A[i], 3)", "Piecewise((3, A[i] < 4), (A[i], True))")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("floor(A[i])", "A[i]"),
+        ("A[i]%1", "0"),
+        ("Max(A[i], 3)", "Piecewise((3, A[i] < 4), (A[i], True))"),
+    ],
+)
 def test_integers_are_not_tried_at_fractions(one: str, other: str) -> None:
     a = ea.tensor("A", (4,), "i32")
-    first, second = (ea.parse(f"O[i:4] = {text}", **({"A": a} if "A[" in text else {})) for text in (one, other))
+    first, second = (
+        ea.parse(f"O[i:4] = {text}", **({"A": a} if "A[" in text else {})) for text in (one, other)
+    )
     assert prove(first, second).verdict in ("tested", "proved")

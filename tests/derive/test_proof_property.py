@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from derive.proof import DIFFERENT, PROVED, prove
-from derive.proof.exact.guards import conjunctions, failing, follows, inside, needed, negated, outside
+from derive.proof.exact.guards import (
+    conjunctions,
+    failing,
+    follows,
+    inside,
+    needed,
+    negated,
+    outside,
+)
 from derive.proof.exact.products import sorted_product
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
@@ -34,7 +42,10 @@ BOX = {I: (-6, 7), J: (-6, 7)}
 
 def values(expression: Any, seed: int) -> list[Any]:
     program = as_program(expression)
-    arrays = {name: np.random.default_rng([seed, *name.encode()]).integers(-(10**4), 10**4, t.shape) for name, t in program.inputs.items()}
+    arrays = {
+        name: np.random.default_rng([seed, *name.encode()]).integers(-(10**4), 10**4, t.shape)
+        for name, t in program.inputs.items()
+    }
     found = evaluate(program, **arrays)
     return list(found.values()) if isinstance(found, dict) else [found]
 
@@ -46,12 +57,16 @@ def agrees(one: Any, two: Any) -> None:
         assert proof.verdict == DIFFERENT
         return
     pairs = [list(zip(values(one, seed), values(two, seed))) for seed in range(2)]
-    differing = [np.logical_or.reduce([np.asarray(a != b) for a, b in outputs]) for outputs in zip(*pairs)]
+    differing = [
+        np.logical_or.reduce([np.asarray(a != b) for a, b in outputs]) for outputs in zip(*pairs)
+    ]
     if any(mask.any() for mask in differing):
         assert proof.verdict != PROVED, f"{proof}\n{one}\n{two}"
     if len(differing) == 1 and proof.method == "access relations":
         found = points(proof.region) if proof.region is not None else set()
-        assert found >= set(map(tuple, np.argwhere(differing[0]).tolist())), f"{proof}\n{one}\n{two}"
+        assert found >= set(map(tuple, np.argwhere(differing[0]).tolist())), (
+            f"{proof}\n{one}\n{two}"
+        )
         assert found <= set(np.ndindex(differing[0].shape))
 
 
@@ -72,7 +87,12 @@ def with_constants(data: Any, scope: Any) -> Any:
     constants = {}
     for name in sorted(chosen):
         tensor = scope.tensors[name]
-        constants[name] = Constant(name, tensor.axes, "f32", (random.integers(-1, 3, tensor.shape) * Fraction(1, 2)).ravel().tolist())
+        constants[name] = Constant(
+            name,
+            tensor.axes,
+            "f32",
+            (random.integers(-1, 3, tensor.shape) * Fraction(1, 2)).ravel().tolist(),
+        )
     return substitute_tensors(scope, constants), constants
 
 
@@ -80,14 +100,22 @@ def with_constants(data: Any, scope: Any) -> Any:
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
     """Constants are numbers: what a changed value or another form changes is found, and nothing else."""
-    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions)))))
+    scope, constants = with_constants(
+        data,
+        inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions)))),
+    )
     assert prove(scope, scope).verdict != DIFFERENT
     if constants:
         tensor = data.draw(st.sampled_from([constants[name] for name in sorted(constants)]))
         if tensor.values:
             place = data.draw(st.integers(0, len(tensor.values) - 1))
             changed = [v + 1 if k == place else v for k, v in enumerate(tensor.values)]
-            agrees(scope, substitute_tensors(scope, {tensor.name: Constant(tensor.name, tensor.axes, "f32", changed)}))
+            agrees(
+                scope,
+                substitute_tensors(
+                    scope, {tensor.name: Constant(tensor.name, tensor.axes, "f32", changed)}
+                ),
+            )
     found = list(moves(as_program(scope), list(ALL.values())))
     if found:
         agrees(scope, apply(as_program(scope), data.draw(st.sampled_from(found)), ALL))
@@ -97,8 +125,12 @@ def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
 @given(st.data())
 def test_names_of_constants_mean_nothing(data: Any) -> None:
     """The name of a constant means nothing, only its values do."""
-    scope, constants = with_constants(data, inlined(as_program(data.draw(strategies.scopes(reductions=("Sum",), where=False)))))
-    renamed = {name: Constant(f"{name}_", t.axes, t.dtype, t.values) for name, t in constants.items()}
+    scope, constants = with_constants(
+        data, inlined(as_program(data.draw(strategies.scopes(reductions=("Sum",), where=False))))
+    )
+    renamed = {
+        name: Constant(f"{name}_", t.axes, t.dtype, t.values) for name, t in constants.items()
+    }
     assert prove(scope, substitute_tensors(scope, renamed)).verdict == PROVED
 
 
@@ -153,7 +185,9 @@ def test_points_outside_are_covered_once(found: list[Constraint]) -> None:
 def test_points_at_which_all_fail(parts: Any) -> None:
     pieces = failing(parts)
     for env in GRID[::3]:
-        assert sum(holding(piece, env) for piece in pieces) == (not any(holding(part, env) for part in parts))
+        assert sum(holding(piece, env) for piece in pieces) == (
+            not any(holding(part, env) for part in parts)
+        )
 
 
 @given(strategies.affine_forms((I, J)), strategies.affine_forms((I, J)), st.integers(0, 3))
@@ -168,7 +202,12 @@ def test_conditions_as_conjunctions(left: Any, right: Any, kind: int) -> None:
 
 
 def test_boxes() -> None:
-    assert [str(c) for c in inside([affine(I), I + J], [(0, 4), (-1, 3)])] == ["i >= 0", "i <= 3", "i + j + 1 >= 0", "i + j <= 2"]
+    assert [str(c) for c in inside([affine(I), I + J], [(0, 4), (-1, 3)])] == [
+        "i >= 0",
+        "i <= 3",
+        "i + j + 1 >= 0",
+        "i + j <= 2",
+    ]
 
 
 @given(st.lists(strategies.affine_forms((I, J), quotients=False), min_size=1, max_size=3))
@@ -181,5 +220,10 @@ def test_products_do_not_depend_on_the_order_of_factors(forms: list[Any]) -> Non
     env = {I: 2, J: -3}
     point = space.where(Constraint(I - 2, "==")).intersect(space.where(Constraint(J + 3, "==")))
     sample = result.intersect_domain(point).range().sample_point()
-    found = [int(sample.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(2 * len(forms))]
-    assert found == [number for pair in sorted((form.evaluate(env), 2) for form in forms) for number in pair]
+    found = [
+        int(sample.get_coordinate_val(isl.dim_type.set, k).to_python())
+        for k in range(2 * len(forms))
+    ]
+    assert found == [
+        number for pair in sorted((form.evaluate(env), 2) for form in forms) for number in pair
+    ]

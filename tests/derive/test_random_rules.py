@@ -16,7 +16,9 @@ from einalg.testing import strategies
 EXAMPLES = 70
 
 
-ALONE = [r for r in ALL.values() if r.level == "scope" and r.name != "bilinear factorisation"]  # that one meets no random scope
+ALONE = [
+    r for r in ALL.values() if r.level == "scope" and r.name != "bilinear factorisation"
+]  # that one meets no random scope
 
 
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
@@ -28,15 +30,25 @@ def test_every_move_on_random_scopes_keeps_every_value(rule):
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
 def test_every_move_on_random_truths_keeps_every_value(rule):
     """Inner scopes of comparisons, read as numbers or to choose by: in their place, `Ne(m[i], 0)` became true whatever they said."""
-    check_rule(rule, examples=EXAMPLES, strategy=strategies.scopes(functions=True, truths=True, max_points=60))
+    check_rule(
+        rule,
+        examples=EXAMPLES,
+        strategy=strategies.scopes(functions=True, truths=True, max_points=60),
+    )
 
 
 @pytest.mark.parametrize("name", ["expression fusion", "lifting", "nesting", "staging"])
 def test_every_move_on_random_programs_with_truths_keeps_every_value(name):
-    check_rule(ALL[name], examples=EXAMPLES, strategy=strategies.programs(functions=True, truths=True, max_points=60))
+    check_rule(
+        ALL[name],
+        examples=EXAMPLES,
+        strategy=strategies.programs(functions=True, truths=True, max_points=60),
+    )
 
 
-@pytest.mark.parametrize("rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name
+)
 def test_every_move_on_random_programs_keeps_every_value(rule):
     strategy = siblings() if rule is RULES["expression merging"] else statements()
     assert check_rule(rule, examples=2 * EXAMPLES, strategy=strategy).moves >= 10
@@ -69,7 +81,11 @@ def siblings(draw):
         return draw(prepared("expression splitting"))
     scope = draw(strategies.scopes(max_points=60))
     kept = draw(st.sets(st.sampled_from(sorted(scope.tensors)))) if scope.tensors else set()
-    others = {n: Tensor(f"{n}_2", t.axes, t.dtype, t.role) for n, t in scope.tensors.items() if n not in kept}
+    others = {
+        n: Tensor(f"{n}_2", t.axes, t.dtype, t.role)
+        for n, t in scope.tensors.items()
+        if n not in kept
+    }
     return Program([("P", scope), ("Q", substitute_tensors(scope, others))])
 
 
@@ -78,9 +94,15 @@ def twin_sums(draw):
     """A sum, and a multiple of the same sum of other tensors: what distribution joins."""
     scope = draw(strategies.scopes(max_points=60, reductions=("Sum",)))
     kept = draw(st.sets(st.sampled_from(sorted(scope.tensors)))) if scope.tensors else set()
-    others = {n: Tensor(f"{n}_2", t.axes, t.dtype, t.role) for n, t in scope.tensors.items() if n not in kept}
+    others = {
+        n: Tensor(f"{n}_2", t.axes, t.dtype, t.role)
+        for n, t in scope.tensors.items()
+        if n not in kept
+    }
     twin = substitute_tensors(scope, others)
-    return ea.Scope(scope.iterators, scope.where, scope.body + draw(st.sampled_from([1, -1, 2])) * twin.body)
+    return ea.Scope(
+        scope.iterators, scope.where, scope.body + draw(st.sampled_from([1, -1, 2])) * twin.body
+    )
 
 
 def test_distribution_on_random_pairs_of_sums():

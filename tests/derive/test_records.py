@@ -16,7 +16,12 @@ from derive.rewriting.moves import Move
 from einalg.errors import RangeError, RecordError
 from einalg.language.ir.program import as_program
 from einalg.language.notation import parser
-from einalg.language.notation.program_json import headed_record, program_from_record, program_later, program_record
+from einalg.language.notation.program_json import (
+    headed_record,
+    program_from_record,
+    program_later,
+    program_record,
+)
 from einalg.language.notation.source import Source
 from einalg.testing import strategies
 
@@ -33,17 +38,32 @@ def test_a_program_survives_its_record(expression):
 @given(st.one_of(strategies.scopes(), strategies.programs()))
 def test_a_program_is_known_before_it_is_read(expression):
     program = as_program(expression)
-    with patch("einalg.language.notation.program_json.line_reader", lambda: lambda *_: pytest.fail("a statement is read")):
+    with patch(
+        "einalg.language.notation.program_json.line_reader",
+        lambda: lambda *_: pytest.fail("a statement is read"),
+    ):
         later = program_later(json.loads(json.dumps(headed_record(program))))
-        assert (later.names, later.outputs, later.tensors) == (program.names, program.outputs, program.tensors)
+        assert (later.names, later.outputs, later.tensors) == (
+            program.names,
+            program.outputs,
+            program.tensors,
+        )
         for name, scope in later:
             own = program[name]
-            assert (scope.iterators, scope.where, scope.dtype, scope.tensors) == (own.iterators, own.where, own.dtype, own.tensors)
+            assert (scope.iterators, scope.where, scope.dtype, scope.tensors) == (
+                own.iterators,
+                own.where,
+                own.dtype,
+                own.tensors,
+            )
     assert program_later(json.loads(json.dumps(headed_record(program)))) == program
 
 
 def test_statements_are_read_in_any_order():
-    program = ea.parse("T[i] = A[i] + 1\nV = L[i:4](2*T[i], where=i>=1)\nO[i:4] = V.pad(1)[i] + L[j:8](A[j%4])[i]", A=(4,))
+    program = ea.parse(
+        "T[i] = A[i] + 1\nV = L[i:4](2*T[i], where=i>=1)\nO[i:4] = V.pad(1)[i] + L[j:8](A[j%4])[i]",
+        A=(4,),
+    )
     later = program_later(json.loads(json.dumps(headed_record(program))))
     for name in ("O", "T", "V"):
         assert later[name].body == program[name].body
@@ -51,7 +71,14 @@ def test_statements_are_read_in_any_order():
 
 
 @pytest.mark.parametrize(
-    "damage", [{"heads": []}, {"heads": [["O", [["i", 0, 4]], [], "f32", ["B"]]]}, {"heads": 3}, {"text": ""}, {"outputs": ["P"]}]
+    "damage",
+    [
+        {"heads": []},
+        {"heads": [["O", [["i", 0, 4]], [], "f32", ["B"]]]},
+        {"heads": 3},
+        {"text": ""},
+        {"outputs": ["P"]},
+    ],
 )
 def test_a_damaged_record_of_a_program_for_later_is_told(damage):
     written = headed_record(as_program(ea.parse("O[i] = A[i]", A=(4,))))
@@ -60,7 +87,10 @@ def test_a_damaged_record_of_a_program_for_later_is_told(damage):
 
 
 def test_a_program_may_be_longer_than_a_text(monkeypatch):
-    lines = [f"T{k}[i] = {f'T{k - 1}' if k else 'A'}[i]*2 + {f'T{k // 2}' if k else 'A'}[i] - exp(A[i])" for k in range(12)]
+    lines = [
+        f"T{k}[i] = {f'T{k - 1}' if k else 'A'}[i]*2 + {f'T{k // 2}' if k else 'A'}[i] - exp(A[i])"
+        for k in range(12)
+    ]
     program = ea.parse("\n".join([*lines, "T11, T3"]), A=(8,))
     written = json.loads(json.dumps(program_record(program)))
     monkeypatch.setattr("einalg.language.notation.source.MAX_TEXT", 100)
@@ -76,7 +106,11 @@ def test_a_program_may_be_longer_than_a_text(monkeypatch):
 def test_statements_of_equal_layers_are_read_once(monkeypatch):
     layer = "T{k}[i:6] = Sum[j:6](W{k}[i,j]*T{before}[j]) + b{k}[i]"
     lines = ["T0[i:6] = x[i]", *(layer.format(k=k, before=k - 1) for k in range(1, 9))]
-    shapes = {"x": (6,), **{f"W{k}": (6, 6) for k in range(1, 9)}, **{f"b{k}": (6,) for k in range(1, 9)}}
+    shapes = {
+        "x": (6,),
+        **{f"W{k}": (6, 6) for k in range(1, 9)},
+        **{f"b{k}": (6,) for k in range(1, 9)},
+    }
     program = ea.parse("\n".join(lines), **shapes)
     read = []
     monkeypatch.setattr(parser, "Source", lambda line: read.append(line) or Source(line))
@@ -95,12 +129,19 @@ def test_statements_that_read_other_kinds_of_tensors_are_not_alike(kinds):
 def test_names_that_trade_places_are_read_as_they_stand():
     given = {name: ea.tensor(name, (4, 4)) for name in "AB"}
     lines = ["S[i,j] = A[i,j]*B[j,i]", "T[i,j] = B[i,j]*A[j,i]", "U[i,j] = A[i,j]*A[j,i]"]
-    assert parser.parse_lines(lines, given) == [(line[0], ea.parse(line.partition("\n")[0], **given)) for line in lines]
+    assert parser.parse_lines(lines, given) == [
+        (line[0], ea.parse(line.partition("\n")[0], **given)) for line in lines
+    ]
 
 
 def test_what_is_read_where_it_has_no_value_is_refused_in_every_statement():
     given = {name: ea.tensor(name, (6,)) for name in "AB"}
-    lines = ["S = L[i:6](A[i], where=i >= 2)", "T = L[i:6](B[i], where=i >= 3)", "U[i:2:6] = S[i]*2", "V[i:2:6] = T[i]*2"]
+    lines = [
+        "S = L[i:6](A[i], where=i >= 2)",
+        "T = L[i:6](B[i], where=i >= 3)",
+        "U[i:2:6] = S[i]*2",
+        "V[i:2:6] = T[i]*2",
+    ]
     with pytest.raises(RangeError, match="reads points of T at which it has no value"):
         parser.parse_lines(lines, given)
     assert [name for name, _ in parser.parse_lines(lines[:3], given)] == ["S", "T", "U"]
@@ -122,16 +163,28 @@ def broken(tmp_path, change):
 
 
 CHANGES = {
-    "foreign kind": (lambda c: c.update(format="other"), "is not a record of the kind 'einalg history'"),
-    "newer": (lambda c: c.update(schema=99), "has schema 99, this version reads up to 1\n  install a newer einalg"),
+    "foreign kind": (
+        lambda c: c.update(format="other"),
+        "is not a record of the kind 'einalg history'",
+    ),
+    "newer": (
+        lambda c: c.update(schema=99),
+        "has schema 99, this version reads up to 1\n  install a newer einalg",
+    ),
     "no schema": (lambda c: c.pop("schema"), "has no schema number"),
     "no steps": (lambda c: c.update(steps=3), "has no list of steps"),
     "no program": (lambda c: c.update(start={}), "the record holds no program"),
     "bad text": (lambda c: c["start"].update(text="O[i] = ("), "the record holds no program"),
-    "bad tensor": (lambda c: c["start"]["tensors"]["A"].update(axes=[[0, "x"]]), "the record holds no program"),
+    "bad tensor": (
+        lambda c: c["start"]["tensors"]["A"].update(axes=[[0, "x"]]),
+        "the record holds no program",
+    ),
     "no move": (lambda c: c["steps"].append(["rule"]), "this is not a move"),
     "bad path": (lambda c: c["steps"][0].update(path=[1]), "this is not a move"),
-    "changed result": (lambda c: c["steps"][0].update(after="O = 1"), "gives another program than when it was saved"),
+    "changed result": (
+        lambda c: c["steps"][0].update(after="O = 1"),
+        "gives another program than when it was saved",
+    ),
 }
 
 
@@ -184,9 +237,18 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["rule", "path", "args", "text", "tensors", "outputs", "O"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["rule", "path", "args", "text", "tensors", "outputs", "O"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=8,
 )
@@ -214,7 +276,12 @@ def fuzz_history(tmp_path_factory, data):
     """Some part of a good record is replaced by any JSON value: only errors of einalg come out."""
     path = tmp_path_factory.mktemp("fuzz") / "h.json"
     move = {"rule": "summation splitting", "path": ["O"], "args": {"reduction": 0, "outer": ["r"]}}
-    content = {"format": "einalg history", "schema": 1, "start": program_record(PROGRAM), "steps": [move]}
+    content = {
+        "format": "einalg history",
+        "schema": 1,
+        "start": program_record(PROGRAM),
+        "steps": [move],
+    }
     place = content
     while isinstance(place, (dict, list)) and place:
         keys = sorted(place) if isinstance(place, dict) else list(range(len(place)))

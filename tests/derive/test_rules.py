@@ -21,7 +21,9 @@ def program(text, **tensors):
 
 def only(start, rule, **wanted):
     """The first move of a rule that has the wanted arguments."""
-    return next(m for m in moves(start, [ALL[rule]]) if all(m.args[k] == v for k, v in wanted.items()))
+    return next(
+        m for m in moves(start, [ALL[rule]]) if all(m.args[k] == v for k, v in wanted.items())
+    )
 
 
 CONV = program("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
@@ -30,13 +32,33 @@ CONV = program("O[h,f] += A.pad(1,0)[h+r-1,c]*K[r,f,c]", A=(6, 3), K=(3, 2, 3))
 @pytest.mark.parametrize(
     ("text", "step", "after"),
     [
-        ("Sum[k](A[i,k]*B[k,j]) - 2*Sum[m](A[i,m]*C[m,j])", "join", "Sum[m:6](A[i, m]*(B[m, j] - 2*C[m, j]))"),
-        ("Sum[k](A[i,k]*(B[k,j]-2*C[k,j]))", "expand", "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](A[i, k]*C[k, j])"),
+        (
+            "Sum[k](A[i,k]*B[k,j]) - 2*Sum[m](A[i,m]*C[m,j])",
+            "join",
+            "Sum[m:6](A[i, m]*(B[m, j] - 2*C[m, j]))",
+        ),
+        (
+            "Sum[k](A[i,k]*(B[k,j]-2*C[k,j]))",
+            "expand",
+            "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](A[i, k]*C[k, j])",
+        ),
         ("Sum[k](A[i,k]*B[i,j])", "out of", "B[i, j]*Sum[k:6](A[i, k])"),
         ("Sum[k](A[i,k])*B[i,j]", "into", "Sum[k:6](A[i, k]*B[i, j])"),
-        ("(Sum[k](A[i,k]) - C[i,j])*B[i,j]", "expand", "B[i, j]*Sum[k:6](A[i, k]) - B[i, j]*C[i, j]"),
-        ("Sum[k](A[i,k]*B[k,j] - 2*C[i,k])", "apart", "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](C[i, k])"),
-        ("Sum[k]((A[i,k] - B[k,j])**2)", "expand", "Sum[k:6](A[i, k]**2) + Sum[k:6](B[k, j]**2) - 2*Sum[k:6](A[i, k]*B[k, j])"),
+        (
+            "(Sum[k](A[i,k]) - C[i,j])*B[i,j]",
+            "expand",
+            "B[i, j]*Sum[k:6](A[i, k]) - B[i, j]*C[i, j]",
+        ),
+        (
+            "Sum[k](A[i,k]*B[k,j] - 2*C[i,k])",
+            "apart",
+            "Sum[k:6](A[i, k]*B[k, j]) - 2*Sum[k:6](C[i, k])",
+        ),
+        (
+            "Sum[k]((A[i,k] - B[k,j])**2)",
+            "expand",
+            "Sum[k:6](A[i, k]**2) + Sum[k:6](B[k, j]**2) - 2*Sum[k:6](A[i, k]*B[k, j])",
+        ),
         ("C[i,j]*(A[i,j] + 2)**2", "expand", "C[i, j]*(A[i, j]**2 + 4*A[i, j] + 4)"),
     ],
 )
@@ -65,17 +87,29 @@ def test_traversal_merging_undoes_variable_substitution():
     assert key(merged) == key(CONV)
 
 
-@pytest.mark.parametrize(("fill", "after"), [("0", "A.pad((1, 0), 0)"), ("5", "A.pad((1, 0), 0, fill=5)")])
+@pytest.mark.parametrize(
+    ("fill", "after"), [("0", "A.pad((1, 0), 0)"), ("5", "A.pad((1, 0), 0, fill=5)")]
+)
 def test_traversal_merging_pads_what_an_inner_scope_reorders(fill, after):
     """Padding of a tensor in another order is padding of the tensor, whatever it is filled with."""
-    given = program(f"O[h:9,c] = (L[c:4,h:8](A[h,c])).pad((0,1),(1,2),fill={fill})[c,h-1]", A=(8, 4))
+    given = program(
+        f"O[h:9,c] = (L[c:4,h:8](A[h,c])).pad((0,1),(1,2),fill={fill})[c,h-1]", A=(8, 4)
+    )
     merged = apply(given, only(given, "traversal merging"), ALL)
     assert str(merged) == f"O[h:9, c:4] = {after}[h - 1, c]"
     given_array = np.arange(32).reshape(8, 4)
     assert ea.evaluate(merged, A=given_array).tolist() == ea.evaluate(given, A=given_array).tolist()
 
 
-@pytest.mark.parametrize("inner", ["L[c:4,h:7](A[h,c])", "L[c:4,h:8](A[h,2])", "L[c:4,h:8](A[h,c]+1)", "L[c:4,h:8](A.pad(1,0)[h-1,c])"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "L[c:4,h:7](A[h,c])",
+        "L[c:4,h:8](A[h,2])",
+        "L[c:4,h:8](A[h,c]+1)",
+        "L[c:4,h:8](A.pad(1,0)[h-1,c])",
+    ],
+)
 def test_traversal_merging_leaves_other_padded_scopes(inner):
     """A part, a copy of a part, what is computed: outside, they are not what the tensor is."""
     given = program(f"O[h:9,c] = ({inner}).pad((0,1),(1,2),fill=5)[c,h-1]", A=(8, 4))
@@ -96,16 +130,30 @@ def test_tightening_undoes_relaxing():
         next(
             m
             for m in moves(split, [RULES["variable substitution"]])
-            if m.path == ("O", 0) and "h + r - 1" in m.args["forward"].values() and "r" in m.args["forward"]
+            if m.path == ("O", 0)
+            and "h + r - 1" in m.args["forward"].values()
+            and "r" in m.args["forward"]
         ),
         ALL,
     )
     merged = apply(skewed, only(skewed, "traversal merging"), ALL)
     relaxed = apply(merged, only(merged, "boundary relaxing"), ALL)
     tight = apply(relaxed, only(relaxed, "boundary tightening"), ALL)
-    assert str(relaxed) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, f, c])))[r, h + r - 1, f])"
-    assert str(tight) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, c]))).pad(0, 1, 0)[r, h + r - 1, f])"
-    again = apply(tight, Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3], [-1, 7], [0, 2]], "where": []}), ALL)
+    assert (
+        str(relaxed)
+        == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, f, c])))[r, h + r - 1, f])"
+    )
+    assert (
+        str(tight)
+        == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, c]))).pad(0, 1, 0)[r, h + r - 1, f])"
+    )
+    again = apply(
+        tight,
+        Move(
+            "boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3], [-1, 7], [0, 2]], "where": []}
+        ),
+        ALL,
+    )
     assert str(again).replace(".pad(0, 1, 0)", "") == str(relaxed) and same(tight, again)
 
 
@@ -114,7 +162,11 @@ def test_relaxing_minds_which_of_two_paddings_a_point_shows():
     start = program("O[i:2] = (L[t:3](X[t]*2, where=t>=1)).pad(0, fill=1).pad(1)[i] * X[i]", X=(3,))
     assert not list(moves(start, [RULES["boundary relaxing"]]))
     with pytest.raises(ea.RuleError, match="reads the fill at a point that would get a value"):
-        apply(start, Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3]], "where": []}), ALL)
+        apply(
+            start,
+            Move("boundary relaxing", ("O",), {"inner": 0, "box": [[0, 3]], "where": []}),
+            ALL,
+        )
 
 
 def test_a_guarded_factor_stays_inside():
@@ -150,28 +202,44 @@ def test_siblings_that_share_an_input_become_one_product():
 
 def test_siblings_among_many_statements_that_read_each_other():
     """There are as many ways from the last statement to the first as the 80th number of Fibonacci."""
-    lines = ["T0[i] = A[i]", "T1[i] = A[i] + 1", *(f"T{k}[i] = T{k - 1}[i] + T{k - 2}[i]" for k in range(2, 80)), "O[i] = T79[i]"]
+    lines = [
+        "T0[i] = A[i]",
+        "T1[i] = A[i] + 1",
+        *(f"T{k}[i] = T{k - 1}[i] + T{k - 2}[i]" for k in range(2, 80)),
+        "O[i] = T79[i]",
+    ]
     program = ea.parse("\n".join(lines), A=(4,))
     assert all(move.args["sibling"] != "O" for move in moves(program, [ALL["expression merging"]]))
 
 
 def test_siblings_of_different_width_are_stacked_along_their_axis():
-    two = program("P[i,j] += x[i,k]*U[k,j]\nQ[i,j] += x[i,k]*V[k,j]\nO[i,j,l] = P[i,j]*Q[i,l]", x=(5, 3), U=(3, 2), V=(3, 7))
+    two = program(
+        "P[i,j] += x[i,k]*U[k,j]\nQ[i,j] += x[i,k]*V[k,j]\nO[i,j,l] = P[i,j]*Q[i,l]",
+        x=(5, 3),
+        U=(3, 2),
+        V=(3, 7),
+    )
     stacked = apply(two, only(two, "expression merging", axis=1), ALL)
     assert same(two, stacked) and stacked["P_Q"].shape == (5, 9)
 
 
 def test_fusion_refuses_unbounded_recomputation():
-    chain = program("T[i,j] += A[i,k]*B[k,j]\nO[i,l] = Sum[j](T[i,j]*C[j,l])", A=(4, 5), B=(5, 6), C=(6, 9))
+    chain = program(
+        "T[i,j] += A[i,k]*B[k,j]\nO[i,l] = Sum[j](T[i,j]*C[j,l])", A=(4, 5), B=(5, 6), C=(6, 9)
+    )
     assert not list(moves(chain, [RULES["expression fusion"]]))
-    with pytest.raises(ea.RuleError, match=r"every element of T would be computed 9\.0 times, more than 4"):
+    with pytest.raises(
+        ea.RuleError, match=r"every element of T would be computed 9\.0 times, more than 4"
+    ):
         apply(chain, Move("expression fusion", ("O",), {"producer": "T"}), ALL)
     fused = apply(chain, Move("expression fusion", ("O",), {"producer": "T", "limit": 9}), ALL)
     assert fused.names == ("O",) and same(chain, fused)
 
 
 def test_an_epilogue_fuses_into_its_producer():
-    relu = program("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j] + b[j], 0)", A=(4, 5), B=(5, 6), b=(6,))
+    relu = program(
+        "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j] + b[j], 0)", A=(4, 5), B=(5, 6), b=(6,)
+    )
     fused = apply(relu, only(relu, "expression fusion"), ALL)
     assert str(fused) == "O[i:4, j:6] = Max(0, b[j] + Sum[k:5](A[i, k]*B[k, j]))"
 
@@ -179,9 +247,17 @@ def test_an_epilogue_fuses_into_its_producer():
 @pytest.mark.parametrize("low", [-3, 0, 1])
 def test_phases_of_an_index_turn_conditions_on_it_into_ranges(low):
     """Floor semantics: a range that starts below 0 and that 3 does not divide."""
-    start = program(f"O = L[h:{low}:{low + 8},f](Sum[s:3](A.pad(4,0)[(h - s)//3,f]*K[s], where=(h - s)%3==0))", A=(3, 2), K=(3,))
+    start = program(
+        f"O = L[h:{low}:{low + 8},f](Sum[s:3](A.pad(4,0)[(h - s)//3,f]*K[s], where=(h - s)%3==0))",
+        A=(3, 2),
+        K=(3,),
+    )
     cut = apply(start, only(start, "expression splitting", phases=3), ALL)
-    assert same(start, cut) and str(cut).count("Sum[()]") == 3 and "s" not in {i.name for i in cut["O"].indices}
+    assert (
+        same(start, cut)
+        and str(cut).count("Sum[()]") == 3
+        and "s" not in {i.name for i in cut["O"].indices}
+    )
     assert "Sum[s" not in str(cut)
 
 
@@ -191,7 +267,11 @@ def test_phases_of_two_indices_at_once():
     assert same(start, cut) and str(cut).count("Sum[()]") == 6
     for phases in ([2], [1, 2], 2, ["a", "b"]):
         with pytest.raises(ea.RuleError):
-            apply(start, Move("expression splitting", ("O",), {"index": ["h", "w"], "phases": phases}), ALL)
+            apply(
+                start,
+                Move("expression splitting", ("O",), {"index": ["h", "w"], "phases": phases}),
+                ALL,
+            )
 
 
 @pytest.mark.parametrize("stride", [2, 3])
@@ -205,7 +285,9 @@ def test_splits_by_the_strides_that_occur(stride):
 
 def test_merges_of_adjacent_indices_make_the_read_bare():
     flat = program("O[i:3,j:4] = X[4*i+j]", X=(12,))
-    move = next(m for m in moves(flat, [RULES["variable substitution"]]) if len(m.args["forward"]) == 1)
+    move = next(
+        m for m in moves(flat, [RULES["variable substitution"]]) if len(m.args["forward"]) == 1
+    )
     assert str(apply(flat, move, ALL)) == "O[i:3, j:4] = (L[t:12](X[t]))[4*i + j]"
 
 
@@ -231,8 +313,14 @@ def test_any_isl_map_of_a_user(mapping):
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ("{ [h, w] -> [h] }", "the map is not a bijection on the domain, so it cannot rename its points"),
-        ("{ [h, w] -> [h, w] : h < 3 }", "the map is not a bijection on the domain, so it cannot rename its points"),
+        (
+            "{ [h, w] -> [h] }",
+            "the map is not a bijection on the domain, so it cannot rename its points",
+        ),
+        (
+            "{ [h, w] -> [h, w] : h < 3 }",
+            "the map is not a bijection on the domain, so it cannot rename its points",
+        ),
         ("{ [h] -> [h] }", "the map takes 1 indices, but there are 2: h, w"),
     ],
 )
@@ -247,7 +335,11 @@ def test_an_unreadable_map():
         ea.Session(program("O[h,w] = A[h,w]", A=(6, 5))).substitute("h -> w")
 
 
-STRIDED = program("O[h:8,f] = Sum[r1:4,r2:2,c](A.pad(3,0)[2*h+2*r1+r2-3,c]*K[r1,r2,f,c])", A=(20, 3), K=(4, 2, 5, 3))
+STRIDED = program(
+    "O[h:8,f] = Sum[r1:4,r2:2,c](A.pad(3,0)[2*h+2*r1+r2-3,c]*K[r1,r2,f,c])",
+    A=(20, 3),
+    K=(4, 2, 5, 3),
+)
 
 
 def test_staging_copies_by_the_digits_of_a_stride():
@@ -259,8 +351,12 @@ def test_staging_copies_by_the_digits_of_a_stride():
 
 
 def test_staging_evaluates_weights_in_a_scope_of_their_own():
-    weight = [ea.tensor(name, shape, role="weight") for name, shape in (("K", (4, 3, 3)), ("g", (4,)))]
-    scaled = program("O[h,f] = Sum[c,r](A.pad(0,1)[c,h+r-1]*K[f,c,r]*g[f])", A=(3, 8), K=weight[0], g=weight[1])
+    weight = [
+        ea.tensor(name, shape, role="weight") for name, shape in (("K", (4, 3, 3)), ("g", (4,)))
+    ]
+    scaled = program(
+        "O[h,f] = Sum[c,r](A.pad(0,1)[c,h+r-1]*K[f,c,r]*g[f])", A=(3, 8), K=weight[0], g=weight[1]
+    )
     folded = apply(scaled, only(scaled, "staging", axes=("f", "c", "r")), ALL)
     assert "(L[f:4, c:3, r:3](K[f, c, r]*g[f]))[f, c, r]" in str(folded) and same(scaled, folded)
 
@@ -268,39 +364,83 @@ def test_staging_evaluates_weights_in_a_scope_of_their_own():
 def test_staging_minds_a_cut_domain():
     """The box of the axes reads points at which the inner scope has no value."""
     start = program("O[i:3,j:4] = Sum[k:8]((L[t:8](B[t], where=t>=4))[4 + k//2]*(j + 1))", B=(8,))
-    move = Move("staging", ("O",), {"access": 0, "axes": ["k//2 + i", "i"], "subscripts": ["y0 - y1 + 4"]})
+    move = Move(
+        "staging", ("O",), {"access": 0, "axes": ["k//2 + i", "i"], "subscripts": ["y0 - y1 + 4"]}
+    )
     after = apply(start, move, ALL)
     assert ".pad((0, 2))" in str(after) and same(start, after)
 
 
 BAD_MOVES = [
-    (Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}), "the reduction has the indices r, c, not all of q"),
+    (
+        Move("summation splitting", ("O",), {"reduction": 0, "outer": ["q"]}),
+        "the reduction has the indices r, c, not all of q",
+    ),
     (
         Move("summation splitting", ("O",), {"reduction": 0, "outer": ["r", "c"]}),
         "no index is left to move into the inner scope\n  leave at least one index out of `outer`",
     ),
-    (Move("summation splitting", ("O",), {"reduction": 3, "outer": []}), "there is no reduction number 3: there are 1"),
-    (Move("summation splitting", ("P",), {"reduction": 0, "outer": []}), "there is no statement 'P'\n  the statements are O"),
-    (Move("summation splitting", ("O", 1), {"reduction": 0, "outer": []}), "there is no inner scope number 1: there are 0"),
-    (Move("traversal merging", ("O",), {"inner": 0}), "there is no inner scope number 0: there are 0"),
     (
-        Move("variable substitution", ("O",), {"target": "traversal", "forward": {"x": "h//2", "f": "f"}, "backward": {"h": "2*x", "f": "f"}}),
+        Move("summation splitting", ("O",), {"reduction": 3, "outer": []}),
+        "there is no reduction number 3: there are 1",
+    ),
+    (
+        Move("summation splitting", ("P",), {"reduction": 0, "outer": []}),
+        "there is no statement 'P'\n  the statements are O",
+    ),
+    (
+        Move("summation splitting", ("O", 1), {"reduction": 0, "outer": []}),
+        "there is no inner scope number 1: there are 0",
+    ),
+    (
+        Move("traversal merging", ("O",), {"inner": 0}),
+        "there is no inner scope number 0: there are 0",
+    ),
+    (
+        Move(
+            "variable substitution",
+            ("O",),
+            {
+                "target": "traversal",
+                "forward": {"x": "h//2", "f": "f"},
+                "backward": {"h": "2*x", "f": "f"},
+            },
+        ),
         "the map is not a bijection with that inverse: it returns to a point 2*(h//2) - h away",
     ),
     (
-        Move("variable substitution", ("O",), {"target": "traversal", "forward": {"x": "h"}, "backward": {"h": "x"}}),
+        Move(
+            "variable substitution",
+            ("O",),
+            {"target": "traversal", "forward": {"x": "h"}, "backward": {"h": "x"}},
+        ),
         "the map must go from the indices h, f to new ones and back\n"
         "  give forward={new: form in the old indices} and backward={old: form in the new indices}",
     ),
-    (Move("expression splitting", ("O",), {"index": "h", "at": 6}), "h ranges over [0,6): a cut at 6 leaves one part empty"),
-    (Move("expression splitting", ("O",), {"index": "c", "at": 1}), "there is no index c in the traversal; it has h, f"),
+    (
+        Move("expression splitting", ("O",), {"index": "h", "at": 6}),
+        "h ranges over [0,6): a cut at 6 leaves one part empty",
+    ),
+    (
+        Move("expression splitting", ("O",), {"index": "c", "at": 1}),
+        "there is no index c in the traversal; it has h, f",
+    ),
     (
         Move("boundary tightening", ("O",), {"reduction": 0, "box": [[0, 2], [0, 3]]}),
         "the body is not 0 at every point that would be removed from the reduction",
     ),
-    (Move("boundary relaxing", ("O",), {"box": []}), "boundary relaxing at O: box=() cannot be applied"),
-    (Move("expression fusion", ("O",), {"producer": "T"}), "statement O does not read a statement T"),
-    (Move("staging", ("O",), {"access": 2, "axes": [], "subscripts": []}), "there is no read number 2: there are 2"),
+    (
+        Move("boundary relaxing", ("O",), {"box": []}),
+        "boundary relaxing at O: box=() cannot be applied",
+    ),
+    (
+        Move("expression fusion", ("O",), {"producer": "T"}),
+        "statement O does not read a statement T",
+    ),
+    (
+        Move("staging", ("O",), {"access": 2, "axes": [], "subscripts": []}),
+        "there is no read number 2: there are 2",
+    ),
     (
         Move("staging", ("O",), {"access": 0, "axes": ["h + r", "c"], "subscripts": ["y0", "y1"]}),
         "the axes give h + r where h + r - 1 is read",
@@ -309,9 +449,18 @@ BAD_MOVES = [
         Move("staging", ("O",), {"access": 0, "axes": ["h + x"], "subscripts": ["y0", "0"]}),
         "index x is not bound where A.pad(1, 0)[h + r - 1, c] is read",
     ),
-    (Move("staging", ("O",), {"access": 0, "axes": ["h"], "subscripts": ["h", "0"]}), "the staged subscripts speak of h, but the axes are y0"),
-    (Move("staging", ("O",), {"factors": [0, 7], "axes": [], "reduction": 0}), "there are 2 factors, not all of 0, 7"),
-    (Move("staging", ("O",), {"factors": [1], "axes": ["r"], "reduction": 0}), "the factors K[r, f, c] use the indices c, f, r, not r"),
+    (
+        Move("staging", ("O",), {"access": 0, "axes": ["h"], "subscripts": ["h", "0"]}),
+        "the staged subscripts speak of h, but the axes are y0",
+    ),
+    (
+        Move("staging", ("O",), {"factors": [0, 7], "axes": [], "reduction": 0}),
+        "there are 2 factors, not all of 0, 7",
+    ),
+    (
+        Move("staging", ("O",), {"factors": [1], "axes": ["r"], "reduction": 0}),
+        "the factors K[r, f, c] use the indices c, f, r, not r",
+    ),
     (Move("staging", ("O",), {"axes": []}), "staging takes one of access=, factors= and terms="),
     (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: b"),
 ]
@@ -343,7 +492,12 @@ def test_a_wrong_rule_is_caught():
 
         if isinstance(scope.body, Reduce) and scope.body.iterators[0].extent > 1:
             first, *rest = scope.body.iterators
-            shorter = Reduce(scope.body.op, [Iterator(first.index, first.low, first.high - 1), *rest], scope.body.where, scope.body.body)
+            shorter = Reduce(
+                scope.body.op,
+                [Iterator(first.index, first.low, first.high - 1), *rest],
+                scope.body.where,
+                scope.body.body,
+            )
             yield {"index": first.index.name}, ea.Scope(scope.iterators, scope.where, shorter)
 
     with pytest.raises(ea.RuleError, match="changes the value of"):

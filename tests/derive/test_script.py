@@ -19,7 +19,10 @@ PROGRAMS = {
     "another name": ea.Program([("result", ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))]),
     "a tensor that is named O": ea.L[ea.indices("i")](ea.tensor("O", (4,))[ea.indices("i")] + 1),
     "dtypes, weights, constants": ea.parse(
-        "O[i] += H[i,j]*x[j]*w[j]", H=H, x=ea.tensor("x", (2,), "f64"), w=ea.tensor("w", (2,), "f64", role="weight")
+        "O[i] += H[i,j]*x[j]*w[j]",
+        H=H,
+        x=ea.tensor("x", (2,), "f64"),
+        w=ea.tensor("w", (2,), "f64", role="weight"),
     ),
 }
 
@@ -30,7 +33,11 @@ def test_the_script_makes_the_program(name):
     made: dict[str, object] = {}
     exec(History(start).script(), made)
     again = made["s"].expr
-    assert again == start and again.outputs == start.outputs and list(again.tensors.values()) == list(start.tensors.values())
+    assert (
+        again == start
+        and again.outputs == start.outputs
+        and list(again.tensors.values()) == list(start.tensors.values())
+    )
 
 
 def test_the_script_applies_the_moves(capsys):
@@ -46,7 +53,11 @@ def test_the_script_applies_the_moves(capsys):
 def test_rules_of_ones_own_are_named():
     start = as_program(PROGRAMS["scope"])
     text = History(start, [Step(Move("my rule", ("O",), {}), start, "proved")]).script()
-    assert "rules = []" in text and "applied below: my rule" in text and "ea.Session(expr, rules)" in text
+    assert (
+        "rules = []" in text
+        and "applied below: my rule" in text
+        and "ea.Session(expr, rules)" in text
+    )
 
 
 def test_a_candidate_of_a_search_is_a_script():

@@ -21,7 +21,10 @@ def step(s, rule, path=("O",), **wanted):
     """Apply the first move of a rule at a place whose arguments hold what is wanted."""
     for choice in s.moves(rule, path):
         args = choice.move.args
-        if all(v in args[k].values() if hasattr(args[k], "values") else args[k] == v for k, v in wanted.items()):
+        if all(
+            v in args[k].values() if hasattr(args[k], "values") else args[k] == v
+            for k, v in wanted.items()
+        ):
             return s.apply(choice)
     raise AssertionError(f"no {rule} with {wanted} among\n{s.moves(rule, path)}")
 
@@ -53,14 +56,18 @@ def test_the_derived_program_runs():
     s = paper(session())
     rng = np.random.default_rng(0)
     arrays = {k: rng.standard_normal(v).astype(np.float32) for k, v in SHAPES.items()}
-    np.testing.assert_allclose(s.compile()(**arrays), ea.evaluate(s.history.start, **arrays), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        s.compile()(**arrays), ea.evaluate(s.history.start, **arrays), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_moves_are_numbered_and_show_before_and_after():
     s = session()
     choices = s.moves("summation splitting")
     assert [c.number for c in choices] == list(range(len(choices))) and len(choices) == 6
-    assert str(choices[0]).startswith("  0. summation splitting at O: ") and "⇒ L[n:1, h:6, w:5, f:4](Sum[" in str(choices[0])
+    assert str(choices[0]).startswith(
+        "  0. summation splitting at O: "
+    ) and "⇒ L[n:1, h:6, w:5, f:4](Sum[" in str(choices[0])
     assert "<table>" in choices._repr_html_() and not hasattr(choices, "_repr_latex_")
     number = next(c.number for c in choices if c.move.args["outer"] == ("r",))
     assert s.apply(number).move.args["outer"] == ("r",)
@@ -72,10 +79,18 @@ def test_a_listing_fits_the_terminal_and_says_what_is_there_once(monkeypatch):
     s.apply(s.moves("summation splitting")[-1])
     choices = s.moves()
     text, whole = str(choices), " ".join(str(choices).split())
-    assert max(map(len, text.splitlines())) <= 70 and all(f"{c.number}. {c.move.rule}: {c.move.arguments}" in whole for c in choices)
+    assert max(map(len, text.splitlines())) <= 70 and all(
+        f"{c.number}. {c.move.rule}: {c.move.arguments}" in whole for c in choices
+    )
     here = {(c.move.place, c.before) for c in choices}
-    assert len(here) > 1 and all(whole.count(f"at {place}: {before}") == 1 for place, before in here)
-    assert "⇒ L[…](Sum[" in text and repr(choices[:2]) == str(choices[:2]) and max(map(len, str(choices[0]).splitlines())) <= 70
+    assert len(here) > 1 and all(
+        whole.count(f"at {place}: {before}") == 1 for place, before in here
+    )
+    assert (
+        "⇒ L[…](Sum[" in text
+        and repr(choices[:2]) == str(choices[:2])
+        and max(map(len, str(choices[0]).splitlines())) <= 70
+    )
 
 
 def test_a_session_says_what_separates_it_from_operators(monkeypatch):
@@ -84,9 +99,18 @@ def test_a_session_says_what_separates_it_from_operators(monkeypatch):
     listed = s.distances()
     text = str(listed)
     assert repr(listed) == text and max(map(len, text.splitlines())) <= 70
-    assert "0  conv2d: it is one" in text and "of another form: reduce, " in text and "conv2d" in listed._repr_html_()
-    assert s.why_not("matmul").startswith("O is not a matmul:\n  - the subscript h + r - 1 of A is not a bare index\n")
-    assert "Sum[r, s, c](A.pad(0, 1, 1, 0)[n, h + r - 1, s + w - 1, c]*K[r, s, f, c]) is not of the form Sum[r](x[i, r])" in s.why_not("reduce")
+    assert (
+        "0  conv2d: it is one" in text
+        and "of another form: reduce, " in text
+        and "conv2d" in listed._repr_html_()
+    )
+    assert s.why_not("matmul").startswith(
+        "O is not a matmul:\n  - the subscript h + r - 1 of A is not a bare index\n"
+    )
+    assert (
+        "Sum[r, s, c](A.pad(0, 1, 1, 0)[n, h + r - 1, s + w - 1, c]*K[r, s, f, c]) is not of the form Sum[r](x[i, r])"
+        in s.why_not("reduce")
+    )
     with pytest.raises(ea.MatchError):
         s.why_not("nothing")
 
@@ -95,7 +119,9 @@ def test_a_session_is_a_script_and_a_picture():
     s = paper(session())
     assert s.script() == s.history.script()
     rows = s.plot().rows
-    assert [row.steps for row in rows] == [(), *((move,) for move in s.history.moves)] and rows[0].distance == 0
+    assert [row.steps for row in rows] == [(), *((move,) for move in s.history.moves)] and rows[
+        0
+    ].distance == 0
     assert rows[-1].distance == s.distance and s.plot()._programs(rows)[-1] == str(s.expr)
 
 
@@ -131,11 +157,15 @@ def test_a_history_saves_loads_and_replays(tmp_path):
     s = paper(session())
     s.save(tmp_path / "conv.json")
     loaded = History.load(tmp_path / "conv.json")
-    assert loaded.moves == s.history.moves and str(loaded.program) == str(s.expr) == str(loaded.replay())
+    assert loaded.moves == s.history.moves and str(loaded.program) == str(s.expr) == str(
+        loaded.replay()
+    )
     more = ea.Session.load(tmp_path / "conv.json")
     step(more, "traversal merging")
     assert len(more.history) == len(s.history) + 1
-    assert str(loaded).startswith("given\n    O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3, c:3](") and "7. boundary tightening" in str(loaded)
+    assert str(loaded).startswith(
+        "given\n    O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3, c:3]("
+    ) and "7. boundary tightening" in str(loaded)
 
 
 def test_lifting_names_an_inner_scope():
@@ -157,7 +187,11 @@ def test_every_step_in_latex():
     s = session()
     step(s, "summation splitting", outer=("r", "s"))
     text = s.latex()
-    assert text.startswith("\\begin{align*}") and "summation splitting" in text and text.count("\\\\") == 1
+    assert (
+        text.startswith("\\begin{align*}")
+        and "summation splitting" in text
+        and text.count("\\\\") == 1
+    )
     assert r"O[" not in text and r"O &= \mathop{L}_{n, h, w, f}" in text
 
 
@@ -214,4 +248,7 @@ def test_moves_of_a_statement_of_truths():
     s = session("m[i] = A[i] > 1\nO[i] = Piecewise((B[i], Ne(m[i], 0)), (0, True))", A=(4,), B=(4,))
     for choice in s.moves():
         assert ea.prove(s.expr, choice.made).verdict != "different"
-    assert any(choice.move.path == ("m",) and choice.made["m"].dtype == "bool" for choice in s.moves("expression splitting"))
+    assert any(
+        choice.move.path == ("m",) and choice.made["m"].dtype == "bool"
+        for choice in s.moves("expression splitting")
+    )

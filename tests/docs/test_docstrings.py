@@ -19,7 +19,11 @@ FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction
 
 def text_of(value: Any) -> str:
     """The docstring of an object, or of its class where it has none of its own; an inherited one does not count."""
-    own = value if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value) else type(value)
+    own = (
+        value
+        if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)
+        else type(value)
+    )
     return inspect.cleandoc(own.__doc__ or "")
 
 
@@ -36,14 +40,18 @@ def test_a_public_name_has_a_sentence_and_an_example(name: str) -> None:
     text = text_of(PUBLIC[name])
     first, _, _ = text.partition("\n")
     assert len(first.split()) > 2, f"ea.{name} says nothing"
-    assert any(example.want or "import" not in example.source for example in examples(text)), f"ea.{name} has no example"
+    assert any(example.want or "import" not in example.source for example in examples(text)), (
+        f"ea.{name} has no example"
+    )
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_has_a_sentence_and_an_example(name: str) -> None:
     text = text_of(OPERATORS[name])
     assert text and not text.startswith(">>>")
-    assert any(f"{name}(" in example.source for example in examples(text)), f"ops.{name} has no example that calls it"
+    assert any(f"{name}(" in example.source for example in examples(text)), (
+        f"ops.{name} has no example that calls it"
+    )
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -62,7 +70,15 @@ def test_an_operator_tells_what_it_raises(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_what_a_public_class_offers_is_documented(name: str) -> None:
-    ours = [kind for kind in CLASSES[name].__mro__ if kind.__module__.startswith(("einalg", "derive"))]
-    members = {k: v for kind in reversed(ours) for k, v in vars(kind).items() if not k.startswith("_")}
-    offered = {k: v for k, v in members.items() if inspect.isfunction(v) or isinstance(v, (property, classmethod, staticmethod))}
+    ours = [
+        kind for kind in CLASSES[name].__mro__ if kind.__module__.startswith(("einalg", "derive"))
+    ]
+    members = {
+        k: v for kind in reversed(ours) for k, v in vars(kind).items() if not k.startswith("_")
+    }
+    offered = {
+        k: v
+        for k, v in members.items()
+        if inspect.isfunction(v) or isinstance(v, (property, classmethod, staticmethod))
+    }
     assert not [k for k, v in offered.items() if not inspect.getdoc(v)]

@@ -50,7 +50,18 @@ def test_what_the_page_shows_is_in_the_grammar(text):
     PARSER.parse(text)
 
 
-@pytest.mark.parametrize("text", ["O[i] -= A[i]", "O[i] = A[i", "O[2*i] = A[i]", "O[i:5:2:1] = A[i]", "O[i] = [A[i]]", "O[i] = A[i] if i else 0", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[i] -= A[i]",
+        "O[i] = A[i",
+        "O[2*i] = A[i]",
+        "O[i:5:2:1] = A[i]",
+        "O[i] = [A[i]]",
+        "O[i] = A[i] if i else 0",
+        "",
+    ],
+)
 def test_what_is_no_notation_is_not_in_the_grammar(text):
     with pytest.raises(UnexpectedInput):
         PARSER.parse(text)
@@ -58,7 +69,13 @@ def test_what_is_no_notation_is_not_in_the_grammar(text):
         ea.parse(text, **TENSORS)
 
 
-WRITTEN = {"NAME": list(TENSORS), "INDEX": ["i", "j", "k"], "INT": list("123456789"), "FLOAT": ["0.5", "1e3", "2."], "_NL": ["\n"]}
+WRITTEN = {
+    "NAME": list(TENSORS),
+    "INDEX": ["i", "j", "k"],
+    "INT": list("123456789"),
+    "FLOAT": ["0.5", "1e3", "2."],
+    "_NL": ["\n"],
+}
 ALTERNATIVES: dict[str, list[Any]] = {}
 for _rule in PARSER.rules:
     ALTERNATIVES.setdefault(_rule.origin.name, []).append(_rule.expansion)
@@ -72,7 +89,11 @@ def heights() -> dict[str, int]:
     found = dict.fromkeys(TERMINALS, 0)
     for _ in ALTERNATIVES:
         for name, choices in ALTERNATIVES.items():
-            known = [1 + max((found[s.name] for s in c), default=0) for c in choices if all(s.name in found for s in c)]
+            known = [
+                1 + max((found[s.name] for s in c), default=0)
+                for c in choices
+                if all(s.name in found for s in c)
+            ]
             if known:
                 found[name] = min(known)
     return found
@@ -81,11 +102,21 @@ def heights() -> dict[str, int]:
 def produced(name: str, draw: random.Random, depth: int = 0) -> str:
     """A random text that a symbol of the grammar stands for."""
     if name in TERMINALS:
-        choices = WRITTEN.get(name) or re.findall(r"\w+", TERMINALS[name].value) if TERMINALS[name].type == "re" else [TERMINALS[name].value]
+        choices = (
+            WRITTEN.get(name) or re.findall(r"\w+", TERMINALS[name].value)
+            if TERMINALS[name].type == "re"
+            else [TERMINALS[name].value]
+        )
         return draw.choice(choices)
-    low = [c for c in ALTERNATIVES[name] if depth < DEEPEST or 1 + max((heights()[s.name] for s in c), default=0) == heights()[name]]
+    low = [
+        c
+        for c in ALTERNATIVES[name]
+        if depth < DEEPEST or 1 + max((heights()[s.name] for s in c), default=0) == heights()[name]
+    ]
     text = "".join(produced(symbol.name, draw, depth + 1) for symbol in draw.choice(low))
-    return re.sub(r"^\w+", f"T{draw.randrange(10**6)}", text) if name == "statement" else text  # a name that is not taken
+    return (
+        re.sub(r"^\w+", f"T{draw.randrange(10**6)}", text) if name == "statement" else text
+    )  # a name that is not taken
 
 
 @pytest.mark.parametrize("seed", range(4))

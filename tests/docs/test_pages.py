@@ -40,12 +40,16 @@ def test_the_operators_page_has_every_operator_once():
     text = operators.page()
     entries = re.findall(r"^::: (\S+)$", text, flags=re.MULTILINE)
     assert sorted(entry.rpartition(".")[2] for entry in entries) == sorted(OPERATORS)
-    assert {name for names in operators.matched_names().values() for name in names} == {t.name for t in (*TEMPLATES, *PLAIN)}
+    assert {name for names in operators.matched_names().values() for name in names} == {
+        t.name for t in (*TEMPLATES, *PLAIN)
+    }
 
 
 def test_the_api_page_has_every_public_name_once():
     listed = [name for names in api.SECTIONS.values() for name in names.split()]
-    assert sorted([*listed, *api.ELSEWHERE]) == sorted(ea.__all__), "a public name has its place in SECTIONS of docs/pages/api.py"
+    assert sorted([*listed, *api.ELSEWHERE]) == sorted(ea.__all__), (
+        "a public name has its place in SECTIONS of docs/pages/api.py"
+    )
 
 
 def test_the_errors_page_has_every_class_and_every_message():
@@ -61,12 +65,16 @@ def test_the_errors_page_has_every_class_and_every_message():
 def test_the_performance_page_has_every_result(tmp_path, monkeypatch):
     text = performance.page()
     kept = [path.stem for path in (ROOT / "bench" / "results").glob("*.json")]
-    assert kept and all(f"## {stem.replace('_', ' ').replace('-', ', ').capitalize()}\n" in text for stem in kept)
+    assert kept and all(
+        f"## {stem.replace('_', ' ').replace('-', ', ').capitalize()}\n" in text for stem in kept
+    )
     for title in ("kernels: kernels", "kernels: threads", "models: models"):
         header = text.split(f"### {title}\n\n")[1].splitlines()[0]
         assert "| target | missed because |" in header
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "speed.json").write_text('{"machine": {"python": "3.11"}, "note": "one", "rows": [{"case": "a", "ratio": 0.5}]}')
+    (tmp_path / "results" / "speed.json").write_text(
+        '{"machine": {"python": "3.11"}, "note": "one", "rows": [{"case": "a", "ratio": 0.5}]}'
+    )
     monkeypatch.setattr(performance, "BENCH", tmp_path)
     text = performance.page()
     assert "Measured on: python 3.11." in text and "Note: one" in text and "| a | 0.5 |" in text
@@ -78,6 +86,10 @@ def test_the_command_line_page_has_the_exit_codes():
 
 
 def test_every_page_is_in_the_table_of_contents():
-    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().split("nav:")[1].split("hooks:")[0]))
+    listed = set(
+        re.findall(
+            r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().split("nav:")[1].split("hooks:")[0]
+        )
+    )
     written = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert listed == written | set(PAGES)

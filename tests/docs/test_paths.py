@@ -17,7 +17,11 @@ NAMED = re.compile(r"`((?:einalg|derive|codegen|bench|tests|docs|notebooks|\.ci)
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_are_there(page):
-    missing = [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if not list(ROOT.glob(name))]
+    missing = [
+        name
+        for name in NAMED.findall(page.read_text(encoding="utf-8"))
+        if not list(ROOT.glob(name))
+    ]
     assert not missing
 
 
@@ -32,7 +36,9 @@ def test_links_lead_to_files_or_to_pages_that_are_made(page):
 def test_who_reads_in_the_repository_is_told_where_made_pages_are():
     """README links to none of them, and the documentation's first page says what makes them."""
     assert "](docs/reference/" not in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "The pages in `reference/` are made from the code: `make docs`" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "The pages in `reference/` are made from the code: `make docs`" in (
+        ROOT / "docs" / "index.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_some_are_named():

@@ -12,7 +12,12 @@ OPSET = 18
 
 
 def model(
-    nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], stored: dict[str, Any] | None = None, opset: int = OPSET, **more: Any
+    nodes: list[Any],
+    inputs: dict[str, Any],
+    outputs: dict[str, Any],
+    stored: dict[str, Any] | None = None,
+    opset: int = OPSET,
+    **more: Any,
 ) -> Any:
     """A model; inputs and outputs are f32 of a shape (None: of any), or `(element type, shape)`."""
     graph = onnx.helper.make_graph(
@@ -20,9 +25,14 @@ def model(
         "g",
         [_info(name, kind) for name, kind in inputs.items()],
         [_info(name, kind) for name, kind in outputs.items()],
-        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (stored or {}).items()],
+        [
+            onnx.numpy_helper.from_array(np.asarray(array), name)
+            for name, array in (stored or {}).items()
+        ],
     )
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8, **more)
+    return onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8, **more
+    )
 
 
 def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
@@ -33,7 +43,9 @@ def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
 
 def _info(name: str, kind: Any) -> Any:
     element, shape = (
-        kind if isinstance(kind, tuple) and len(kind) == 2 and isinstance(kind[1], (tuple, type(None))) else (onnx.TensorProto.FLOAT, kind)
+        kind
+        if isinstance(kind, tuple) and len(kind) == 2 and isinstance(kind[1], (tuple, type(None)))
+        else (onnx.TensorProto.FLOAT, kind)
     )
     return onnx.helper.make_tensor_value_info(name, element, shape)
 
@@ -42,7 +54,8 @@ def convolutional(size: Any = 8) -> Any:
     """A convolution with a batch normalization, a pooling and a product."""
     rng = np.random.default_rng(0)
     stored = {
-        name: rng.normal(size=shape).astype(np.float32) for name, shape in {"w": (4, 3, 3, 3), "b": (4,), "s": (4,), "m": (4,), "d": (5, 4)}.items()
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in {"w": (4, 3, 3, 3), "b": (4,), "s": (4,), "m": (4,), "d": (5, 4)}.items()
     }
     stored |= {"v": rng.uniform(0.5, 2, 4).astype(np.float32), "shape": np.array([0, -1])}
     nodes = [
@@ -53,4 +66,9 @@ def convolutional(size: Any = 8) -> Any:
         node("Reshape", "p shape", "f"),
         node("Gemm", "f d", "y", transB=1),
     ]
-    return model(nodes, {"x": ("N", 3, size, size) if isinstance(size, str) else (1, 3, size, size)}, {"y": None}, stored)
+    return model(
+        nodes,
+        {"x": ("N", 3, size, size) if isinstance(size, str) else (1, 3, size, size)},
+        {"y": None},
+        stored,
+    )

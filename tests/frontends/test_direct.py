@@ -87,11 +87,17 @@ DIRECT: dict[str, Callable[[Any], Any]] = {
 }
 OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "strided": lambda x: torch.stack([x, x], -1)[..., 0],
-    "in another order": lambda x: x.clone().transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else torch.stack([x, x], 1)[:, 0],
+    "in another order": lambda x: (
+        x.clone().transpose(0, -1).contiguous().transpose(0, -1)
+        if x.ndim > 1
+        else torch.stack([x, x], 1)[:, 0]
+    ),
     "negated when read": lambda x: torch._neg_view(-x),
     "of another class": lambda x: x.clone().as_subclass(Own),
     "sparse": lambda x: x.to_sparse(),
-    "between elements": lambda x: torch.frombuffer(bytearray(b"\0" + x.numpy().tobytes()), dtype=torch.float32, offset=1).reshape(x.shape),
+    "between elements": lambda x: torch.frombuffer(
+        bytearray(b"\0" + x.numpy().tobytes()), dtype=torch.float32, offset=1
+    ).reshape(x.shape),
 }
 
 
@@ -138,7 +144,9 @@ def test_by_name(module: Any, in_c: bool) -> None:
     x, y = torch.randn(3, 5), torch.randn(7)
     arguments, named = model.bound((x,), {"y": y})
     with torch.no_grad():
-        torch.testing.assert_close(Spied(model, in_c).call(*arguments, **named), module(x, y), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            Spied(model, in_c).call(*arguments, **named), module(x, y), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_half_precision_of_brains_is_not_read_as_it_is() -> None:
@@ -148,7 +156,9 @@ def test_half_precision_of_brains_is_not_read_as_it_is() -> None:
     model = network(layer, (x,))
     made = optimized(model.graph, model.arrays, Machine(), 0.0)
     with torch.no_grad():
-        torch.testing.assert_close(model.around(made, made.direct())(x), layer(x), rtol=0.05, atol=0.05)
+        torch.testing.assert_close(
+            model.around(made, made.direct())(x), layer(x), rtol=0.05, atol=0.05
+        )
 
 
 def test_from_many_threads(module: Any, spied: Spied) -> None:
@@ -160,7 +170,9 @@ def test_from_many_threads(module: Any, spied: Spied) -> None:
             torch.testing.assert_close(result, module(*pair), rtol=1e-5, atol=1e-6)
 
 
-ADD = parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]\nP[i] += T[i,j]", A=(4, 5), B=(5, 6), C=(6,))
+ADD = parse(
+    "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]\nP[i] += T[i,j]", A=(4, 5), B=(5, 6), C=(6,)
+)
 
 
 def added(a: Any, b: Any, c: Any) -> dict[str, Any]:
@@ -195,7 +207,13 @@ def test_arrays(in_c: bool) -> None:
     spied = Spied(network(program), in_c)
     a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
     assert spied.call(a, b).tolist() == [1, 3, 5, 7] and spied.count == 0
-    others = a.astype(np.float64), a.astype(">f4"), np.repeat(a, 2)[::2], np.frombuffer(b"\0" + a.tobytes(), np.float32, offset=1), a.tolist()
+    others = (
+        a.astype(np.float64),
+        a.astype(">f4"),
+        np.repeat(a, 2)[::2],
+        np.frombuffer(b"\0" + a.tobytes(), np.float32, offset=1),
+        a.tolist(),
+    )
     for count, odd in enumerate((*others, a.view(OwnArray)), start=1):
         assert spied.call(odd, b).tolist() == [1, 3, 5, 7] and spied.count == count
     for wrong in ((a,), (a, b, b), ()):
@@ -220,7 +238,12 @@ def test_several_arrays_and_types(in_c: bool) -> None:
 
 def test_nothing_to_read_and_nothing_to_write() -> None:
     program = parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 0), B=(0, 2))
-    assert Spied(network(program)).call(np.empty((3, 0), np.float32), np.empty((0, 2), np.float32)).tolist() == [[0, 0]] * 3
+    assert (
+        Spied(network(program))
+        .call(np.empty((3, 0), np.float32), np.empty((0, 2), np.float32))
+        .tolist()
+        == [[0, 0]] * 3
+    )
     none = parse("O[i] = A[i]", A=(0,))
     assert Spied(network(none)).call(np.empty(0, np.float32)).shape == (0,)
 
@@ -262,7 +285,12 @@ def test_forms_of_results(form: str, in_c: bool) -> None:
 def test_no_memory_is_lost(spied: Spied, module: Any) -> None:
     """Neither of what is given and gives, nor where a call fails."""
     x, y, odd = torch.randn(3, 5), torch.randn(7), torch.randn(8)
-    kept = [x, y, odd, *([spied.call.__self__] if isinstance(spied.call, BuiltinFunctionType) else [])]
+    kept = [
+        x,
+        y,
+        odd,
+        *([spied.call.__self__] if isinstance(spied.call, BuiltinFunctionType) else []),
+    ]
     spied.call(x, y)
     before = [sys.getrefcount(value) for value in kept]
     results = [spied.call(x, y) for _ in range(100)]
@@ -280,7 +308,9 @@ def test_a_function_in_c_is_freed_with_what_it_keeps() -> None:
     program = parse("O[i] = 2*A[i]", A=(4,))
     call = Spied(network(program)).call
     taken = call.__self__[2]  # type: ignore[attr-defined]
-    assert not taken and call(np.ones(4, np.float32)).tolist() == [2] * 4  # memory is taken when it is needed
+    assert (
+        not taken and call(np.ones(4, np.float32)).tolist() == [2] * 4
+    )  # memory is taken when it is needed
     ((found, _),) = taken
     frame = weakref.ref(found)
     del taken, found
@@ -297,12 +327,22 @@ def test_results_that_cannot_be_made() -> None:
     run = compile_program(parse("O[i] = 2*A[i]", A=(4,))).direct(["A", "O"])
     assert run is not None
     tensors = (ea.tensor("A", (4,)),), (ea.tensor("O", (4,)),)
-    call = Direct(*tensors, run).on_objects(Objects((np.ndarray,), lambda *_, **__: "other", (lacking,)))
-    odd = Direct(*tensors, run).on_objects(Objects((np.ndarray,), lambda *_, **__: "other", (lambda: np.empty(5, np.float32),)))
+    call = Direct(*tensors, run).on_objects(
+        Objects((np.ndarray,), lambda *_, **__: "other", (lacking,))
+    )
+    odd = Direct(*tensors, run).on_objects(
+        Objects((np.ndarray,), lambda *_, **__: "other", (lambda: np.empty(5, np.float32),))
+    )
     assert call is not None and odd is not None
     with pytest.raises(MemoryError, match="none is left"):
         call(np.ones(4, np.float32))
-    assert odd(np.ones(4, np.float32)) == call([1]) == call() == call(np.ones(4, np.float32), a=1) == "other"
+    assert (
+        odd(np.ones(4, np.float32))
+        == call([1])
+        == call()
+        == call(np.ones(4, np.float32), a=1)
+        == "other"
+    )
 
 
 def test_too_many_inputs_for_c() -> None:
@@ -329,5 +369,11 @@ if child := os.fork():
     raise SystemExit(status)
 os._exit(0 if (o(a, b) == 512).all() else 3)
 """
-    ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, "OMP_NUM_THREADS": "4"}, timeout=120, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "OMP_NUM_THREADS": "4"},
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == 0, ended.stderr

@@ -15,7 +15,11 @@ A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
 
 
 def difference() -> Any:
-    return ea.optimize(ea.parse("T[i,j] = Max(A[i,j], 0)\nO[i,j] = T[i,j] - 2*B[i,j]", A=(2, 3), B=(2, 3)), {"B": B, "A": A}, seconds=0)
+    return ea.optimize(
+        ea.parse("T[i,j] = Max(A[i,j], 0)\nO[i,j] = T[i,j] - 2*B[i,j]", A=(2, 3), B=(2, 3)),
+        {"B": B, "A": A},
+        seconds=0,
+    )
 
 
 def test_a_program() -> None:
@@ -25,9 +29,14 @@ def test_a_program() -> None:
         np.testing.assert_array_equal(found, A - 2 * B)
 
 
-@pytest.mark.parametrize(("given", "named", "why"), [((), {"A": A}, "'B'"), ((A,), {"C": A}, "'B'|'C'"), ((A, B), {"A": A}, "multiple values")])
+@pytest.mark.parametrize(
+    ("given", "named", "why"),
+    [((), {"A": A}, "'B'"), ((A,), {"C": A}, "'B'|'C'"), ((A, B), {"A": A}, "multiple values")],
+)
 def test_names_that_do_not_fit(given: Any, named: Any, why: str) -> None:
-    with pytest.raises(ShapeError, match=rf"(?s)the arguments do not fit: .*({why}).*the inputs are A, B"):
+    with pytest.raises(
+        ShapeError, match=rf"(?s)the arguments do not fit: .*({why}).*the inputs are A, B"
+    ):
         difference()(*given, **named)
 
 
@@ -49,8 +58,17 @@ def test_an_onnx_model(inputs: tuple[str, str], words: tuple[str, str], tmp_path
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     shaped = {name: helper.make_tensor_value_info(name, kind, (2, 3)) for name in (*inputs, "o")}
-    graph = helper.make_graph([helper.make_node("Sub", list(inputs), ["o"])], "g", [shaped[name] for name in inputs], [shaped["o"]])
-    made = ea.optimize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), dict(zip(inputs, (A, B))), seconds=0)
+    graph = helper.make_graph(
+        [helper.make_node("Sub", list(inputs), ["o"])],
+        "g",
+        [shaped[name] for name in inputs],
+        [shaped["o"]],
+    )
+    made = ea.optimize(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
+        dict(zip(inputs, (A, B))),
+        seconds=0,
+    )
     made.save(tmp_path / "model")
     first, second = words
     for o in (made, ea.Optimized.load(tmp_path / "model")):
@@ -67,7 +85,11 @@ def test_a_module() -> None:
             return y if scale is None else y / scale
 
     x, mask, scale = torch.from_numpy(A), torch.full((2, 3), 2.0), torch.full((2, 3), 4.0)
-    for examples, named in (((x, mask), {}), ({"x": x, "mask": mask}, {}), ({"mask": mask, "x": x, "scale": scale}, {"scale": scale})):
+    for examples, named in (
+        ((x, mask), {}),
+        ({"x": x, "mask": mask}, {}),
+        ({"mask": mask, "x": x, "scale": scale}, {"scale": scale}),
+    ):
         o = ea.optimize(Masked().eval(), examples, seconds=0)
         for found in (o(x, mask, **named), o(x, mask=mask, **named), o(mask=mask, x=x, **named)):
             torch.testing.assert_close(found, x * mask / (scale if named else 1))

@@ -24,7 +24,9 @@ def test_path_and_bytes_and_model_are_the_same(tmp_path: Path) -> None:
     content, path = made.SerializeToString(), tmp_path / "model.onnx"
     path.write_bytes(content)
     before = made.SerializeToString()
-    programs = [[str(n.program) for n in load(source).nodes] for source in (made, content, path, str(path))]
+    programs = [
+        [str(n.program) for n in load(source).nodes] for source in (made, content, path, str(path))
+    ]
     assert all(p == programs[0] for p in programs) and made.SerializeToString() == before
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
 
@@ -44,7 +46,11 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_examples_that_are_drawn(tmp_path: Path) -> None:
-    made = model([node("Where", "c x y", "z")], {"c": (9, (2, 3)), "x": (1, (2, 3)), "y": (1, ())}, {"z": None})
+    made = model(
+        [node("Where", "c x y", "z")],
+        {"c": (9, (2, 3)), "x": (1, (2, 3)), "y": (1, ())},
+        {"z": None},
+    )
     drawn = drawn_inputs(made)
     assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
         "c": ((2, 3), "bool"), "x": ((2, 3), "float32"), "y": ((), "float32")
@@ -82,18 +88,27 @@ def huge_weight(made: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.opset_import[0].__setattr__("version", 999), r"operator set 999.*pip install --upgrade onnx"),
+        (
+            lambda m: m.opset_import[0].__setattr__("version", 999),
+            r"operator set 999.*pip install --upgrade onnx",
+        ),
         (lambda m: m.opset_import.pop(), "does not say which operator set"),
         (cyclic, "reads r, which is given later"),
         (unsorted, "reads c, which is given later"),
         (lambda m: m.graph.initializer.pop(0), "reads w, which nothing gives"),
-        (lambda m: m.graph.output[0].__setattr__("name", "z"), "z, an output of the graph, is given by no node"),
+        (
+            lambda m: m.graph.output[0].__setattr__("name", "z"),
+            "z, an output of the graph, is given by no node",
+        ),
         (lambda m: m.graph.node[1].output.__setitem__(0, "c"), "c is given twice"),
         (huge, "too large to compute"),
         (huge_weight, "initializer w has the sizes"),
         (lambda m: m.graph.initializer[0].dims.__setitem__(0, 5), "initializer w"),
         (lambda m: m.graph.initializer[0].dims.__setitem__(0, -4), "initializer w has the sizes"),
-        (lambda m: m.graph.initializer[0].__setattr__("data_type", 77), "initializer w cannot be read"),
+        (
+            lambda m: m.graph.initializer[0].__setattr__("data_type", 77),
+            "initializer w cannot be read",
+        ),
         (lambda m: m.ClearField("graph"), "no graph"),
     ],
 )
@@ -123,11 +138,22 @@ def test_data_beside_the_model(tmp_path: Path) -> None:
     assert np.array_equal(load(path)(x)[0], load(made)(x)[0])
     (tmp_path / "secret.bin").write_bytes(made.graph.initializer[0].raw_data)
     (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
-    for place in ("../secret.bin", str(tmp_path / "secret.bin"), "link.bin", "data/../../secret.bin", ""):
+    for place in (
+        "../secret.bin",
+        str(tmp_path / "secret.bin"),
+        "link.bin",
+        "data/../../secret.bin",
+        "",
+    ):
         path.write_bytes(beside(place).SerializeToString())
         with pytest.raises(RecordError, match="outside the folder"):
             load(path)
-    for place, more in (("data/none.bin", {}), ("data/w.bin", {"offset": 10**9}), ("data/w.bin", {"length": "x"}), ("data", {})):
+    for place, more in (
+        ("data/none.bin", {}),
+        ("data/w.bin", {"offset": 10**9}),
+        ("data/w.bin", {"length": "x"}),
+        ("data", {}),
+    ):
         path.write_bytes(beside(place, **more).SerializeToString())
         with pytest.raises(RecordError, match=r"tensor w"):
             load(path)
@@ -136,7 +162,11 @@ def test_data_beside_the_model(tmp_path: Path) -> None:
 
 
 def test_inputs_that_are_no_numbers() -> None:
-    made = model([node("StringNormalizer", "x", "y")], {"x": (onnx.TensorProto.STRING, (3,))}, {"y": (onnx.TensorProto.STRING, None)})
+    made = model(
+        [node("StringNormalizer", "x", "y")],
+        {"x": (onnx.TensorProto.STRING, (3,))},
+        {"y": (onnx.TensorProto.STRING, None)},
+    )
     with pytest.raises(EinalgError, match="no tensor of numbers"):
         load(made)
 
@@ -153,9 +183,16 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_that_are_too_large() -> None:
-    made = model([node("Expand", "x s", "y")], {"x": (1,)}, {"y": None}, {"s": np.array([2**20, 2**20])})
+    made = model(
+        [node("Expand", "x s", "y")], {"x": (1,)}, {"y": None}, {"s": np.array([2**20, 2**20])}
+    )
     with pytest.raises(RecordError, match="too large to compute"):
         load(made)
-    made = model([node("Range", "a b c", "y")], {}, {"y": (onnx.TensorProto.INT64, None)}, {"a": np.array(0), "b": np.array(2**60), "c": np.array(1)})
+    made = model(
+        [node("Range", "a b c", "y")],
+        {},
+        {"y": (onnx.TensorProto.INT64, None)},
+        {"a": np.array(0), "b": np.array(2**60), "c": np.array(1)},
+    )
     with pytest.raises(RecordError, match="too large to compute"):
         load(made)

@@ -46,15 +46,28 @@ def folded(operator: str, **attributes: Any) -> Any:
     before, nodes = words[""][0], []
     for k in range(size):
         product, result = words[".t"][k], words[".p"][k]
-        nodes.append(onnx.helper.make_node("Mul", [words[""][k], words[".w"][k]], [product], name=NAMES[k]))
+        nodes.append(
+            onnx.helper.make_node("Mul", [words[""][k], words[".w"][k]], [product], name=NAMES[k])
+        )
         nodes.append(onnx.helper.make_node("Add", [before, product], [result], name=NAMES[-k]))
         before = result
     nodes.append(onnx.helper.make_node(operator, [before], ["../y"], name=NAMES[1], **attributes))
-    stored = [onnx.numpy_helper.from_array(np.full(3, k + 1, np.float32), words[".w"][k]) for k in range(size)]
-    inputs = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [NAMES[0], 3]) for name in words[""]]
+    stored = [
+        onnx.numpy_helper.from_array(np.full(3, k + 1, np.float32), words[".w"][k])
+        for k in range(size)
+    ]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [NAMES[0], 3])
+        for name in words[""]
+    ]
     output = onnx.helper.make_tensor_value_info("../y", onnx.TensorProto.FLOAT, None)
     graph = onnx.helper.make_graph(nodes, NAMES[0], inputs, [output], stored, doc_string=NAMES[4])
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8, producer_name=NAMES[0])
+    return onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid("", 18)],
+        ir_version=8,
+        producer_name=NAMES[0],
+    )
 
 
 def examples() -> list[Any]:
@@ -86,17 +99,32 @@ def test_names_are_names(here: Path) -> None:
     assert str(o.report) and o.report._repr_html_()
     o.save(here / "here" / "model")
     o.to_onnx(here / "here" / "again.onnx")
-    assert files(here) == ["here/again.onnx", *(f"here/model/{name}" for name in ("model.json", "program_0.c", "report.txt", "weights.npz"))]
+    assert files(here) == [
+        "here/again.onnx",
+        *(
+            f"here/model/{name}"
+            for name in ("model.json", "program_0.c", "report.txt", "weights.npz")
+        ),
+    ]
     source = (here / "here" / "model" / "program_0.c").read_text()
     assert TOUCH not in source and compiler().compile(source).is_file()
-    np.testing.assert_allclose(ea.Optimized.load(here / "here" / "model")(*arrays), wanted, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(ea.optimize(here / "here" / "again.onnx", arrays, seconds=0)(*arrays), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        ea.Optimized.load(here / "here" / "model")(*arrays), wanted, rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        ea.optimize(here / "here" / "again.onnx", arrays, seconds=0)(*arrays),
+        wanted,
+        rtol=1e-5,
+        atol=1e-5,
+    )
     assert not list(here.rglob("ran"))
 
 
 def test_names_in_sources_for_a_device(here: Path) -> None:
     (node,) = load(folded("Relu"), dict(zip(NAMES, examples()))).joined().nodes
-    text = compile_program(ea.Program(node.program.statements, node.program.outputs), target="cuda").source("cuda")
+    text = compile_program(
+        ea.Program(node.program.statements, node.program.outputs), target="cuda"
+    ).source("cuda")
     assert TOUCH not in text and FakeDevice().load(text.encode(), ["kernel_0"])
 
 

@@ -23,7 +23,12 @@ from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
-def same_as_onnx(made: Any, *arrays: Any, known: dict[str, Any] | None = None, shapes: dict[str, Any] | None = None) -> Any:
+def same_as_onnx(
+    made: Any,
+    *arrays: Any,
+    known: dict[str, Any] | None = None,
+    shapes: dict[str, Any] | None = None,
+) -> Any:
     """The graph of a model, whose values are those of onnx's evaluator."""
     graph = load(made, shapes, known)
     names = [i.name for i in made.graph.input if i.name not in (known or {})]
@@ -74,48 +79,93 @@ def test_shape_arithmetic_is_computed() -> None:
 @pytest.mark.parametrize("coefficient", [-0.75, -0.5, 0.0, 0.5, 1.25])
 def test_cubics_of_any_coefficient(coefficient: float) -> None:
     nodes = [node("Resize", "x _ scales", "y", mode="cubic", cubic_coeff_a=coefficient)]
-    graph = same_as_onnx(model(nodes, {"x": (1, 2, 5, 7)}, {"y": None}, {"scales": np.array([1, 1, 2, 1.5], np.float32)}), floats(1, 2, 5, 7))
+    graph = same_as_onnx(
+        model(
+            nodes,
+            {"x": (1, 2, 5, 7)},
+            {"y": None},
+            {"scales": np.array([1, 1, 2, 1.5], np.float32)},
+        ),
+        floats(1, 2, 5, 7),
+    )
     assert not graph.opaque
 
 
-@pytest.mark.parametrize("kind, pads", [("NOTSET", [2, 1, 1, 0]), ("SAME_LOWER", [2, 1, 1, 0]), ("SAME_UPPER", [1, 0, 2, 1])])
+@pytest.mark.parametrize(
+    "kind, pads",
+    [("NOTSET", [2, 1, 1, 0]), ("SAME_LOWER", [2, 1, 1, 0]), ("SAME_UPPER", [1, 0, 2, 1])],
+)
 def test_the_larger_half_of_a_padding_that_follows_from_a_shape(kind: str, pads: list[int]) -> None:
     """Which onnx's evaluator does not compute for `NOTSET`."""
     x, stored = floats(1, 2, 4, 4), {"w": floats(2, 3, 4, 3)}
     found, expected = (
-        load(model([node("ConvTranspose", "x w", "y", strides=[2, 2], **given)], {"x": (1, 2, 4, 4)}, {"y": None}, stored))(x)[0]
+        load(
+            model(
+                [node("ConvTranspose", "x w", "y", strides=[2, 2], **given)],
+                {"x": (1, 2, 4, 4)},
+                {"y": None},
+                stored,
+            )
+        )(x)[0]
         for given in ({"output_shape": [7, 8], "auto_pad": kind}, {"pads": pads})
     )
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_model_that_takes_long_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_that_takes_long_is_read_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """While its operators, its stored tensors and what is known of its inputs are the same."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr(import_cache, "SLOW", 0.0)
     read = []
     run = importer.Converter.run
-    monkeypatch.setattr(importer.Converter, "run", lambda self, *given: read.append(1) or run(self, *given))
+    monkeypatch.setattr(
+        importer.Converter, "run", lambda self, *given: read.append(1) or run(self, *given)
+    )
 
     def made(factor: float = 1.0, operator: str = "Add") -> Any:
-        nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "r"), node(operator, "r size", "s"), node("Reshape", "s to", "y")]
+        nodes = [
+            node("MatMul", "x w", "m"),
+            node("Relu", "m", "r"),
+            node(operator, "r size", "s"),
+            node("Reshape", "s to", "y"),
+        ]
         stored = {"w": factor * floats(4, 6), "size": np.float32(3), "to": np.array([2, -1])}
         return model(nodes, {"x": ("N", 4), "k": (2,)}, {"y": None, "k": None}, stored)
 
     x, k = floats(6, 4), floats(2)
     first = same_as_onnx(made(), x, k, shapes={"N": 6})
-    for given, shapes, known in ((made(), 6, None), (made(2.0), 6, None), (made(operator="Mul"), 6, None), (made(), 4, None), (made(), 6, {"k": k})):
+    for given, shapes, known in (
+        (made(), 6, None),
+        (made(2.0), 6, None),
+        (made(operator="Mul"), 6, None),
+        (made(), 4, None),
+        (made(), 6, {"k": k}),
+    ):
         read.clear()
         arrays = x[:shapes], *(() if known else (k,))
         again = same_as_onnx(given, *arrays, shapes={"N": shapes}, known=known)
         again_read = bool(read)
-        assert again_read == (given.SerializeToString() != made().SerializeToString() or shapes != 6 or known is not None)
+        assert again_read == (
+            given.SerializeToString() != made().SerializeToString()
+            or shapes != 6
+            or known is not None
+        )
         assert again.names == ((first.names[0][: len(arrays)]), first.names[1])
 
 
 def test_unknown_operators_stay_calls() -> None:
     nodes = [node("Exp", "x", "e"), node("TopK", "e k", "v i"), node("Neg", "v", "y")]
-    graph = same_as_onnx(model(nodes, {"x": (3, 7)}, {"y": None, "i": (onnx.TensorProto.INT64, None)}, {"k": np.array([2])}), floats(3, 7))
+    graph = same_as_onnx(
+        model(
+            nodes,
+            {"x": (3, 7)},
+            {"y": None, "i": (onnx.TensorProto.INT64, None)},
+            {"k": np.array([2])},
+        ),
+        floats(3, 7),
+    )
     assert [n.operator for n in graph.opaque] == ["TopK"] and "no definition" in graph.opaque[0].why
     assert isinstance(graph.nodes[-1], Expressed)
     call = pickle.loads(pickle.dumps(graph.opaque[0].call))
@@ -136,12 +186,19 @@ def branches(condition: dict[str, Any]) -> Any:
         return onnx.helper.make_graph([node(operator, "x", name)], name, [], [made])
 
     choice = node("If", "c", "y", then_branch=branch("a", "Exp"), else_branch=branch("b", "Neg"))
-    return model([choice], {"x": (3,), **({} if condition else {"c": (onnx.TensorProto.BOOL, ())})}, {"y": None}, condition)
+    return model(
+        [choice],
+        {"x": (3,), **({} if condition else {"c": (onnx.TensorProto.BOOL, ())})},
+        {"y": None},
+        condition,
+    )
 
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_a_condition_that_is_known_chooses_its_branch(condition: bool) -> None:
-    assert [n.operator for n in same_as_onnx(branches({"c": np.array(condition)}), floats(3)).nodes] == ["Exp" if condition else "Neg"]
+    assert [
+        n.operator for n in same_as_onnx(branches({"c": np.array(condition)}), floats(3)).nodes
+    ] == ["Exp" if condition else "Neg"]
     graph = same_as_onnx(branches({}), floats(3), known={"c": np.array(condition)})
     assert not graph.opaque and len(graph.inputs) == 1
 
@@ -152,16 +209,29 @@ def test_another_condition_stays_a_call_that_reads_what_its_branches_read() -> N
 
 
 def test_functions_of_the_model_are_written_out() -> None:
-    body = [node("Exp", "a", "e"), node("Mul", "e b", "m"), onnx.helper.make_node("LeakyRelu", ["m"], ["o"])]
-    body[2].attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    body = [
+        node("Exp", "a", "e"),
+        node("Mul", "e b", "m"),
+        onnx.helper.make_node("LeakyRelu", ["m"], ["o"]),
+    ]
+    body[2].attribute.append(
+        onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    )
     opsets = [onnx.helper.make_opsetid("", 18)]
     function = onnx.helper.make_function("own", "F", ["a", "b"], ["o"], body, opsets, ["slope"])
-    made = model([node("F", "x x", "y", domain="own", slope=0.5)], {"x": (4,)}, {"y": None}, functions=[function])
+    made = model(
+        [node("F", "x x", "y", domain="own", slope=0.5)],
+        {"x": (4,)},
+        {"y": None},
+        functions=[function],
+    )
     made.opset_import.append(onnx.helper.make_opsetid("own", 1))
     graph, x = load(made), floats(4)
     assert [n.operator for n in graph.nodes] == ["Exp", "Mul", "LeakyRelu"]
     product = np.exp(x) * x
-    np.testing.assert_allclose(graph(x)[0], np.where(product > 0, product, 0.5 * product), rtol=1e-5)
+    np.testing.assert_allclose(
+        graph(x)[0], np.where(product > 0, product, 0.5 * product), rtol=1e-5
+    )
     function.node.append(node("F", "o o", "again", domain="own"))
     made.functions[0].CopyFrom(function)
     with pytest.raises(RecordError, match="must not call itself"):
@@ -171,7 +241,9 @@ def test_functions_of_the_model_are_written_out() -> None:
 def test_branches_may_call_functions_of_the_model() -> None:
     """Also where they read nothing from outside."""
     opsets = [onnx.helper.make_opsetid("", 18)]
-    function = onnx.helper.make_function("own", "Two", [], ["o"], [node("Constant", "", "o", value_float=2.0)], opsets)
+    function = onnx.helper.make_function(
+        "own", "Two", [], ["o"], [node("Constant", "", "o", value_float=2.0)], opsets
+    )
     made = onnx.helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, ())
     branch = onnx.helper.make_graph([node("Two", "", "t", domain="own")], "branch", [], [made])
     choice = node("If", "c", "y", then_branch=branch, else_branch=branch)
@@ -190,45 +262,85 @@ def test_operators_of_other_domains_stay_calls() -> None:
 
 def test_an_attribute_that_is_not_understood_is_not_overlooked() -> None:
     graph = load(model([node("Softmax", "x", "y", temperature=2.0)], {"x": (3, 4)}, {"y": None}))
-    assert [n.why for n in graph.opaque] == ["attribute temperature has no meaning in the definition"]
+    assert [n.why for n in graph.opaque] == [
+        "attribute temperature has no meaning in the definition"
+    ]
 
 
-@pytest.mark.parametrize(("layout", "direction"), [(0, "forward"), (0, "reverse"), (0, "bidirectional")])
+@pytest.mark.parametrize(
+    ("layout", "direction"), [(0, "forward"), (0, "reverse"), (0, "bidirectional")]
+)
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_layers(kind: str, layout: int, direction: str) -> None:
-    gates, ways, size = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind], 2 if direction == "bidirectional" else 1, 3
-    stored = {"w": floats(ways, gates * size, 2), "r": floats(ways, gates * size, size), "b": floats(ways, 2 * gates * size)}
+    gates, ways, size = (
+        {"LSTM": 4, "GRU": 3, "RNN": 1}[kind],
+        2 if direction == "bidirectional" else 1,
+        3,
+    )
+    stored = {
+        "w": floats(ways, gates * size, 2),
+        "r": floats(ways, gates * size, size),
+        "b": floats(ways, 2 * gates * size),
+    }
     made = model(
-        [node(kind, "x w r b", "y h", hidden_size=size, direction=direction, layout=layout)], {"x": (5, 2, 2)}, {"y": None, "h": None}, stored
+        [node(kind, "x w r b", "y h", hidden_size=size, direction=direction, layout=layout)],
+        {"x": (5, 2, 2)},
+        {"y": None, "h": None},
+        stored,
     )
     x = floats(5, 2, 2)
     graph = load(made)
     assert not graph.opaque
-    runtime = pytest.importorskip("onnxruntime", reason="onnx's own evaluator knows one direction only")
-    expected = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    runtime = pytest.importorskip(
+        "onnxruntime", reason="onnx's own evaluator knows one direction only"
+    )
+    expected = runtime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    ).run(None, {"x": x})
     for found, wanted in zip(graph(x), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_long_recurrent_layers_stay_calls() -> None:
     stored = {"w": floats(1, 3, 2), "r": floats(1, 3, 3)}
-    graph = load(model([node("RNN", "x w r", "y", hidden_size=3)], {"x": (100, 2, 2)}, {"y": None}, stored))
+    graph = load(
+        model([node("RNN", "x w r", "y", hidden_size=3)], {"x": (100, 2, 2)}, {"y": None}, stored)
+    )
     assert graph.opaque[0].why == "100 steps, more than the 32 that are unrolled"
 
 
 @pytest.mark.parametrize(
-    ("indices", "opaque"), [([1, 3, 5], False), ([4], False), ([5, 3, 1], False), ([0, 0, 1, 5], False), (list(range(30)) * 3, True)]
+    ("indices", "opaque"),
+    [
+        ([1, 3, 5], False),
+        ([4], False),
+        ([5, 3, 1], False),
+        ([0, 0, 1, 5], False),
+        (list(range(30)) * 3, True),
+    ],
 )
 def test_known_indices(indices: list[int], opaque: bool) -> None:
-    made = model([node("Gather", "x i", "y", axis=1)], {"x": (2, 30)}, {"y": None}, {"i": np.array(indices)})
-    assert bool(same_as_onnx(made, floats(2, 30)).opaque) == (opaque and len(set(np.diff(indices))) > 16)
+    made = model(
+        [node("Gather", "x i", "y", axis=1)], {"x": (2, 30)}, {"y": None}, {"i": np.array(indices)}
+    )
+    assert bool(same_as_onnx(made, floats(2, 30)).opaque) == (
+        opaque and len(set(np.diff(indices))) > 16
+    )
 
 
 def test_numbers_stay_numbers() -> None:
     graph = load(
-        model([node("Pow", "x two", "p"), node("Mul", "p half", "y")], {"x": (3,)}, {"y": None}, {"two": floats() * 0 + 2, "half": np.float32([0.5])})
+        model(
+            [node("Pow", "x two", "p"), node("Mul", "p half", "y")],
+            {"x": (3,)},
+            {"y": None},
+            {"two": floats() * 0 + 2, "half": np.float32([0.5])},
+        )
     )
-    assert [str(n.program) for n in graph.nodes if isinstance(n, Expressed)] == ["p[i:3] = x[i]**2", "y[i:3] = 0.5*p[i]"]
+    assert [str(n.program) for n in graph.nodes if isinstance(n, Expressed)] == [
+        "p[i:3] = x[i]**2",
+        "y[i:3] = 0.5*p[i]",
+    ]
     assert not graph.weights
 
 
@@ -239,14 +351,24 @@ def with_weights(path: Path) -> onnx.ModelProto:
     """
     rng, made = np.random.default_rng(0), onnx.load(path)
     stored = {tensor.name: tensor for tensor in made.graph.initializer}
-    for constant in [n for n in made.graph.node if n.op_type == "ConstantOfShape" and n.input[0] in stored]:
+    for constant in [
+        n for n in made.graph.node if n.op_type == "ConstantOfShape" and n.input[0] in stored
+    ]:
         shape = onnx.numpy_helper.to_array(stored[constant.input[0]])
-        values = rng.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape) if len(shape) > 1 else rng.uniform(0.5, 1, shape)
-        made.graph.initializer.append(onnx.numpy_helper.from_array(values.astype(np.float32), constant.output[0]))
+        values = (
+            rng.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape)
+            if len(shape) > 1
+            else rng.uniform(0.5, 1, shape)
+        )
+        made.graph.initializer.append(
+            onnx.numpy_helper.from_array(values.astype(np.float32), constant.output[0])
+        )
         made.graph.node.remove(constant)
     last = made.graph.node[-1]
     if last.op_type == "Softmax":
-        made.graph.output.append(onnx.helper.make_tensor_value_info(last.input[0], onnx.TensorProto.FLOAT, None))
+        made.graph.output.append(
+            onnx.helper.make_tensor_value_info(last.input[0], onnx.TensorProto.FLOAT, None)
+        )
     return made
 
 
@@ -261,7 +383,9 @@ def test_light_models(path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     expected = session.run(None, {session.get_inputs()[0].name: x})
-    assert np.std(expected[-1]) > 0.1 * np.abs(expected[-1]).max()  # the classes are told apart, and not one alone
+    assert (
+        np.std(expected[-1]) > 0.1 * np.abs(expected[-1]).max()
+    )  # the classes are told apart, and not one alone
     for found, wanted in zip(graph(x), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
@@ -281,7 +405,9 @@ def test_arrays_of_another_type_are_taken_as_declared() -> None:
 def test_a_recurrent_layer_of_an_empty_batch(operator: str, gates: int) -> None:
     """With which onnxruntime ends the process: it runs neither the node nor the whole model."""
     stored = {"w": floats(1, 3 * gates, 2), "r": floats(1, 3 * gates, 3)}
-    made = model([node(operator, "x w r", "y", hidden_size=3)], {"x": (4, 0, 2)}, {"y": None}, stored)
+    made = model(
+        [node(operator, "x w r", "y", hidden_size=3)], {"x": (4, 0, 2)}, {"y": None}, stored
+    )
     empty = floats(4, 0, 2)
     assert [n.operator for n in same_as_onnx(made, empty).opaque] == [operator]
     assert ea.optimize(made, [empty], seconds=0)(empty).shape == (4, 1, 0, 3)

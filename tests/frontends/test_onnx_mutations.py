@@ -20,7 +20,10 @@ from tests.frontends.onnx_models import convolutional, model, node  # noqa: E402
 from tests.frontends.test_onnx_models import branches  # noqa: E402
 
 FEW, MANY = 40, 2000
-RUN, ELEMENTS = 300, 1 << 16  # damaged files of which those that load are run, unless a value has more elements
+RUN, ELEMENTS = (
+    300,
+    1 << 16,
+)  # damaged files of which those that load are run, unless a value has more elements
 Random = np.random.Generator
 ODD = (0, -1, 1, 2, 3, 7, 255, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
 OPERATORS = [*sorted(DEFINITIONS), "Loop", "If", "Scan", "NonZero", "Missing"]
@@ -41,18 +44,34 @@ def shapes() -> Any:
         node("Softmax", "at", "y", axis=-1),
     ]
     nodes[8], nodes[9] = nodes[9], nodes[8]
-    stored = {"one": np.array([1]), "three": np.array([3]), "minus": np.array([-1]), "pads": np.array([0, 1, 0, 1]), "lead": np.array([0, 1])}
+    stored = {
+        "one": np.array([1]),
+        "three": np.array([3]),
+        "minus": np.array([-1]),
+        "pads": np.array([0, 1, 0, 1]),
+        "lead": np.array([0, 1]),
+    }
     stored["scales"] = np.array([1, 1, 2, 1.5], np.float32)
     return model(nodes, {"x": (2, 3, 4)}, {"y": None, "z": None}, stored)
 
 
 def recurrent() -> Any:
     rng = np.random.default_rng(0)
-    stored = {"w": rng.normal(size=(1, 12, 2)).astype(np.float32), "r": rng.normal(size=(1, 12, 3)).astype(np.float32)}
-    nodes = [node("LSTM", "x w r", "h last", hidden_size=3), node("Squeeze", "last", "v"), node("LayerNormalization", "v g", "n", axis=-1)]
+    stored = {
+        "w": rng.normal(size=(1, 12, 2)).astype(np.float32),
+        "r": rng.normal(size=(1, 12, 3)).astype(np.float32),
+    }
+    nodes = [
+        node("LSTM", "x w r", "h last", hidden_size=3),
+        node("Squeeze", "last", "v"),
+        node("LayerNormalization", "v g", "n", axis=-1),
+    ]
     nodes.append(node("TopK", "n k", "y i"))
     return model(
-        nodes, {"x": (3, 2, 2)}, {"y": None, "i": (onnx.TensorProto.INT64, None)}, {**stored, "g": np.ones(3, np.float32), "k": np.array([2])}
+        nodes,
+        {"x": (3, 2, 2)},
+        {"y": None, "i": (onnx.TensorProto.INT64, None)},
+        {**stored, "g": np.ones(3, np.float32), "k": np.array([2])},
     )
 
 
@@ -108,7 +127,9 @@ def _change_elements(graph: Any, rng: Random) -> None:
     if tensor is None:
         return
     array = onnx.numpy_helper.to_array(tensor).copy()
-    array.reshape(-1)[int(rng.integers(array.size))] = _odd(rng) if array.dtype.kind == "i" else rng.choice([np.nan, np.inf, 1e30, 0])
+    array.reshape(-1)[int(rng.integers(array.size))] = (
+        _odd(rng) if array.dtype.kind == "i" else rng.choice([np.nan, np.inf, 1e30, 0])
+    )
     tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
 
 
@@ -140,7 +161,15 @@ def _double(graph: Any, rng: Random) -> None:
     graph.node.append(_any(graph.node, rng))
 
 
-STRUCTURAL = [_change_attribute, _change_elements, _change_size, _change_input, _change_list, _change_operator, _double]
+STRUCTURAL = [
+    _change_attribute,
+    _change_elements,
+    _change_size,
+    _change_input,
+    _change_list,
+    _change_operator,
+    _double,
+]
 
 
 def damaged(number: int, seed: int) -> bytes | Any:
@@ -149,7 +178,9 @@ def damaged(number: int, seed: int) -> bytes | Any:
     return flipped(made, rng) if number % 2 else restructured(made, rng)
 
 
-def tried(count: int, seed: int, used: Callable[[Any, Graph], Any] = lambda made, graph: None) -> tuple[int, int]:
+def tried(
+    count: int, seed: int, used: Callable[[Any, Graph], Any] = lambda made, graph: None
+) -> tuple[int, int]:
     """How many damaged models load and can be used, and how many are refused; anything else is an error of the test."""
     graphs = refused = 0
     for number in range(count):
@@ -169,7 +200,15 @@ def tried(count: int, seed: int, used: Callable[[Any, Graph], Any] = lambda made
 
 def optimized_and_run(made: Any, graph: Graph) -> None:
     """By onnxruntime too, where that is installed and takes the whole model."""
-    values = [*graph.inputs, *(scope for node in graph.nodes if isinstance(node, Expressed) for _, scope in node.program.statements)]
+    values = [
+        *graph.inputs,
+        *(
+            scope
+            for node in graph.nodes
+            if isinstance(node, Expressed)
+            for _, scope in node.program.statements
+        ),
+    ]
     if all(np.prod(value.shape, dtype=object) <= ELEMENTS for value in values):
         arrays = list(drawn_arrays(graph.inputs).values())
         with np.errstate(all="ignore"):
@@ -188,7 +227,9 @@ def test_many_damaged_files(seed: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy about the numbers in damaged weights
+@pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning"
+)  # of NumPy about the numbers in damaged weights
 @pytest.mark.parametrize("seed", range(6, 9))
 def test_damaged_files_that_load_are_optimized_and_run(seed: int) -> None:
     graphs, _ = tried(RUN // 3, seed, optimized_and_run)

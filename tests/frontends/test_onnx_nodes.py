@@ -44,7 +44,9 @@ def check(names: list[str], record: Record) -> None:
     if onnx.__version__ != version:
         for name in [name for name in wrong if name not in others]:
             record(UNKNOWN, told(name, wrong.pop(name)))
-    assert not wrong, "\n".join(f"{told(name, o)}, expected {others.get(name, 'expressed')}" for name, o in wrong.items())
+    assert not wrong, "\n".join(
+        f"{told(name, o)}, expected {others.get(name, 'expressed')}" for name, o in wrong.items()
+    )
     own = [found[name].kind for name in names if is_own(name)]
     assert own.count("expressed") >= LEAST_SHARE * len(own)
 
@@ -71,7 +73,9 @@ def test_most_cases_of_the_expressed_operators_pass() -> None:
     assert sum(name not in others for name in own) >= LEAST_SHARE * len(own)
 
 
-def test_another_version_has_cases_that_the_table_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_has_cases_that_the_table_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """They are told; those that the table knows are held to it."""
     _, others = expected()
     name, known = "test_relu", next(name for name in others if name in cases())
@@ -105,7 +109,9 @@ def test_random_results_may_be_right_by_chance() -> None:
 
 def test_the_table_names_cases_once() -> None:
     lines = [line.split(" | ")[0] for line in EXPECTED.read_text().splitlines()[1:]]
-    assert len(set(lines)) == len(lines) and all(len(line.split(" | ")) == 3 for line in EXPECTED.read_text().splitlines()[1:])
+    assert len(set(lines)) == len(lines) and all(
+        len(line.split(" | ")) == 3 for line in EXPECTED.read_text().splitlines()[1:]
+    )
 
 
 @pytest.mark.nightly

@@ -17,7 +17,9 @@ from einalg.frontends.graph import Graph  # noqa: E402
 from einalg.frontends.torch import load_fx  # noqa: E402
 from einalg.frontends.torch.nodes.registry import TrainingMode  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")  # of torch about itself
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning"
+)  # of torch about itself
 
 
 @pytest.fixture
@@ -31,7 +33,9 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
         return graph
 
     monkeypatch.setattr(torch_compile, "compile_graph", compile_graph)
-    monkeypatch.setattr(torch_compile, "_is_faster", lambda *_: False)  # torch is faster than that executor
+    monkeypatch.setattr(
+        torch_compile, "_is_faster", lambda *_: False
+    )  # torch is faster than that executor
     return found
 
 
@@ -41,7 +45,13 @@ def compiled(function: Any) -> Callable[..., Any]:
 
 def model() -> Any:
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 4)).eval()
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(2, 3, 3),
+        torch.nn.BatchNorm2d(3),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(27, 4),
+    ).eval()
 
 
 def test_a_module_with_changing_batches_and_weights(graphs: list[Graph]) -> None:
@@ -56,7 +66,9 @@ def test_a_module_with_changing_batches_and_weights(graphs: list[Graph]) -> None
         torch.testing.assert_close(fast(x), module(x))
     assert len(graphs) == 4
     assert all(not g.opaque and len(g.inputs) == 1 and len(g.weights) == 8 for g in graphs)
-    assert graphs[0].weights[next(iter(graphs[0].weights))].base is not None  # memory that is torch's
+    assert (
+        graphs[0].weights[next(iter(graphs[0].weights))].base is not None
+    )  # memory that is torch's
 
 
 def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
@@ -83,9 +95,18 @@ def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
 def test_a_version_suits_calls_of_its_own_kind_alone() -> None:
     """Of tensors of the same dtype and shape, and of equal numbers."""
     weight, x = torch.randn(2), torch.randn(3, 1)
-    version = torch_compile._Version([(0, *torch_compile._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None)
+    version = torch_compile._Version(
+        [(0, *torch_compile._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None
+    )
     assert version.suits((weight, x, 5)) and version.suits((weight, x + 1, 5))
-    others = [(weight.clone(), x, 5), (weight, x[:, 0], 5), (weight, x.double(), 5), (weight, x, 6), (weight, x, torch.tensor(5)), (weight, 5, 5)]
+    others = [
+        (weight.clone(), x, 5),
+        (weight, x[:, 0], 5),
+        (weight, x.double(), 5),
+        (weight, x, 6),
+        (weight, x, torch.tensor(5)),
+        (weight, 5, 5),
+    ]
     assert not any(map(version.suits, others))
     weight += 1
     assert not version.suits((weight, x, 5))
@@ -99,7 +120,11 @@ def test_a_graph_break_makes_two_graphs(graphs: list[Graph]) -> None:
     fast = compiled(function)
     for x in (torch.ones(4), -torch.ones(4)):
         torch.testing.assert_close(fast(x), function(x))
-    assert [[n.operator for n in g.nodes][-1] for g in graphs] == ["gt.Scalar", "add.Tensor", "sub.Tensor"]
+    assert [[n.operator for n in g.nodes][-1] for g in graphs] == [
+        "gt.Scalar",
+        "add.Tensor",
+        "sub.Tensor",
+    ]
 
 
 def test_writes_and_views_of_inputs(graphs: list[Graph]) -> None:
@@ -136,7 +161,9 @@ def test_a_buffer_that_the_graph_writes_to_is_no_weight(graphs: list[Graph], mod
     assert module.calls == 3 and len(graphs) == 1
 
 
-def test_what_cannot_be_traced_is_left_to_torch(graphs: list[Graph], caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_traced_is_left_to_torch(
+    graphs: list[Graph], caplog: pytest.LogCaptureFixture
+) -> None:
     """A number with another value than the first time: Dynamo reads it from a tensor then."""
 
     def function(x: Any, scale: float) -> Any:
@@ -151,7 +178,12 @@ def test_what_cannot_be_traced_is_left_to_torch(graphs: list[Graph], caplog: pyt
 def test_an_option_that_there_is_not() -> None:
     torch._dynamo.reset()
     fast = torch.compile(model(), backend=torch_compile.einalg, options={"second": 5})
-    with torch.no_grad(), pytest.raises(NotationError, match=r"no option 'second'\n  the options: target, seconds, accuracy"):
+    with (
+        torch.no_grad(),
+        pytest.raises(
+            NotationError, match=r"no option 'second'\n  the options: target, seconds, accuracy"
+        ),
+    ):
         fast(torch.randn(2, 2, 5, 5))
 
 
@@ -159,7 +191,9 @@ def test_gradients_are_refused(graphs: list[Graph]) -> None:
     with pytest.raises(TrainingMode, match=r"gradients(.|\n)*torch\.no_grad"):
         compiled(model())(torch.randn(2, 2, 5, 5))
     module = model().requires_grad_(False)
-    torch.testing.assert_close(compiled(module)(torch.ones(1, 2, 5, 5)), module(torch.ones(1, 2, 5, 5)))
+    torch.testing.assert_close(
+        compiled(module)(torch.ones(1, 2, 5, 5)), module(torch.ones(1, 2, 5, 5))
+    )
 
 
 @pytest.mark.parametrize("module", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3)])
@@ -181,11 +215,15 @@ def test_a_graph_of_functions_is_traced() -> None:
     module = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Conv1d(2, 3, 3), torch.nn.GELU()))
     x = torch.randn(1, 2, 7)
     graph = load_fx(module, (x,))
-    assert [n.operator for n in graph.nodes] == ["convolution.default", "gelu.default"] and len(graph.weights) == 2
+    assert [n.operator for n in graph.nodes] == ["convolution.default", "gelu.default"] and len(
+        graph.weights
+    ) == 2
     torch.testing.assert_close(torch.from_numpy(graph(x)[0]), module(x).detach())
 
 
-def test_torch_goes_on_running_what_is_not_faster(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_torch_goes_on_running_what_is_not_faster(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Also where a graph writes to its inputs: the runs that are compared write to copies."""
     torch._dynamo.reset()
 
@@ -207,10 +245,16 @@ def test_torch_goes_on_running_what_is_not_faster(monkeypatch: pytest.MonkeyPatc
 def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimized for two seconds, by its name, as an option of `torch.compile`."""
     torch._dynamo.reset()
-    monkeypatch.setattr(torch_compile, "_is_faster", lambda *_: False)  # torch does not go on running it
+    monkeypatch.setattr(
+        torch_compile, "_is_faster", lambda *_: False
+    )  # torch does not go on running it
     made: list[Any] = []
     real = torch_compile.compile_graph
-    monkeypatch.setattr(torch_compile, "compile_graph", lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0])
+    monkeypatch.setattr(
+        torch_compile,
+        "compile_graph",
+        lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0],
+    )
     module, inputs = SMALL["resnet18"](1)
     fast = torch.compile(module, backend="einalg", options={"seconds": 2})
     with torch.no_grad():

@@ -41,7 +41,9 @@ def taken_apart(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def agrees(module: Any, x: Any) -> None:
     with torch.no_grad():
         found, wanted = load_model(module.eval(), (x,)).function()(x.clone()), module(x.clone())
-    for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, wanted)), strict=True):
+    for one, other in zip(
+        *(r if isinstance(r, tuple) else (r,) for r in (found, wanted)), strict=True
+    ):
         assert one.dtype == other.dtype
         same(one.numpy(), other)
 
@@ -76,8 +78,12 @@ def after_layers(x: Any) -> Any:
     return F.relu(y, inplace=True), y
 
 
-@pytest.mark.parametrize("function", [used_before, squared, of_wider_numbers, after_layers, after_dropout])
-def test_writes_to_memory_of_one_value_give_new_values(function: Any, taken_apart: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "function", [used_before, squared, of_wider_numbers, after_layers, after_dropout]
+)
+def test_writes_to_memory_of_one_value_give_new_values(
+    function: Any, taken_apart: list[Any]
+) -> None:
     agrees(Function(function), torch.randn(3, 4))
     assert not taken_apart
 
@@ -113,7 +119,9 @@ def of_what_may_be_a_view(x: Any) -> Any:
     return y, z
 
 
-@pytest.mark.parametrize("function", [through_a_view, of_a_row, with_a_view_before, whole_numbers, of_what_may_be_a_view])
+@pytest.mark.parametrize(
+    "function", [through_a_view, of_a_row, with_a_view_before, whole_numbers, of_what_may_be_a_view]
+)
 def test_writes_that_others_see_are_left_to_torch(function: Any, taken_apart: list[Any]) -> None:
     agrees(Function(function), torch.randn(3, 4))
     assert len(taken_apart) == 1
@@ -128,7 +136,10 @@ def test_a_network_with_residuals_is_read_as_it_is(taken_apart: list[Any]) -> No
     class Block(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first, self.second = torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.Conv2d(4, 4, 3, padding=1)
+            self.first, self.second = (
+                torch.nn.Conv2d(4, 4, 3, padding=1),
+                torch.nn.Conv2d(4, 4, 3, padding=1),
+            )
             self.norms = torch.nn.ModuleList([torch.nn.BatchNorm2d(4), torch.nn.BatchNorm2d(4)])
 
         def forward(self, x: Any) -> Any:

@@ -21,12 +21,20 @@ from tests.frontends.torch_graphs import same  # noqa: E402
 
 PUBLISHED = {  # shapes of weights, and of what they are applied to, that the figures in the literature name
     "infogan": [((448, 256, 4, 4), (1, 448, 2, 2))],
-    "dcgan": [((512, 256, 4, 4), (1, 512, 4, 4)), ((256, 128, 4, 4), (1, 256, 8, 8)), ((64, 3, 4, 4), (1, 64, 32, 32))],
+    "dcgan": [
+        ((512, 256, 4, 4), (1, 512, 4, 4)),
+        ((256, 128, 4, 4), (1, 256, 8, 8)),
+        ((64, 3, 4, 4), (1, 64, 32, 32)),
+    ],
     "fsrcnn": [((56, 1, 9, 9), (1, 56, 32, 32)), ((12, 12, 3, 3), (1, 12, 32, 32))],
     "srcnn": [((1, 32, 5, 5), (1, 32, 224, 224))],
     "csrnet": [((512, 512, 3, 3), (1, 512, 14, 14))],
     "gcn": [((21, 2048, 11, 1), (1, 2048, 7, 7))],
-    "resnet18": [((64, 3, 7, 7), (1, 3, 224, 224)), ((512, 512, 3, 3), (1, 512, 7, 7)), ((512, 256, 3, 3), (1, 256, 14, 14))],
+    "resnet18": [
+        ((64, 3, 7, 7), (1, 3, 224, 224)),
+        ((512, 512, 3, 3), (1, 512, 7, 7)),
+        ((512, 256, 3, 3), (1, 256, 14, 14)),
+    ],
 }
 
 
@@ -66,7 +74,9 @@ def test_published_shapes_occur(name: str) -> None:
     seen: set[Any] = set()
     for part in module.modules():
         if hasattr(part, "weight") and part.weight is not None:
-            part.register_forward_hook(lambda layer, given, _: seen.add((tuple(layer.weight.shape), tuple(given[0].shape))))
+            part.register_forward_hook(
+                lambda layer, given, _: seen.add((tuple(layer.weight.shape), tuple(given[0].shape)))
+            )
     with torch.device("meta"):
         module.to("meta")(*(x.to("meta") for x in inputs))
     assert set(PUBLISHED[name]) <= seen, seen
@@ -101,8 +111,15 @@ def test_weights_share_memory_with_the_module() -> None:
     assert sorted(model.graph.weights) == ["v_0_bias", "v_0_weight", "v_1_bias"]
     with torch.no_grad():
         module[0].weight.fill_(0.5)
-    np.testing.assert_array_equal(model.graph.weights["v_0_weight"], np.full((3, 3), 0.5, np.float32))
-    assert all(tensor.role == "weight" for node in model.graph.nodes for tensor in node.program.inputs.values() if tensor.name.startswith("v_"))
+    np.testing.assert_array_equal(
+        model.graph.weights["v_0_weight"], np.full((3, 3), 0.5, np.float32)
+    )
+    assert all(
+        tensor.role == "weight"
+        for node in model.graph.nodes
+        for tensor in node.program.inputs.values()
+        if tensor.name.startswith("v_")
+    )
 
 
 class Nested(torch.nn.Module):
@@ -132,7 +149,10 @@ def test_nested_arguments_and_results() -> None:
     module = Nested()
     for scale in (None, torch.randn(3)):
         model = load_model(module, ({"a": a, "b": b}, scale), {"named": n})
-        found, wanted = model.function()({"a": a, "b": b}, scale, named=n), module({"a": a, "b": b}, scale, named=n)
+        found, wanted = (
+            model.function()({"a": a, "b": b}, scale, named=n),
+            module({"a": a, "b": b}, scale, named=n),
+        )
         assert found.keys() == wanted.keys() and found["rest"][1:3] == (None, 3)
         same(found["sum"].numpy(), wanted["sum"])
         same(found["rest"][3][0].numpy(), wanted["rest"][3][0])
@@ -160,14 +180,20 @@ def test_a_call_that_is_not_like_the_example(arguments: Any, keywords: Any, said
 def test_a_tensor_of_another_dtype_is_refused() -> None:
     call = loaded(torch.nn.Linear(3, 4), torch.ones(2, 3)).function()
     for other in (torch.float64, torch.float16, torch.int64):
-        with pytest.raises(ShapeError, match=rf"input input has elements of {other}, not of torch.float32\n  convert it"):
+        with pytest.raises(
+            ShapeError,
+            match=rf"input input has elements of {other}, not of torch.float32\n  convert it",
+        ):
             call(torch.ones(2, 3, dtype=other))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "keywords", "why"), [((1, 2), {}, "too many positional"), ((), {}, "'input'"), ((1,), {"other": 2}, "'other'")]
+    ("arguments", "keywords", "why"),
+    [((1, 2), {}, "too many positional"), ((), {}, "'input'"), ((1,), {"other": 2}, "'other'")],
 )
-def test_examples_that_are_no_arguments_of_the_module(arguments: Any, keywords: Any, why: str) -> None:
+def test_examples_that_are_no_arguments_of_the_module(
+    arguments: Any, keywords: Any, why: str
+) -> None:
     with pytest.raises(ShapeError, match=rf"^Linear takes the arguments \(input\), and .*{why}"):
         load_model(torch.nn.Linear(3, 4), arguments, keywords)
 
@@ -183,14 +209,20 @@ class Mixed(torch.nn.Module):
         rows = self.table(places) + self.table(torch.arange(3))
         values, where = torch.max(x, 1)
         mask = torch.ones(4, 4, dtype=torch.bool).tril()
-        seen = torch.where(mask, rows @ rows.transpose(0, 1) if rows.shape[0] == 4 else x, torch.full_like(x, -1.0))
+        seen = torch.where(
+            mask, rows @ rows.transpose(0, 1) if rows.shape[0] == 4 else x, torch.full_like(x, -1.0)
+        )
         return rows, values, where, torch.sort(seen, 1)[0] * 2, torch.nonzero(places)
 
 
 def test_what_is_not_expressed_is_called() -> None:
     x, places = torch.randn(4, 4), torch.tensor([5, 0, 6])
     model = loaded(Mixed(), x, places)
-    assert {o.operator for o in model.graph.opaque} == {"embedding.default", "sort.default", "nonzero.default"}
+    assert {o.operator for o in model.graph.opaque} == {
+        "embedding.default",
+        "sort.default",
+        "nonzero.default",
+    }
     assert all(o.why for o in model.graph.opaque)
     module = Mixed()
     module.load_state_dict({"table.weight": torch.from_numpy(model.graph.weights["table_weight"])})
@@ -216,7 +248,9 @@ def test_what_is_called_on_weights_alone_is_called_once() -> None:
     model = loaded(module, x)
     assert [o.operator for o in model.graph.opaque] == ["index.Tensor"]
     assert not model.graph.settled().opaque
-    torch.testing.assert_close(model.function(model.graph.settled().joined())(x), module(x).detach())
+    torch.testing.assert_close(
+        model.function(model.graph.settled().joined())(x), module(x).detach()
+    )
 
 
 class Prefixed(torch.nn.Module):
@@ -227,7 +261,9 @@ class Prefixed(torch.nn.Module):
         self.count = count
 
     def forward(self, x: Any) -> Any:
-        return torch.cat([x[:, : self.count], x[:, self.count :] * 2], 1), torch.cat([x.new_zeros(0), x, x[:0]])
+        return torch.cat([x[:, : self.count], x[:, self.count :] * 2], 1), torch.cat(
+            [x.new_zeros(0), x, x[:0]]
+        )
 
 
 @pytest.mark.parametrize("count", [0, 2, 5])
@@ -272,12 +308,17 @@ def test_element_types() -> None:
         torch.testing.assert_close(found, module(x).detach())
 
 
-@pytest.mark.parametrize("module", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3), torch.nn.LSTM(3, 3, 2, dropout=0.5)])
+@pytest.mark.parametrize(
+    "module", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3), torch.nn.LSTM(3, 3, 2, dropout=0.5)]
+)
 def test_training_mode_is_refused(module: Any) -> None:
     from einalg.errors import NotationError
 
     with pytest.raises(NotationError, match=r"training mode|writes to its buffer"):
-        load_model(module.train(), (torch.ones(2, 3) if module._get_name() != "LSTM" else torch.ones(2, 1, 3),))
+        load_model(
+            module.train(),
+            (torch.ones(2, 3) if module._get_name() != "LSTM" else torch.ones(2, 1, 3),),
+        )
 
 
 class Branching(torch.nn.Module):
@@ -288,7 +329,9 @@ class Branching(torch.nn.Module):
 def test_what_torch_cannot_export() -> None:
     from einalg.errors import NotationError
 
-    with pytest.raises(NotationError, match=r"torch.export has no graph of Branching(.|\n)*backend='einalg'"):
+    with pytest.raises(
+        NotationError, match=r"torch.export has no graph of Branching(.|\n)*backend='einalg'"
+    ):
         load_model(Branching(), (torch.ones(3),))
 
 
@@ -317,12 +360,18 @@ RECURRENT = [
 @pytest.mark.parametrize("module", RECURRENT, ids=repr)
 def test_a_recurrent_network_is_traced_as_one_operator(module: Any) -> None:
     x = torch.randn(3, 4, 5)
-    (node,) = [n for n in exported(module.eval(), (x,), {}).graph.nodes if n.op == "call_function" and str(n.target).endswith("input")]
+    (node,) = [
+        n
+        for n in exported(module.eval(), (x,), {}).graph.nodes
+        if n.op == "call_function" and str(n.target).endswith("input")
+    ]
     assert str(node.target).startswith("einalg.")
     examples = [tuple(value.shape) for value in node.meta["val"]]
     assert examples == [tuple(value.shape) for value in node.target(*args_of(node, module, x))]
     with torch.no_grad():
-        for found, wanted in zip(leaves(load_model(module, (x,)).function()(x)), leaves(module(x)), strict=True):
+        for found, wanted in zip(
+            leaves(load_model(module, (x,)).function()(x)), leaves(module(x)), strict=True
+        ):
             same(found.numpy(), wanted)
 
 
@@ -330,7 +379,9 @@ def args_of(node: Any, module: Any, x: Any) -> list[Any]:
     """The arguments of the operator of a network, its states before the first step zero."""
     _, states, _, *others = node.args
     several = isinstance(states, (list, tuple))
-    begin = [torch.zeros(tuple(state.meta["val"].shape)) for state in (states if several else [states])]
+    begin = [
+        torch.zeros(tuple(state.meta["val"].shape)) for state in (states if several else [states])
+    ]
     return [x, begin if several else begin[0], list(module.parameters()), *others]
 
 

@@ -30,7 +30,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The operators that are read."""
     found: list[str] = []
     call = Reader.call
-    monkeypatch.setattr(Reader, "call", lambda self, node: found.append(node.name) or call(self, node))
+    monkeypatch.setattr(
+        Reader, "call", lambda self, node: found.append(node.name) or call(self, node)
+    )
     yield found
 
 
@@ -48,7 +50,12 @@ class Recurrent(nn.Module):
     def forward(self, x: Any) -> dict[str, Any]:
         y, (h, _) = self.lstm(x)
         places = torch.arange(y.shape[0], dtype=y.dtype)[:, None, None]
-        return {"y": self.first(y) * self.scale + places, "h": self.last(torch.cat([h[0], h[1]], -1))[self.order], "size": x.shape[0], "x": x}
+        return {
+            "y": self.first(y) * self.scale + places,
+            "h": self.last(torch.cat([h[0], h[1]], -1))[self.order],
+            "size": x.shape[0],
+            "x": x,
+        }
 
 
 def both(module: Any, x: Any) -> tuple[Any, Any]:
@@ -108,10 +115,16 @@ def test_other_shapes_are_read_anew(reads: list[str]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"values": 1}', b"{}"])
-def test_a_damaged_reading_is_read_again(content: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_reading_is_read_again(
+    content: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     module, x = Recurrent().eval(), torch.randn(4, 3, 6)
     read = type(import_cache.READINGS).read
-    monkeypatch.setattr(type(import_cache.READINGS), "read", lambda self, key: content if self is import_cache.READINGS else read(self, key))
+    monkeypatch.setattr(
+        type(import_cache.READINGS),
+        "read",
+        lambda self, key: content if self is import_cache.READINGS else read(self, key),
+    )
     with caplog.at_level(logging.WARNING, "einalg"):
         assert_alike(*both(module, x))
     assert "read again" in caplog.text or content == b'{"values": 1}'
@@ -131,7 +144,9 @@ def test_a_graph_with_calls_is_not_kept(reads: list[str]) -> None:
         assert reads
 
 
-def test_large_weights_of_no_module_are_not_kept(reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_of_no_module_are_not_kept(
+    reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(import_cache, "MOST_BYTES", 8)
     module, x = Recurrent().eval(), torch.randn(4, 3, 6)
     for _ in range(2):
@@ -140,12 +155,17 @@ def test_large_weights_of_no_module_are_not_kept(reads: list[str], monkeypatch: 
         assert reads
 
 
-def test_an_optimized_network_starts_from_all_that_is_kept(reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_optimized_network_starts_from_all_that_is_kept(
+    reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     module, x = nn.LSTM(6, 8, 2).eval(), torch.randn(4, 3, 6)
     first = ea.optimize(module, (x,), seconds=5)
     reads.clear()
-    monkeypatch.setattr("einalg.language.notation.program_json.line_reader", lambda: lambda *_: pytest.fail("a statement is read"))
+    monkeypatch.setattr(
+        "einalg.language.notation.program_json.line_reader",
+        lambda: lambda *_: pytest.fail("a statement is read"),
+    )
     again = ea.optimize(module, (x,), seconds=5)
     assert not reads
     for value, wanted in zip((again(x)[0], *again(x)[1]), (first(x)[0], *first(x)[1]), strict=True):

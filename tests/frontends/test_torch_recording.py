@@ -34,7 +34,12 @@ def no_export(*_: Any, **__: Any) -> Any:
 class Residual(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.ReLU(inplace=True), nn.MaxPool2d(2, 1, 1))
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 3, 3, padding=1, bias=False),
+            nn.BatchNorm2d(3),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2, 1, 1),
+        )
 
     def forward(self, x: Any) -> Any:
         y = self.body(x)[:, :, :-1, :-1]
@@ -66,10 +71,18 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "split": (Split, (torch.randn(3, 6),), {}),
     "lstm": (lambda: nn.LSTM(3, 4, 2, bidirectional=True), (torch.randn(5, 2, 3),), {}),
     "gru": (lambda: nn.GRU(3, 4, batch_first=True), (torch.randn(2, 5, 3),), {}),
-    "encoder": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (torch.randn(2, 6, 8),), {}),
+    "encoder": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        (torch.randn(2, 6, 8),),
+        {},
+    ),
     "attention": (lambda: nn.MultiheadAttention(8, 2), (torch.randn(5, 2, 8),) * 3, {}),
     "double": (lambda: nn.Linear(3, 2).double(), (torch.randn(4, 3, dtype=torch.float64),), {}),
-    "embedding": (lambda: nn.Sequential(nn.Embedding(7, 4), nn.LayerNorm(4)), (torch.tensor([[1, 2, 6]]),), {}),
+    "embedding": (
+        lambda: nn.Sequential(nn.Embedding(7, 4), nn.LayerNorm(4)),
+        (torch.tensor([[1, 2, 6]]),),
+        {},
+    ),
 }
 
 
@@ -81,7 +94,9 @@ def test_second_time_nothing_is_exported(name: str) -> None:
     with patch.object(torch.export, "export", no_export):
         second = load_model(module, arguments, keywords)
     assert str(first.graph) == str(second.graph)
-    assert {k: v.tobytes() for k, v in first.graph.weights.items()} == {k: v.tobytes() for k, v in second.graph.weights.items()}
+    assert {k: v.tobytes() for k, v in first.graph.weights.items()} == {
+        k: v.tobytes() for k, v in second.graph.weights.items()
+    }
     with torch.no_grad():
         expected = torch.utils._pytree.tree_flatten(module(*arguments, **keywords))
     for model in (first, second):
@@ -229,13 +244,25 @@ class Caching(nn.Module):
 def test_the_containers_of_a_module_are_left_as_they_were() -> None:
     module, x = Caching(), torch.ones(3)
     assert recorded(module, (x,), {}) is None
-    assert module.by_device == {} and module.nested == ([1], [2, 3]) and module.seen == {"x"} and list(module.last) == [0]
+    assert (
+        module.by_device == {}
+        and module.nested == ([1], [2, 3])
+        and module.seen == {"x"}
+        and list(module.last) == [0]
+    )
     assert module.last.maxlen == 1
     assert torch.equal(ea.optimize(module, (x,), seconds=0)(x), module(x))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-@pytest.mark.parametrize("make", [lambda: nn.LazyLinear(2), lambda: torch.jit.script(nn.Linear(3, 2)), lambda: nn.Linear(3, 2, device="meta")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.LazyLinear(2),
+        lambda: torch.jit.script(nn.Linear(3, 2)),
+        lambda: nn.Linear(3, 2, device="meta"),
+    ],
+)
 def test_what_torch_does_not_export_is_told_as_before(make: Any) -> None:
     with pytest.raises(NotationError, match="has no graph of"):
         load_model(make().eval(), (torch.ones(1, 3),))
@@ -261,12 +288,16 @@ def test_arguments_of_another_shape_or_kind() -> None:
     assert calls is not None and repeats(calls, module, (torch.ones(4, 3),), {})
     assert not repeats(calls[:-1], module, (torch.ones(4, 3),), {})
     assert not repeats([*calls, calls[-1]], module, (torch.ones(4, 3),), {})
-    assert load_model(module, (torch.ones(5, 3),)).graph.outputs != [] and load_model(module, (torch.ones(4, 3),)).graph.inputs[0].shape == (4, 3)
+    assert load_model(module, (torch.ones(5, 3),)).graph.outputs != [] and load_model(
+        module, (torch.ones(4, 3),)
+    ).graph.inputs[0].shape == (4, 3)
     with pytest.raises(EinalgError):
         load_model(module, (torch.ones(4, 5),))
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"calls": [], "graph": {}}', '{"calls": null}', "damaged"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"calls": [], "graph": {}}', '{"calls": null}', "damaged"]
+)
 def test_damaged_record(content: str) -> None:
     module, x = nn.Linear(3, 2).eval(), torch.ones(1, 3)
     load_model(module, (x,))

@@ -33,11 +33,20 @@ def graph_of(name: str, arguments: Any, keywords: Any) -> tuple[Graph, list[Any]
         return type(value)(placed(v) for v in value) if isinstance(value, (list, tuple)) else value
 
     target = operator_named(name)
-    call = graph.create_node("call_function", target, placed(tuple(arguments)), {k: placed(v) for k, v in keywords.items()})
+    call = graph.create_node(
+        "call_function",
+        target,
+        placed(tuple(arguments)),
+        {k: placed(v) for k, v in keywords.items()},
+    )
     call.meta["val"] = result = target(*arguments, **keywords)
     results = list(result) if isinstance(result, (list, tuple)) else [result]
     wanted = [k for k, value in enumerate(results) if expressible(name, k, value)]
-    outputs = [call] if results[0] is result else [graph.call_function(operator.getitem, (call, k)) for k in wanted]
+    outputs = (
+        [call]
+        if results[0] is result
+        else [graph.call_function(operator.getitem, (call, k)) for k in wanted]
+    )
     for node, k in zip(outputs, wanted):
         node.meta["val"] = results[k]
     graph.output(tuple(outputs))
@@ -46,7 +55,9 @@ def graph_of(name: str, arguments: Any, keywords: Any) -> tuple[Graph, list[Any]
 
 def expressible(name: str, position: int, value: Any) -> bool:
     """Operators of several parts give all of them; the others values first, then what is for gradients, or places."""
-    return position == 0 or name.startswith(("split", "chunk", "unbind", "var_mean", "lstm", "gru", "rnn"))
+    return position == 0 or name.startswith(
+        ("split", "chunk", "unbind", "var_mean", "lstm", "gru", "rnn")
+    )
 
 
 def agree(name: str, arguments: Any, keywords: Any) -> Graph:
@@ -67,6 +78,8 @@ def same(array: Any, tensor: Any, label: str = "") -> None:
     if tensor.dtype in TOLERANCE:
         tolerance = TOLERANCE[tensor.dtype]
         largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1))
-        np.testing.assert_allclose(array, wanted, rtol=tolerance, atol=tolerance * largest, err_msg=label)
+        np.testing.assert_allclose(
+            array, wanted, rtol=tolerance, atol=tolerance * largest, err_msg=label
+        )
     else:
         np.testing.assert_array_equal(array, wanted, err_msg=label)

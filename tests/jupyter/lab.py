@@ -44,17 +44,37 @@ def port() -> int:
 def jupyter(folder: Path) -> Iterator[str]:
     """A server of JupyterLab and Notebook 7 with the notebooks of a folder and settings of its own; gives its address."""
     at = port()
-    settings = {f"JUPYTER_{kind}_DIR": str(folder / "settings" / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
-    ipython = {"IPYTHONDIR": str(folder / "settings" / "ipython"), "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings" / "lab")}
+    settings = {
+        f"JUPYTER_{kind}_DIR": str(folder / "settings" / kind.lower())
+        for kind in ("CONFIG", "DATA", "RUNTIME")
+    }
+    ipython = {
+        "IPYTHONDIR": str(folder / "settings" / "ipython"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings" / "lab"),
+    }
     environment = {**os.environ, **settings, **ipython, "PYTHONPATH": str(ROOT)}
     options = [
-        *("--no-browser", "--allow-root", f"--ServerApp.port={at}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"),
-        *(f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"),
+        *(
+            "--no-browser",
+            "--allow-root",
+            f"--ServerApp.port={at}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={TOKEN}",
+        ),
+        *(
+            f"--ServerApp.root_dir={folder}",
+            "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
+        ),
     ]
     log = folder / "server.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "jupyter", "server", *options], env=environment, cwd=folder, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "jupyter", "server", *options],
+            env=environment,
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         try:
             address = f"http://127.0.0.1:{at}"
@@ -87,7 +107,9 @@ def browser():
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     with playwright.sync_playwright() as running:
         try:
-            started = running.chromium.launch(executable_path=found, args=["--no-sandbox"])  # which a container does not allow
+            started = running.chromium.launch(
+                executable_path=found, args=["--no-sandbox"]
+            )  # which a container does not allow
         except playwright.Error as error:
             pytest.skip(f"{NO_BROWSER}\n{error}")
         try:

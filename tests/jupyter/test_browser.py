@@ -17,7 +17,11 @@ from tests.jupyter.lab import ROOT, browser, jupyter, opened
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::ResourceWarning",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
 ]
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]"
@@ -46,7 +50,10 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("notebooks")
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     for name in ("lab.ipynb", "notebook.ipynb"):
-        cells = [nbformat.v4.new_code_cell(source) for source in (CELLS if name == "lab.ipynb" else CELLS[:2])]
+        cells = [
+            nbformat.v4.new_code_cell(source)
+            for source in (CELLS if name == "lab.ipynb" else CELLS[:2])
+        ]
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), made / name)
     return made
 
@@ -88,7 +95,13 @@ def shown(page):
 
 def symbols(page):
     """The mathematics itself, as it reads."""
-    return re.sub(r"\s|\u2062", "", page.locator(".einalg-session .einalg-expression math").first.evaluate("node => node.textContent"))
+    return re.sub(
+        r"\s|\u2062",
+        "",
+        page.locator(".einalg-session .einalg-expression math").first.evaluate(
+            "node => node.textContent"
+        ),
+    )
 
 
 def at_step(page, step, of):
@@ -128,7 +141,10 @@ def test_a_move_is_clicked_and_undone(lab):
     mirror.apply(mirror.moves("summation splitting")[3])
     lab.locator(".einalg-session").first.locator("button.einalg-move").nth(3).click()
     at_step(lab, 1, 1)
-    assert shown(lab) == str(mirror.expr) and lab.locator(".einalg-message").first.inner_text() == "summation splitting: proved"
+    assert (
+        shown(lab) == str(mirror.expr)
+        and lab.locator(".einalg-message").first.inner_text() == "summation splitting: proved"
+    )
     lab.locator("[data-key='undo']").first.click()
     at_step(lab, 0, 1)
     assert shown(lab) == str(mirror.history.start)
@@ -150,20 +166,26 @@ def test_everything_works_by_keyboard(lab):
     lab.keyboard.press("Enter")
     at_step(lab, 1, 1)
     assert shown(lab) == str(mirror.expr)
-    assert lab.evaluate("document.activeElement.closest('.einalg-session') !== null"), "the focus is lost after a move"
+    assert lab.evaluate("document.activeElement.closest('.einalg-session') !== null"), (
+        "the focus is lost after a move"
+    )
     lab.keyboard.press("Control+z")
     at_step(lab, 0, 1)
     lab.keyboard.press("Control+y")
     at_step(lab, 1, 1)
     lab.keyboard.press("Control+z")
     at_step(lab, 0, 1)
-    assert lab.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == len(CELLS), "JupyterLab took the keys"
+    assert lab.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == len(
+        CELLS
+    ), "JupyterLab took the keys"
 
 
 def test_what_a_move_changes_is_marked(lab):
     move = lab.locator("button.einalg-move").first
     assert move.locator(".einalg-after .einalg-changed").count() > 0
-    marked = move.locator(".einalg-after .einalg-changed").first.evaluate("node => getComputedStyle(node).backgroundColor")
+    marked = move.locator(".einalg-after .einalg-changed").first.evaluate(
+        "node => getComputedStyle(node).backgroundColor"
+    )
     assert marked not in ("rgba(0, 0, 0, 0)", "transparent")
 
 
@@ -200,14 +222,27 @@ def test_the_pictures(lab):
     lab.keyboard.press("ArrowDown")
     lab.keyboard.press("ArrowRight")
     assert tree.locator(".einalg-chosen pre").inner_text().startswith("O[n:1,")
-    assert lab.locator(".einalg-proof li").count() > 1 and lab.locator(".einalg-mapping td.has").count() > 5
-    assert lab.locator(".jp-OutputArea img").count() == 1 and lab.locator(".einalg-costs .einalg-stack span").count() > 1
+    assert (
+        lab.locator(".einalg-proof li").count() > 1
+        and lab.locator(".einalg-mapping td.has").count() > 5
+    )
+    assert (
+        lab.locator(".jp-OutputArea img").count() == 1
+        and lab.locator(".einalg-costs .einalg-stack span").count() > 1
+    )
     lab.locator(".einalg-proof").scroll_into_view_if_needed()
     picture(lab, "lab-pictures")
 
 
 TEXTS = (
-    *(".einalg-expression", ".einalg-muted", ".einalg-count", ".einalg-steps small", ".einalg-badge", ".einalg-card"),
+    *(
+        ".einalg-expression",
+        ".einalg-muted",
+        ".einalg-count",
+        ".einalg-steps small",
+        ".einalg-badge",
+        ".einalg-card",
+    ),
     *(".einalg-mapping td", ".einalg-export a"),
 )
 
@@ -215,11 +250,24 @@ TEXTS = (
 def test_it_reads_well_in_light_and_dark(lab):
     grounds = []
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
-        lab.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-        lab.wait_for_function("dark => (document.body.dataset.jpThemeLight === 'false') === dark", arg=theme.endswith("Dark"))
+        lab.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme
+        )
+        lab.wait_for_function(
+            "dark => (document.body.dataset.jpThemeLight === 'false') === dark",
+            arg=theme.endswith("Dark"),
+        )
         lab.wait_for_timeout(700)  # the style sheets of the theme
-        grounds.append(lab.locator(".einalg-session").first.evaluate("node => getComputedStyle(node).backgroundColor"))
-        poor = {text: round(ratio, 2) for text in TEXTS if lab.locator(text).count() and (ratio := contrast(lab, text)) < 4.5}
+        grounds.append(
+            lab.locator(".einalg-session").first.evaluate(
+                "node => getComputedStyle(node).backgroundColor"
+            )
+        )
+        poor = {
+            text: round(ratio, 2)
+            for text in TEXTS
+            if lab.locator(text).count() and (ratio := contrast(lab, text)) < 4.5
+        }
         lab.locator(".einalg-session").first.scroll_into_view_if_needed()
         picture(lab, f"lab-{theme.split()[1].lower()}-end")
         assert not poor, f"{theme}: contrast below 4.5"

@@ -13,8 +13,12 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.traversal import accesses, reductions
 
 EXPRESSIONS = {
-    "convolution": ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 2, 5, 4), K=(2, 2, 3, 3)),
-    "strided, dilated": ea.parse("O[h:3,w:3] += A.pad(1,0)[2*h+2*r-1,2*w+s]*K[r,s]", A=(8, 8), K=(3, 3)),
+    "convolution": ea.parse(
+        "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 2, 5, 4), K=(2, 2, 3, 3)
+    ),
+    "strided, dilated": ea.parse(
+        "O[h:3,w:3] += A.pad(1,0)[2*h+2*r-1,2*w+s]*K[r,s]", A=(8, 8), K=(3, 3)
+    ),
     "triangle": ea.parse("O = L[i:6, j:6](A[i,j]*B[j], where=j<=i)", A=(6, 6), B=(6,)),
     "band": ea.parse("O[m,w:5] += A[m,k]*B.pad(2,0)[m+w-2,k]", A=(6, 2), B=(6, 2)),
     "digits": ea.parse("O[i:8,j:3] = A[i//2, j] + A[i%4, 2-j]", A=(4, 3)),
@@ -35,7 +39,10 @@ def enumerated(scope, point=None):
             continue
         summed = list(reductions(scope.body))
         for inner in product(*(range(it.low, it.high) for node in summed for it in node.iterators)):
-            bound = {**env, **dict(zip((it.index for node in summed for it in node.iterators), inner))}
+            bound = {
+                **env,
+                **dict(zip((it.index for node in summed for it in node.iterators), inner)),
+            }
             if not all(c.holds(bound) for node in summed for c in node.where):
                 continue
             for access in accesses(scope.body):
@@ -82,20 +89,30 @@ def test_a_point_reads_what_enumeration_says(name):
     output, *tensors = grids(scope, points=[{index.name: value for index, value in point.items()}])
     assert cells(output, output.marked[0]) == {tuple(corner[k] for k in axes_of(output, scope))}
     for grid in tensors:
-        assert cells(grid, grid.marked[0]) == {tuple(e[k] for k in axes_of(grid, scope)) for e in elements[grid.title]}
+        assert cells(grid, grid.marked[0]) == {
+            tuple(e[k] for k in axes_of(grid, scope)) for e in elements[grid.title]
+        }
 
 
 def test_axes_are_those_that_move_together_unless_others_are_wished():
     conv = EXPRESSIONS["convolution"]
-    assert [grid.labels for grid in grids(conv)] == [("h", "w"), ("axis 2: h + r - 1", "axis 3: s + w - 1"), ("axis 2: r", "axis 3: s")]
-    assert grids(conv, axes=("w", "f"))[0].labels == ("w", "f") and grids(conv, axes=["f"])[0].cells.shape == (2,)
+    assert [grid.labels for grid in grids(conv)] == [
+        ("h", "w"),
+        ("axis 2: h + r - 1", "axis 3: s + w - 1"),
+        ("axis 2: r", "axis 3: s"),
+    ]
+    assert grids(conv, axes=("w", "f"))[0].labels == ("w", "f") and grids(conv, axes=["f"])[
+        0
+    ].cells.shape == (2,)
 
 
 def test_inner_scopes_are_reached_by_their_path():
     s = ea.Session(EXPRESSIONS["convolution"])
     s.apply(s.moves("summation splitting")[0])
     outer, inner = grids(s.expr), grids(s.expr, path=("O", 0))
-    assert [grid.title for grid in outer] == ["output", "inner scope"] and [grid.title for grid in inner] == ["output", "A", "K"]
+    assert [grid.title for grid in outer] == ["output", "inner scope"] and [
+        grid.title for grid in inner
+    ] == ["output", "A", "K"]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +143,7 @@ def test_the_figure_shows_the_chosen_points(tmp_path):
     figure.savefig(tmp_path / "conv.png")
     pixels = figure.axes[1].images[0].get_array()
     assert (
-        pixels.shape == (7, 6, 3) and len({tuple(np.round(p, 3)) for row in pixels for p in row}) == 6
+        pixels.shape == (7, 6, 3)
+        and len({tuple(np.round(p, 3)) for row in pixels for p in row}) == 6
     )  # two points, both, padding, its paler part, the rest
     assert footprint(EXPRESSIONS["one axis"])._repr_png_().startswith(b"\x89PNG")

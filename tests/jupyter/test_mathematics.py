@@ -11,7 +11,10 @@ import pytest
 import einalg as ea
 from einalg.display.mathml import CHANGED, changed, formula
 
-mathml = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('latex2mathml')", reason="needs einalg[notebook]")
+mathml = pytest.mark.skipif(
+    "not __import__('importlib.util').util.find_spec('latex2mathml')",
+    reason="needs einalg[notebook]",
+)
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]", A=(1, 3, 6), K=(4, 3, 3))
 
 
@@ -51,10 +54,16 @@ def test_a_program_has_a_line_for_each_statement():
 @mathml
 @pytest.mark.parametrize(
     "text",
-    ["O[i] = Piecewise((A[i], A[i] > 0), (tanh(A[i]), True))", "O[i:4] = sqrt(A[i//2])/3 + A[i%3]**2", "O = L[i:4](A[i]*A_[i], where=i>=2)"],
+    [
+        "O[i] = Piecewise((A[i], A[i] > 0), (tanh(A[i]), True))",
+        "O[i:4] = sqrt(A[i//2])/3 + A[i%3]**2",
+        "O = L[i:4](A[i]*A_[i], where=i>=2)",
+    ],
 )
 def test_any_body_is_well_formed_mathml(text):
-    ElementTree.fromstring(formula(ea.parse(text, A=(4,), **({"A_": (4,)} if "A_" in text else {}))))
+    ElementTree.fromstring(
+        formula(ea.parse(text, A=(4,), **({"A_": (4,)} if "A_" in text else {})))
+    )
 
 
 @mathml
@@ -66,7 +75,9 @@ def test_nothing_is_marked_where_nothing_changed():
 @mathml
 def test_what_changed_is_marked_and_the_rest_is_not():
     split = ea.parse(
-        "O = L[n:1,f:4,h:6](Sum[r:3]((L[r:3,n:1,f:4,h:6](Sum[c:3](A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r])))[r,n,f,h]))", A=(1, 3, 6), K=(4, 3, 3)
+        "O = L[n:1,f:4,h:6](Sum[r:3]((L[r:3,n:1,f:4,h:6](Sum[c:3](A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r])))[r,n,f,h]))",
+        A=(1, 3, 6),
+        K=(4, 3, 3),
     )
     before, after = changed(CONV, split)
     (old, old_marked), (new, new_marked) = symbols(before), symbols(after)
@@ -85,8 +96,13 @@ def test_without_the_package_it_is_text(monkeypatch, missing):
     html = formula(ea.parse("O[i] = A[i] < 1", A=(4,)))
     assert ("<code>" in html) == missing and ("&lt;" in html)
     if missing:
-        before, after = changed(ea.parse("O[i] = A[i] + 1", A=(4,)), ea.parse("O[i] = A[i] + 2", A=(4,)))
-        assert f'<mark class="{CHANGED}">1</mark>' in before and f'<mark class="{CHANGED}">2</mark>' in after
+        before, after = changed(
+            ea.parse("O[i] = A[i] + 1", A=(4,)), ea.parse("O[i] = A[i] + 2", A=(4,))
+        )
+        assert (
+            f'<mark class="{CHANGED}">1</mark>' in before
+            and f'<mark class="{CHANGED}">2</mark>' in after
+        )
 
 
 def test_names_cannot_bring_markup_along(monkeypatch):

@@ -41,7 +41,10 @@ def test_the_sections_say_what_the_session_says(panel):
 
 
 def test_the_moves_of_a_rule_are_shown_when_it_is_opened(panel):
-    assert rule(panel, "summation splitting")["open"] and not rule(panel, "variable substitution")["open"]
+    assert (
+        rule(panel, "summation splitting")["open"]
+        and not rule(panel, "variable substitution")["open"]
+    )
     assert rule(panel, "variable substitution")["moves"] == []
     do(panel, "open", rule="variable substitution", opened=True)
     opened = rule(panel, "variable substitution")
@@ -59,7 +62,11 @@ def test_every_move_that_is_shown_can_be_applied(panel):
     for move in moves:
         said = do(panel, "apply", number=move["number"], version=panel.version)
         assert said["kind"] == "done" and len(panel.session.history) == 1, said
-        assert panel.sections["program"]["text"] == str(panel.session.expr) != panel.sections["steps"][0]["text"]
+        assert (
+            panel.sections["program"]["text"]
+            == str(panel.session.expr)
+            != panel.sections["steps"][0]["text"]
+        )
         assert panel.sections["program"]["distance"] == move["distance"]
         do(panel, "undo")
 
@@ -78,11 +85,16 @@ def test_undo_redo_and_jumps(panel):
     texts = [step["text"] for step in panel.sections["steps"]]
     assert len(texts) == 4
     do(panel, "goto", step=1)
-    assert panel.sections["program"]["text"] == texts[1] and [s["undone"] for s in panel.sections["steps"]] == [False, False, True, True]
+    assert panel.sections["program"]["text"] == texts[1] and [
+        s["undone"] for s in panel.sections["steps"]
+    ] == [False, False, True, True]
     do(panel, "redo")
     assert panel.sections["program"]["text"] == texts[2]
     do(panel, "goto", step=0)
-    assert panel.sections["program"]["text"] == texts[0] and [step["text"] for step in panel.sections["steps"]] == texts
+    assert (
+        panel.sections["program"]["text"] == texts[0]
+        and [step["text"] for step in panel.sections["steps"]] == texts
+    )
     assert do(panel, "undo")["kind"] == "error"
     do(panel, "goto", step=3)
     assert panel.sections["program"]["text"] == texts[3] and do(panel, "redo")["kind"] == "error"
@@ -109,8 +121,13 @@ def test_code_and_widget_show_the_same(panel):
     panel.listeners.append(told.append)
     panel.session.apply(0)
     changed = {name: value for sections in told for name, value in sections.items()}
-    assert changed["program"]["text"] == str(panel.session.expr) and changed["version"] == panel.version
-    assert next(k for k, sections in enumerate(told) if "program" in sections) == 0, "what is quick comes first"
+    assert (
+        changed["program"]["text"] == str(panel.session.expr)
+        and changed["version"] == panel.version
+    )
+    assert next(k for k, sections in enumerate(told) if "program" in sections) == 0, (
+        "what is quick comes first"
+    )
     assert panel.session.panel is panel and len(panel.sections["steps"]) == 2
 
 
@@ -133,7 +150,10 @@ def test_distances_are_ordered_with_their_reasons(panel):
 def test_source_of_the_kernels(panel):
     do(panel, "apply", number=0, version=panel.version)
     do(panel, "source", language="c")
-    assert "#include" in panel.sections["kernels"]["source"] and panel.sections["kernels"]["language"] == "c"
+    assert (
+        "#include" in panel.sections["kernels"]["source"]
+        and panel.sections["kernels"]["language"] == "c"
+    )
     do(panel, "undo")
     assert panel.sections["kernels"]["source"] == ""
 
@@ -151,7 +171,9 @@ def test_exports(panel, kind, tmp_path):
         (tmp_path / export["name"]).write_text(export["text"])
         assert str(ea.Session.load(tmp_path / export["name"]).expr) == str(panel.session.expr)
     else:
-        assert export["text"].startswith("\\begin{align*}") and "summation splitting" in export["text"]
+        assert (
+            export["text"].startswith("\\begin{align*}") and "summation splitting" in export["text"]
+        )
 
 
 def test_panels_are_independent():

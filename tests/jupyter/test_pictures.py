@@ -18,10 +18,20 @@ def node(number, parent, **more):
 
 def test_a_tree_has_a_column_for_each_depth_and_a_line_for_each_leaf():
     places = layout([node(0, None), node(1, 0), node(2, 1), node(3, 1), node(4, 0)])
-    assert [(x // COLUMN, y // LINE) for x, y in places.values()] == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 2)]
+    assert [(x // COLUMN, y // LINE) for x, y in places.values()] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (2, 1),
+        (1, 2),
+    ]
 
 
-@pytest.mark.parametrize("nodes", [[node(1, 7)], [node(1, 1)], [node(1, None), node(2, None)]], ids=["orphan", "loop", "forest"])
+@pytest.mark.parametrize(
+    "nodes",
+    [[node(1, 7)], [node(1, 1)], [node(1, None), node(2, None)]],
+    ids=["orphan", "loop", "forest"],
+)
 def test_odd_trees_have_a_place_for_every_node(nodes):
     assert len(set(layout(nodes).values())) == len(nodes)
 
@@ -44,20 +54,36 @@ def test_a_derivation_is_a_proof_read_downwards():
     s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
     s.apply(s.moves("summation splitting")[0])
     html = s.history._repr_html_()
-    assert html.count("<li>") == 2 and "<strong>summation splitting</strong>" in html and "proved" in html and "einalg-changed" in html
+    assert (
+        html.count("<li>") == 2
+        and "<strong>summation splitting</strong>" in html
+        and "proved" in html
+        and "einalg-changed" in html
+    )
 
 
 def test_the_steps_of_a_candidate_lead_to_it():
-    d = ea.derive(ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=10, measure=False)
+    d = ea.derive(
+        ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=10, measure=False
+    )
     chosen = next(c for c in d.candidates if c.moves)
     steps = d.steps(chosen)
     assert steps.moves == chosen.moves and {step.verdict for step in steps.steps} == {"proved"}
-    assert steps.start == d.expression and str(steps.program) == str(steps.replay()) and len(d.steps(d.original)) == 0
+    assert (
+        steps.start == d.expression
+        and str(steps.program) == str(steps.replay())
+        and len(d.steps(d.original)) == 0
+    )
 
 
 BARS = [
     Bar("as it is", 0.004, True, (("O = conv2d(A, K)", 0.002),)),
-    Bar("after 3 moves", 0.002, True, (("T = eop(K)", 0.0), ("U = matmul(A, T)", 0.001), ("O = eop(<U>)", 0.003))),
+    Bar(
+        "after 3 moves",
+        0.002,
+        True,
+        (("T = eop(K)", 0.0), ("U = matmul(A, T)", 0.001), ("O = eop(<U>)", 0.003)),
+    ),
 ]
 
 
@@ -69,18 +95,33 @@ def test_bars_have_one_scale_and_parts_that_add_up():
 
 def test_bars_as_text():
     lines = str(Costs(BARS)).splitlines()
-    assert lines[0].count("█") == 2 * lines[3].count("█") and "4.000 ms  as it is" in lines[0] and "once, from weights  T = eop(K)" in lines[4]
-    assert lines[2].split(maxsplit=2) == ["+2.000", "ms", BESIDES] and lines[-1].split(maxsplit=2) == ["-2.000", "ms", TOGETHER]
+    assert (
+        lines[0].count("█") == 2 * lines[3].count("█")
+        and "4.000 ms  as it is" in lines[0]
+        and "once, from weights  T = eop(K)" in lines[4]
+    )
+    assert lines[2].split(maxsplit=2) == ["+2.000", "ms", BESIDES] and lines[-1].split(
+        maxsplit=2
+    ) == ["-2.000", "ms", TOGETHER]
     assert BESIDES in Costs(BARS)._repr_html_() and TOGETHER in Costs(BARS)._repr_html_()
     assert str(Costs([])) == ""
 
 
 def test_the_costs_of_a_derivation_are_those_of_its_candidates():
-    d = ea.derive(ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=10, measure=False)
+    d = ea.derive(
+        ea.parse("O[h] += A.pad(2)[h+r-2]*K[r]", A=(9,), K=(5,)), states=10, measure=False
+    )
     bars = d.costs().bars
-    assert [bar.seconds for bar in bars] == [d.original.cost, next(c.cost for c in d.candidates if c.moves)]
+    assert [bar.seconds for bar in bars] == [
+        d.original.cost,
+        next(c.cost for c in d.candidates if c.moves),
+    ]
     for bar, candidate in zip(d.costs(d.candidates).bars, d.candidates, strict=True):
-        assert sum(bar.widths()) == pytest.approx(candidate.cost) == pytest.approx(sum(s for _, s in bar.kernels))
+        assert (
+            sum(bar.widths())
+            == pytest.approx(candidate.cost)
+            == pytest.approx(sum(s for _, s in bar.kernels))
+        )
         assert [kernel for kernel, _ in bar.kernels] == list(map(str, candidate.kernels))
 
 

@@ -23,7 +23,9 @@ def searched():
     panel = session().panel
     panel.session.apply(0)
     told = []
-    panel.listeners.append(lambda changed: told.append(changed["search"]) if "search" in changed else None)
+    panel.listeners.append(
+        lambda changed: told.append(changed["search"]) if "search" in changed else None
+    )
     panel.handle({"do": "search", "seconds": 2, "measure": False})
     panel.wait(LIMIT)
     return panel, told
@@ -34,7 +36,10 @@ def test_it_reports_and_shows_what_it_found(searched):
     assert told[0]["running"] and not told[-1]["running"] and panel.sections["search"] == told[-1]
     found = told[-1]["candidates"]
     assert found and [c["number"] for c in found] == list(range(len(found)))
-    assert any("conv1d" in kernel for c in found for kernel in c["kernels"]) and "<svg" in told[-1]["tree"]
+    assert (
+        any("conv1d" in kernel for c in found for kernel in c["kernels"])
+        and "<svg" in told[-1]["tree"]
+    )
 
 
 def test_a_candidate_is_taken_over_from_where_the_search_began(searched):
@@ -45,7 +50,9 @@ def test_a_candidate_is_taken_over_from_where_the_search_began(searched):
     s.apply(0)
     panel.handle({"do": "follow", "candidate": chosen["number"]})
     assert panel.sections["message"]["kind"] == "done", panel.sections["message"]
-    assert len(s.history) == began + chosen["moves"] and sorted(str(k) for k in s.kernels) == sorted(chosen["kernels"])
+    assert len(s.history) == began + chosen["moves"] and sorted(
+        str(k) for k in s.kernels
+    ) == sorted(chosen["kernels"])
     assert ea.prove(s.history.start, s.expr).verdict == "proved"
 
 
@@ -80,7 +87,11 @@ def test_stopping_keeps_what_was_found():
     stop.set()
     panel.wait(LIMIT)
     found = panel.sections["search"]
-    assert not found["running"] and "by the one who watched" in found["summary"] and found["candidates"]
+    assert (
+        not found["running"]
+        and "by the one who watched" in found["summary"]
+        and found["candidates"]
+    )
 
 
 def test_an_error_of_the_search_is_shown():
@@ -90,7 +101,10 @@ def test_an_error_of_the_search_is_shown():
     panel = session(search=broken).panel
     panel.handle({"do": "search", "seconds": 1})
     panel.wait(LIMIT)
-    assert panel.sections["search"]["error"] == "no such operator" and not panel.sections["search"]["running"]
+    assert (
+        panel.sections["search"]["error"] == "no such operator"
+        and not panel.sections["search"]["running"]
+    )
 
 
 @pytest.mark.parametrize("seconds", [0, -1, "soon", None, True, float("nan"), 1e9])

@@ -33,7 +33,11 @@ def general_to_band(rng: Any) -> Any:
     for i, w, j in in_band(rows, width, dilation):
         expected[:, i, w] = (q[:, i] * k[:, j]).sum(-1)
     named = {"dilation": dilation} if dilation != 1 else {}
-    return ops.g2bmm(ea.tensor("Q", q.shape), ea.tensor("K", k.shape), width, **named), {"Q": q, "K": k}, expected
+    return (
+        ops.g2bmm(ea.tensor("Q", q.shape), ea.tensor("K", k.shape), width, **named),
+        {"Q": q, "K": k},
+        expected,
+    )
 
 
 @case("gbmm")
@@ -44,4 +48,8 @@ def band_to_general(rng: Any) -> Any:
     for i, w, j in in_band(rows, width, dilation):
         expected[:, i] += p[:, i, w, None] * v[:, j]
     given = None if flip(rng) else width
-    return ops.gbmm(ea.tensor("P", p.shape), ea.tensor("V", v.shape), given, dilation), {"P": p, "V": v}, expected
+    return (
+        ops.gbmm(ea.tensor("P", p.shape), ea.tensor("V", v.shape), given, dilation),
+        {"P": p, "V": v},
+        expected,
+    )

@@ -16,16 +16,28 @@ NUMBERS: dict[str, Reference] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "less": np.less,
     "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal, "equal": np.equal, "not_equal": np.not_equal,
 }  # fmt: skip
-CONDITIONS: dict[str, Reference] = {"logical_and": np.logical_and, "logical_or": np.logical_or, "equal": np.equal, "not_equal": np.not_equal}
+CONDITIONS: dict[str, Reference] = {
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+}
 
 
 def _shapes(rng: Any, count: int) -> list[tuple[int, ...]]:
     """Shapes that broadcast with each other, of different ranks at times."""
     full = some_shape(rng)
-    return [tuple(1 if flip(rng, 0.25) else s for s in full)[size(rng, 0, len(full)) if flip(rng) else 0 :] for _ in range(count)]
+    return [
+        tuple(1 if flip(rng, 0.25) else s for s in full)[
+            size(rng, 0, len(full)) if flip(rng) else 0 :
+        ]
+        for _ in range(count)
+    ]
 
 
-def operands(rng: Any, names: str, array: Callable[[Any, Any], Any], numbers: bool = True) -> tuple[list[Any], dict[str, Any], list[Any]]:
+def operands(
+    rng: Any, names: str, array: Callable[[Any, Any], Any], numbers: bool = True
+) -> tuple[list[Any], dict[str, Any], list[Any]]:
     """Operands, the arrays to give for them, and their values; one of them may be a number."""
     scalar = int(rng.integers(0, len(names))) if numbers and flip(rng, 0.3) else None
     given, arrays, values = [], {}, []
@@ -41,7 +53,13 @@ def operands(rng: Any, names: str, array: Callable[[Any, Any], Any], numbers: bo
     return given, arrays, values
 
 
-def register(name: str, reference: Reference, array: Callable[[Any, Any], Any], label: str, numbers: bool = True) -> None:
+def register(
+    name: str,
+    reference: Reference,
+    array: Callable[[Any, Any], Any],
+    label: str,
+    numbers: bool = True,
+) -> None:
     def compared(rng: Any) -> Any:
         given, arrays, values = operands(rng, "ab", array, numbers)
         return getattr(ops, name)(*given), arrays, reference(*values)

@@ -41,7 +41,10 @@ def _exactly(tensor: Any) -> Any:
 def _windows(rng: Any, spatial: str) -> Any:
     """Sizes, taps, strides, dilations and paddings (as given, and as pairs) of which at least one window fits."""
     rank = len(spatial)
-    sizes, taps = [size(rng, 1, SMALL[rank - 1]) for _ in spatial], [size(rng, 1, 3) for _ in spatial]
+    sizes, taps = (
+        [size(rng, 1, SMALL[rank - 1]) for _ in spatial],
+        [size(rng, 1, 3) for _ in spatial],
+    )
     strides, dilations = [size(rng, 1, 3) for _ in spatial], [size(rng, 1, 2) for _ in spatial]
     extents = [(k - 1) * d + 1 for k, d in zip(taps, dilations)]
     pairs = [tuple(int(p) for p in rng.integers(0, 3, 2)) for _ in spatial]
@@ -74,10 +77,19 @@ def convolution(rng: Any, rank: int, depthwise: bool = False) -> Any:
     inputs = 1 if depthwise else size(rng, 1, 3 if rank < 3 else 2)
     multiplier = size(rng, 1, 3 if rank < 3 else 2)
     data = integers(rng, (batch, groups * inputs, *sizes))
-    kernel, bias = integers(rng, (groups * multiplier, inputs, *taps)), integers(rng, (groups * multiplier,))
+    kernel, bias = (
+        integers(rng, (groups * multiplier, inputs, *taps)),
+        integers(rng, (groups * multiplier,)),
+    )
     letters, weight_letters = "NC" + spatial, "OI" + spatial
-    layout, weight_layout, out_layout = _order(rng, letters), _order(rng, weight_letters), _order(rng, letters)
-    tensors, arrays = _operands(rng, _moved(data, letters, layout), _moved(kernel, weight_letters, weight_layout), bias)
+    layout, weight_layout, out_layout = (
+        _order(rng, letters),
+        _order(rng, weight_letters),
+        _order(rng, letters),
+    )
+    tensors, arrays = _operands(
+        rng, _moved(data, letters, layout), _moved(kernel, weight_letters, weight_layout), bias
+    )
     named = {"groups": groups} if not depthwise else {}
     name = f"{'depthwise_' if depthwise else ''}conv{rank}d"
     expression = ops.OPERATORS[name](
@@ -86,30 +98,66 @@ def convolution(rng: Any, rank: int, depthwise: bool = False) -> Any:
     )  # fmt: skip
     shift = _torch(arrays["b"]) if "b" in arrays else None
     reference = getattr(torch.nn.functional, f"conv{rank}d")
-    expected = reference(_torch(_pad(data, pairs)), _torch(kernel), shift, tuple(strides), 0, tuple(dilations), groups)
+    expected = reference(
+        _torch(_pad(data, pairs)),
+        _torch(kernel),
+        shift,
+        tuple(strides),
+        0,
+        tuple(dilations),
+        groups,
+    )
     return expression, arrays, _moved(_exactly(expected), letters, out_layout)
 
 
 def transposed(rng: Any, rank: int) -> Any:
     spatial, torch = SPATIAL[rank - 1], torch_module()
-    sizes, taps = [size(rng, 1, SMALL[rank - 1] - rank) for _ in spatial], [size(rng, 1, 3) for _ in spatial]
+    sizes, taps = (
+        [size(rng, 1, SMALL[rank - 1] - rank) for _ in spatial],
+        [size(rng, 1, 3) for _ in spatial],
+    )
     strides, dilations = [size(rng, 1, 3) for _ in spatial], [size(rng, 1, 2) for _ in spatial]
     extra = [int(rng.integers(0, max(s, d))) for s, d in zip(strides, dilations)]
     full = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(sizes, strides, taps, dilations)]
     pairs = [tuple(int(p) for p in rng.integers(0, 1 + min(2, (e - 1) // 2), 2)) for e in full]
-    batch, groups, inputs, features = size(rng, 1, 3 if rank < 3 else 2), size(rng, 1, 3 if rank < 3 else 2), size(rng, 1, 2), size(rng, 1, 2)
-    data, bias = integers(rng, (batch, groups * inputs, *sizes)), integers(rng, (groups * features,))
+    batch, groups, inputs, features = (
+        size(rng, 1, 3 if rank < 3 else 2),
+        size(rng, 1, 3 if rank < 3 else 2),
+        size(rng, 1, 2),
+        size(rng, 1, 2),
+    )
+    data, bias = (
+        integers(rng, (batch, groups * inputs, *sizes)),
+        integers(rng, (groups * features,)),
+    )
     kernel = integers(rng, (groups * inputs, features, *taps))
     letters, weight_letters = "NC" + spatial, "IO" + spatial
-    layout, weight_layout, out_layout = _order(rng, letters), _order(rng, weight_letters), _order(rng, letters)
-    tensors, arrays = _operands(rng, _moved(data, letters, layout), _moved(kernel, weight_letters, weight_layout), bias)
+    layout, weight_layout, out_layout = (
+        _order(rng, letters),
+        _order(rng, weight_letters),
+        _order(rng, letters),
+    )
+    tensors, arrays = _operands(
+        rng, _moved(data, letters, layout), _moved(kernel, weight_letters, weight_layout), bias
+    )
     expression = ops.OPERATORS[f"conv_transpose{rank}d"](
         *tensors, stride=_as_given(rng, strides), padding=tuple(pairs), output_padding=_as_given(rng, extra), groups=groups,
         dilation=_as_given(rng, dilations), layout=layout, weight_layout=weight_layout, out_layout=out_layout,
     )  # fmt: skip
     shift = _torch(arrays["b"]) if "b" in arrays else None
     reference = getattr(torch.nn.functional, f"conv_transpose{rank}d")
-    expected = _exactly(reference(_torch(data), _torch(kernel), shift, tuple(strides), 0, tuple(extra), groups, tuple(dilations)))
+    expected = _exactly(
+        reference(
+            _torch(data),
+            _torch(kernel),
+            shift,
+            tuple(strides),
+            0,
+            tuple(extra),
+            groups,
+            tuple(dilations),
+        )
+    )
     kept = tuple(slice(b, n - a) for (b, a), n in zip(pairs, expected.shape[2:]))
     return expression, arrays, _moved(expected[(..., *kept)], letters, out_layout)
 
@@ -162,7 +210,10 @@ def conv_transpose3d(rng: Any) -> Any:
 @case("conv2d")
 def without_a_batch(rng: Any) -> Any:
     """A layout without N, and sizes of 0: no channels, no output channels."""
-    data, kernel = integers(rng, (size(rng, 0, 2), size(rng, 3, 5), size(rng, 3, 5))), integers(rng, (size(rng, 0, 2), 0, 2, 3))
+    data, kernel = (
+        integers(rng, (size(rng, 0, 2), size(rng, 3, 5), size(rng, 3, 5))),
+        integers(rng, (size(rng, 0, 2), 0, 2, 3)),
+    )
     kernel = integers(rng, (kernel.shape[0], data.shape[0], 2, 3))
     expression = ops.conv2d(ea.tensor("A", data.shape), ea.tensor("K", kernel.shape), layout="CHW")
     windows = np.lib.stride_tricks.sliding_window_view(data, (2, 3), (1, 2))

@@ -43,7 +43,9 @@ ON_POSITIVE: dict[str, Callable[..., Any]] = {
 }
 
 
-def register(name: str, reference: Callable[..., Any], array: Callable[[Any, Any], Any], label: str) -> None:
+def register(
+    name: str, reference: Callable[..., Any], array: Callable[[Any, Any], Any], label: str
+) -> None:
     """A case of an operator without parameters on random arrays."""
 
     def compared(rng: Any) -> Any:
@@ -98,7 +100,11 @@ def gelu(rng: Any) -> Any:
     values = 3 * floats(rng, some_shape(rng))
     x, stored, values = readable(rng, values)
     exact = flip(rng)
-    inner = erf(values / math.sqrt(2)) if exact else np.tanh(math.sqrt(2 / math.pi) * (values + 0.044715 * values**3))
+    inner = (
+        erf(values / math.sqrt(2))
+        if exact
+        else np.tanh(math.sqrt(2 / math.pi) * (values + 0.044715 * values**3))
+    )
     return ops.gelu(x, "none" if exact else "tanh"), {"x": stored}, values * (1 + inner) / 2
 
 
@@ -115,6 +121,13 @@ def softplus(rng: Any) -> Any:
 def clip(rng: Any) -> Any:
     values = integers(rng, some_shape(rng)) if flip(rng) else 5 * floats(rng, some_shape(rng))
     x, stored, values = readable(rng, values)
-    low, high = (None if flip(rng, 0.3) else int(rng.integers(-5, 1))), (None if flip(rng, 0.3) else int(rng.integers(1, 6)))
+    low, high = (
+        (None if flip(rng, 0.3) else int(rng.integers(-5, 1))),
+        (None if flip(rng, 0.3) else int(rng.integers(1, 6))),
+    )
     expected = values if low is None else np.maximum(values, low)
-    return ops.clip(x, low, high), {"x": stored}, expected if high is None else np.minimum(expected, high)
+    return (
+        ops.clip(x, low, high),
+        {"x": stored},
+        expected if high is None else np.minimum(expected, high),
+    )

@@ -17,7 +17,11 @@ def _several(rng: Any, shapes: Any) -> tuple[list[Any], dict[str, Any], list[Any
     tensors, arrays, values = [], {}, []
     whole = flip(rng)
     for position, shape in enumerate(shapes):
-        array = integers(rng, shape) if whole else np.where(rng.random(shape) < 0.2, -np.inf, floats(rng, shape))
+        array = (
+            integers(rng, shape)
+            if whole
+            else np.where(rng.random(shape) < 0.2, -np.inf, floats(rng, shape))
+        )
         tensor, arrays[f"x{position}"], value = readable(rng, array, f"x{position}")
         tensors.append(tensor)
         values.append(value)
@@ -58,7 +62,10 @@ def _split(rng: Any, shape: Any, parts: Any, axis: int, expected: Any) -> Any:
 @case("split")
 def into_sizes(rng: Any) -> Any:
     shape = list(some_shape(rng, 1, 3))
-    axis, sizes = int(rng.integers(-len(shape), len(shape))), [size(rng, 0, 3) for _ in range(size(rng, 1, 4))]
+    axis, sizes = (
+        int(rng.integers(-len(shape), len(shape))),
+        [size(rng, 0, 3) for _ in range(size(rng, 1, 4))],
+    )
     shape[axis] = sum(sizes)
     return _split(rng, shape, sizes, axis, lambda v: np.split(v, np.cumsum(sizes)[:-1], axis))
 
@@ -80,17 +87,28 @@ def constant(rng: Any) -> Any:
     shape = some_shape(rng)
     amounts = [(size(rng, 0, 3), size(rng, 0, 3)) for _ in shape]
     value = int(rng.integers(-2, 3))
-    return compared(rng, shape, lambda x: ops.pad(x, amounts, value=value), lambda v: _pad(v, amounts, constant_values=value))
+    return compared(
+        rng,
+        shape,
+        lambda x: ops.pad(x, amounts, value=value),
+        lambda v: _pad(v, amounts, constant_values=value),
+    )
 
 
 @case("pad")
 def negative_amounts(rng: Any) -> Any:
     shape = some_shape(rng, 1, 3)
-    amounts = [(before, int(rng.integers(-s - before, 4))) for s in shape for before in [int(rng.integers(-s, 4))]]
+    amounts = [
+        (before, int(rng.integers(-s - before, 4)))
+        for s in shape
+        for before in [int(rng.integers(-s, 4))]
+    ]
 
     def expected(v: Any) -> Any:
         wide = np.pad(v, [(max(a, 0), max(b, 0)) for a, b in amounts], constant_values=-3)
-        return wide[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(wide.shape, amounts))]
+        return wide[
+            tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(wide.shape, amounts))
+        ]
 
     return compared(rng, shape, lambda x: ops.pad(x, amounts, "constant", -3), expected)
 
@@ -109,7 +127,9 @@ def other_modes(rng: Any) -> Any:
     amounts = [(size(rng, 0, m), size(rng, 0, m)) if flip(rng, 0.8) else 0 for m in most]
     pairs = [a if isinstance(a, tuple) else (a, a) for a in amounts]
     name = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
-    return compared(rng, shape, lambda x: ops.pad(x, amounts, mode), lambda v: _pad(v, pairs, mode=name))
+    return compared(
+        rng, shape, lambda x: ops.pad(x, amounts, mode), lambda v: _pad(v, pairs, mode=name)
+    )
 
 
 @case("concat")

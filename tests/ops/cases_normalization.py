@@ -17,7 +17,9 @@ def _x(rng: Any, shape: Any, scale: float = 1) -> tuple[Any, dict[str, Any], Any
     return x, {"x": stored}, torch_module().from_numpy(values.copy())
 
 
-def _parameter(rng: Any, arrays: dict[str, Any], name: str, shape: Any, positive: bool = False) -> tuple[Any, Any]:
+def _parameter(
+    rng: Any, arrays: dict[str, Any], name: str, shape: Any, positive: bool = False
+) -> tuple[Any, Any]:
     """A parameter that is absent at times: for einalg and for torch."""
     if not positive and flip(rng, 0.4):
         return None, None
@@ -49,9 +51,15 @@ def layer_norm(rng: Any) -> Any:
     count = size(rng, 1, values.ndim)
     axes = tuple(int(a) for a in rng.permutation(count) - count)
     sizes, eps = tuple(values.shape[-count:]), float(rng.choice([1e-5, 0.1]))
-    (weight, torch_weight), (bias, torch_bias) = (_parameter(rng, arrays, name, sizes) for name in ("weight", "bias"))
+    (weight, torch_weight), (bias, torch_bias) = (
+        _parameter(rng, arrays, name, sizes) for name in ("weight", "bias")
+    )
     expected = torch.nn.functional.layer_norm(values, sizes, torch_weight, torch_bias, eps)
-    return ops.layer_norm(x, weight, bias, axes[0] if count == 1 else axes, eps), arrays, expected.numpy()
+    return (
+        ops.layer_norm(x, weight, bias, axes[0] if count == 1 else axes, eps),
+        arrays,
+        expected.numpy(),
+    )
 
 
 @case("layer_norm")
@@ -87,9 +95,13 @@ def batch_norm(rng: Any) -> Any:
         arrays["mean"] = np.zeros(channels)
         mean, torch_mean = ea.tensor("mean", channels), torch.zeros(channels, dtype=torch.float64)
     variance, torch_variance = _parameter(rng, arrays, "variance", channels, positive=True)
-    (weight, torch_weight), (bias, torch_bias) = (_parameter(rng, arrays, name, channels) for name in ("weight", "bias"))
+    (weight, torch_weight), (bias, torch_bias) = (
+        _parameter(rng, arrays, name, channels) for name in ("weight", "bias")
+    )
     if axis % len(shape) == 1 and values.numel():
-        expected = torch.nn.functional.batch_norm(values, torch_mean, torch_variance, torch_weight, torch_bias, False, 0, eps).numpy()
+        expected = torch.nn.functional.batch_norm(
+            values, torch_mean, torch_variance, torch_weight, torch_bias, False, 0, eps
+        ).numpy()
     else:
         row = [-1 if a == axis % len(shape) else 1 for a in range(len(shape))]
         ones = {"weight": np.ones(channels), "bias": np.zeros(channels), **arrays}
@@ -103,11 +115,24 @@ def group_norm(rng: Any) -> Any:
     torch = torch_module()
     groups = size(rng, 1, 3)
     channels = groups * size(rng, 1, 3)
-    x, arrays, values = _x(rng, (size(rng, 1, 3), channels, *(size(rng, 1, 3) for _ in range(size(rng, 0, 3)))))
+    x, arrays, values = _x(
+        rng, (size(rng, 1, 3), channels, *(size(rng, 1, 3) for _ in range(size(rng, 0, 3))))
+    )
     eps = float(rng.choice([1e-5, 0.1]))
-    (weight, torch_weight), (bias, torch_bias) = (_parameter(rng, arrays, name, (channels,)) for name in ("weight", "bias"))
+    (weight, torch_weight), (bias, torch_bias) = (
+        _parameter(rng, arrays, name, (channels,)) for name in ("weight", "bias")
+    )
     # torch refuses a single value a channel, which has the variance 0
-    expected = torch.native_group_norm(values, torch_weight, torch_bias, values.shape[0], channels, values[0, 0].numel(), groups, eps)[0]
+    expected = torch.native_group_norm(
+        values,
+        torch_weight,
+        torch_bias,
+        values.shape[0],
+        channels,
+        values[0, 0].numel(),
+        groups,
+        eps,
+    )[0]
     return ops.group_norm(x, groups, weight, bias, eps), arrays, expected.numpy()
 
 
@@ -115,8 +140,20 @@ def group_norm(rng: Any) -> Any:
 def instance_norm(rng: Any) -> Any:
     torch = torch_module()
     channels = size(rng, 1, 3)
-    x, arrays, values = _x(rng, (size(rng, 1, 3), channels, size(rng, 2, 4), *(size(rng, 1, 3) for _ in range(size(rng, 0, 2)))))
+    x, arrays, values = _x(
+        rng,
+        (
+            size(rng, 1, 3),
+            channels,
+            size(rng, 2, 4),
+            *(size(rng, 1, 3) for _ in range(size(rng, 0, 2))),
+        ),
+    )
     eps = float(rng.choice([1e-5, 0.1]))
-    (weight, torch_weight), (bias, torch_bias) = (_parameter(rng, arrays, name, (channels,)) for name in ("weight", "bias"))
-    expected = torch.nn.functional.instance_norm(values, weight=torch_weight, bias=torch_bias, eps=eps)
+    (weight, torch_weight), (bias, torch_bias) = (
+        _parameter(rng, arrays, name, (channels,)) for name in ("weight", "bias")
+    )
+    expected = torch.nn.functional.instance_norm(
+        values, weight=torch_weight, bias=torch_bias, eps=eps
+    )
     return ops.instance_norm(x, weight, bias, eps), arrays, expected.numpy()

@@ -12,13 +12,25 @@ from tests.ops.harness import case, flip, floats, size, torch_module
 def _cell(rng: Any, gates: int, states: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arrays and tensors by the name of the parameter; a bias that is absent is None, states are named like the outputs at times."""
     torch_module()
-    batch, inputs, hidden = [size(rng, 1, 3)] if flip(rng, 0.8) else [], size(rng, 1, 5), size(rng, 1, 5)
+    batch, inputs, hidden = (
+        [size(rng, 1, 3)] if flip(rng, 0.8) else [],
+        size(rng, 1, 5),
+        size(rng, 1, 5),
+    )
     shapes = {"x": (*batch, inputs)} | dict.fromkeys(states, (*batch, hidden))
-    shapes |= {"w_ih": (gates * hidden, inputs), "w_hh": (gates * hidden, hidden), "b_ih": (gates * hidden,), "b_hh": (gates * hidden,)}
+    shapes |= {
+        "w_ih": (gates * hidden, inputs),
+        "w_hh": (gates * hidden, hidden),
+        "b_ih": (gates * hidden,),
+        "b_hh": (gates * hidden,),
+    }
     present = {name: name[0] != "b" or flip(rng, 0.7) for name in shapes}
     arrays = {name: floats(rng, shape) if present[name] else None for name, shape in shapes.items()}
     prefix = "" if flip(rng) else "in_"
-    return arrays, {name: None if array is None else ea.tensor(prefix + name, array.shape) for name, array in arrays.items()}
+    return arrays, {
+        name: None if array is None else ea.tensor(prefix + name, array.shape)
+        for name, array in arrays.items()
+    }
 
 
 def _given(arrays: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +39,9 @@ def _given(arrays: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
 
 def _torch(arrays: dict[str, Any]) -> dict[str, Any]:
     torch = torch_module()
-    return {name: None if array is None else torch.from_numpy(array) for name, array in arrays.items()}
+    return {
+        name: None if array is None else torch.from_numpy(array) for name, array in arrays.items()
+    }
 
 
 def _both_biases(values: dict[str, Any], cell: Any, state: Any) -> Any:
@@ -44,10 +58,16 @@ def lstm(rng: Any) -> Any:
     arrays, tensors = _cell(rng, 4, ("h", "c"))
     values, torch = _torch(arrays), torch_module()
     shape, hidden = arrays["h"].shape, arrays["h"].shape[-1]
-    h, c = _both_biases(values, torch.lstm_cell, [values[name].reshape(-1, hidden) for name in ("h", "c")])
+    h, c = _both_biases(
+        values, torch.lstm_cell, [values[name].reshape(-1, hidden) for name in ("h", "c")]
+    )
     program = ops.lstm_cell(**tensors)
     assert program.outputs == (("h", "c") if tensors["h"].name != "h" else ("h_", "c_"))
-    return program, _given(arrays, tensors), dict(zip(program.outputs, (h.numpy().reshape(shape), c.numpy().reshape(shape))))
+    return (
+        program,
+        _given(arrays, tensors),
+        dict(zip(program.outputs, (h.numpy().reshape(shape), c.numpy().reshape(shape)))),
+    )
 
 
 @case("gru_cell")

@@ -15,7 +15,13 @@ from tests.ops.operands import readable, some_axes, some_shape
 def _axes(rng: Any, rank: int) -> Any:
     """None, a number, or several axes."""
     kind = rng.integers(0, 3)
-    return None if kind == 0 else int(rng.integers(-rank, rank)) if kind == 1 and rank else some_axes(rng, rank)
+    return (
+        None
+        if kind == 0
+        else int(rng.integers(-rank, rank))
+        if kind == 1 and rank
+        else some_axes(rng, rank)
+    )
 
 
 def _shape(rng: Any, empty: bool) -> tuple[int, ...]:
@@ -23,12 +29,23 @@ def _shape(rng: Any, empty: bool) -> tuple[int, ...]:
     return shape if empty else tuple(max(s, 1) for s in shape)
 
 
-def register(name: str, reference: Callable[..., Any], array: Callable[[Any, Any], Any], label: str, empty: bool = False, **extra: Any) -> None:
+def register(
+    name: str,
+    reference: Callable[..., Any],
+    array: Callable[[Any, Any], Any],
+    label: str,
+    empty: bool = False,
+    **extra: Any,
+) -> None:
     def compared(rng: Any) -> Any:
         values = array(rng, _shape(rng, empty))
         x, stored, values = readable(rng, values)
         axes, keepdims = _axes(rng, values.ndim), flip(rng)
-        return getattr(ops, name)(x, axes, keepdims, **extra), {"x": stored}, reference(values, axis=axes, keepdims=keepdims)
+        return (
+            getattr(ops, name)(x, axes, keepdims, **extra),
+            {"x": stored},
+            reference(values, axis=axes, keepdims=keepdims),
+        )
 
     compared.__name__ = f"{name}_of_{label}"
     case(name)(compared)
@@ -46,7 +63,11 @@ def _norm(order: float) -> Callable[..., Any]:
     def reference(values: Any, axis: Any, keepdims: bool) -> Any:
         if order == 2:
             return np.sqrt((values**2).sum(axis=axis, keepdims=keepdims))
-        return np.abs(values).sum(axis=axis, keepdims=keepdims) if order == 1 else np.abs(values).max(axis=axis, keepdims=keepdims)
+        return (
+            np.abs(values).sum(axis=axis, keepdims=keepdims)
+            if order == 1
+            else np.abs(values).max(axis=axis, keepdims=keepdims)
+        )
 
     return reference
 
@@ -86,7 +107,11 @@ def cumsum(rng: Any) -> Any:
     axis, exclusive, reverse = int(rng.integers(-values.ndim, values.ndim)), flip(rng), flip(rng)
     turned = np.flip(values, axis) if reverse else values
     expected = turned.cumsum(axis=axis) - (turned if exclusive else 0)
-    return ops.cumsum(x, axis, exclusive, reverse), {"x": stored}, np.flip(expected, axis) if reverse else expected
+    return (
+        ops.cumsum(x, axis, exclusive, reverse),
+        {"x": stored},
+        np.flip(expected, axis) if reverse else expected,
+    )
 
 
 @case("cumprod")
@@ -95,7 +120,11 @@ def cumprod(rng: Any) -> Any:
     x, stored, values = readable(rng, values)
     axis, reverse = int(rng.integers(-values.ndim, values.ndim)), flip(rng)
     expected = (np.flip(values, axis) if reverse else values).cumprod(axis=axis)
-    return ops.cumprod(x, axis, reverse=reverse), {"x": stored}, np.flip(expected, axis) if reverse else expected
+    return (
+        ops.cumprod(x, axis, reverse=reverse),
+        {"x": stored},
+        np.flip(expected, axis) if reverse else expected,
+    )
 
 
 @case("cumprod")
@@ -109,15 +138,23 @@ def _register_places(name: str, function: Any) -> None:
     @case(name)
     def place(rng: Any) -> Any:
         """Many elements are equal: the first or the last of these."""
-        x, stored, values = readable(rng, integers(rng, tuple(size(rng, 1, 5) for _ in range(size(rng, 1, 3))), -2, 2))
+        x, stored, values = readable(
+            rng, integers(rng, tuple(size(rng, 1, 5) for _ in range(size(rng, 1, 3))), -2, 2)
+        )
         axis, keepdims, last = int(rng.integers(-values.ndim, values.ndim)), flip(rng), flip(rng)
         turned = np.flip(values, axis) if last else values
         expected = function(turned, axis=axis, keepdims=keepdims)
-        return getattr(ops, name)(x, axis, keepdims, last), {"x": stored}, values.shape[axis] - 1 - expected if last else expected
+        return (
+            getattr(ops, name)(x, axis, keepdims, last),
+            {"x": stored},
+            values.shape[axis] - 1 - expected if last else expected,
+        )
 
     @case(name)
     def place_in_all(rng: Any) -> Any:
-        x, stored, values = readable(rng, integers(rng, tuple(size(rng, 1, 4) for _ in range(size(rng, 1, 3))), -3, 3))
+        x, stored, values = readable(
+            rng, integers(rng, tuple(size(rng, 1, 4) for _ in range(size(rng, 1, 3))), -3, 3)
+        )
         return getattr(ops, name)(x), {"x": stored}, np.asarray(function(values))
 
 

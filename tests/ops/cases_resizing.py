@@ -15,10 +15,16 @@ from tests.ops.operands import readable
 
 def _places(old: int, new: int, corners: bool, scale: float | None) -> Any:
     """The positions that the definition names."""
-    return np.arange(new) * (old - 1) / max(new - 1, 1) if corners else (np.arange(new) + 0.5) / (scale or new / old) - 0.5
+    return (
+        np.arange(new) * (old - 1) / max(new - 1, 1)
+        if corners
+        else (np.arange(new) + 0.5) / (scale or new / old) - 0.5
+    )
 
 
-def _interpolated(values: Any, axis: int, new: int, corners: bool, scale: float | None = None) -> Any:
+def _interpolated(
+    values: Any, axis: int, new: int, corners: bool, scale: float | None = None
+) -> Any:
     """NumPy's interpolation."""
     old = values.shape[axis]
     places = _places(old, new, corners, scale)
@@ -40,7 +46,9 @@ def upsample_linear(rng: Any) -> Any:
 def upsample_linear_by_a_factor(rng: Any) -> Any:
     shape, factor = (1, 1, size(rng), size(rng, 1, 3)), size(rng, 1, 3)
     x, stored, values = readable(rng, floats(rng, shape))
-    expected = _interpolated(_interpolated(values, 2, shape[2] * factor, False), 3, shape[3] * factor, False)
+    expected = _interpolated(
+        _interpolated(values, 2, shape[2] * factor, False), 3, shape[3] * factor, False
+    )
     return ops.upsample_linear(x, factor), {"x": stored}, expected
 
 
@@ -52,7 +60,9 @@ def _cubically(values: Any, axis: int, new: int, corners: bool, scale: float | N
     for row, place in zip(weights, places):
         for k in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
             d = abs(place - k)
-            row[min(max(k, 0), old - 1)] += (a + 2) * d**3 - (a + 3) * d**2 + 1 if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
+            row[min(max(k, 0), old - 1)] += (
+                (a + 2) * d**3 - (a + 3) * d**2 + 1 if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
+            )
     return np.moveaxis(np.moveaxis(values, axis, -1) @ weights.T, -1, axis)
 
 
@@ -71,7 +81,12 @@ def _register_fractions(name: str, function: Any) -> None:
     @case(name)
     def by_a_fraction(rng: Any) -> Any:
         """What the size rounds away is not in the positions."""
-        old, above, below, corners = size(rng, 3, 9), size(rng, 1, 7), size(rng, 1, 3), coin(rng, 0.3)
+        old, above, below, corners = (
+            size(rng, 3, 9),
+            size(rng, 1, 7),
+            size(rng, 1, 3),
+            coin(rng, 0.3),
+        )
         x, stored, values = readable(rng, floats(rng, (1, 2, old)))
         expected = function(values, 2, old * above // below, corners, above / below)
         return getattr(ops, name)(x, above / below, align_corners=corners), {"x": stored}, expected
@@ -86,7 +101,9 @@ def _pooled(values: Any, new: tuple[int, ...], function: Any) -> Any:
     first = values.ndim - len(new)
     result = np.empty((*values.shape[:first], *new))
     for point in product(*map(range, new)):
-        ends = [(p * n // m, -(-(p + 1) * n // m)) for p, n, m in zip(point, values.shape[first:], new)]
+        ends = [
+            (p * n // m, -(-(p + 1) * n // m)) for p, n, m in zip(point, values.shape[first:], new)
+        ]
         window = values[(..., *(slice(*pair) for pair in ends))]
         result[(..., *point)] = function(window, axis=tuple(range(first, values.ndim)))
     return result
@@ -97,7 +114,9 @@ def _register_pooling(name: str, function: Any) -> None:
         axes = size(rng, 1, 2)
         shape = tuple(size(rng, 1, 6) for _ in range(axes + size(rng, 0, 2)))
         new = tuple(size(rng, 1, 6) for _ in range(axes))
-        given = tuple(None if m == n and coin(rng) else m for m, n in zip(new, shape[len(shape) - axes :]))
+        given = tuple(
+            None if m == n and coin(rng) else m for m, n in zip(new, shape[len(shape) - axes :])
+        )
         x, stored, values = readable(rng, floats(rng, shape))
         return getattr(ops, name)(x, given, axes), {"x": stored}, _pooled(values, new, function)
 

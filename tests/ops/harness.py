@@ -58,7 +58,9 @@ def run_case(name: str, function: Case, sets: int = SETS) -> int:
     return sets
 
 
-def parameter_sets(name: str, function: Case, sets: int) -> Iterator[tuple[str, tuple[Any, dict[str, Any], Any]]]:
+def parameter_sets(
+    name: str, function: Case, sets: int
+) -> Iterator[tuple[str, tuple[Any, dict[str, Any], Any]]]:
     """The first random parameter sets of a case, the same in every run, each with a label."""
     for k in range(sets):
         rng = np.random.default_rng([zlib.crc32(f"{name}.{function.__name__}".encode()), k])
@@ -68,17 +70,23 @@ def parameter_sets(name: str, function: Case, sets: int) -> Iterator[tuple[str, 
 def compare(label: str, expression: Any, arrays: dict[str, Any], expected: Any) -> None:
     """Fail where the expression has another value than `expected`."""
     visited = points(expression)
-    assert visited <= MOST_POINTS, f"{label}: {visited} points are too many for a fast test\n{expression}"
+    assert visited <= MOST_POINTS, (
+        f"{label}: {visited} points are too many for a fast test\n{expression}"
+    )
     found = ea.evaluate(expression, **arrays)
     if not isinstance(expected, dict):
         found, expected = {"the result": found}, {"the result": expected}
-    assert list(found) == list(expected), f"{label}: outputs {list(found)}, expected {list(expected)}"
+    assert list(found) == list(expected), (
+        f"{label}: outputs {list(found)}, expected {list(expected)}"
+    )
     for output, values in expected.items():
         _compare_arrays(f"{label}: {output} of\n{expression}\n", found[output], np.asarray(values))
 
 
 def _compare_arrays(label: str, found: Any, expected: Any) -> None:
-    assert found.shape == expected.shape, f"{label} has shape {found.shape}, expected {expected.shape}"
+    assert found.shape == expected.shape, (
+        f"{label} has shape {found.shape}, expected {expected.shape}"
+    )
     if expected.dtype.kind in "iub" and expected.size:
         assert found.dtype.kind in "iubO", f"{label} is {found.dtype}, expected integers"
         assert np.array_equal(found, expected), f"{label} is\n{found}\nexpected\n{expected}"
@@ -89,7 +97,11 @@ def _compare_arrays(label: str, found: Any, expected: Any) -> None:
 
 def points(expression: Any) -> int:
     """How many times the reference evaluator evaluates a body, those of reductions included."""
-    return sum(_scope_points(node) for _, scope in as_program(expression).statements for node in all_scopes(scope))
+    return sum(
+        _scope_points(node)
+        for _, scope in as_program(expression).statements
+        for node in all_scopes(scope)
+    )
 
 
 def _scope_points(scope: Scope) -> int:
@@ -118,7 +130,9 @@ def flip(rng: np.random.Generator, probability: float = 0.5) -> bool:
     return bool(rng.random() < probability)
 
 
-def integers(rng: np.random.Generator, shape: Any, low: int = -9, high: int = 9) -> np.ndarray[Any, Any]:
+def integers(
+    rng: np.random.Generator, shape: Any, low: int = -9, high: int = 9
+) -> np.ndarray[Any, Any]:
     """Random integers, to be compared exactly."""
     return rng.integers(low, high + 1, tuple(shape))
 
@@ -130,4 +144,6 @@ def floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
 
 def torch_module() -> Any:
     """torch, or a skip that says what is missing."""
-    return pytest.importorskip("torch", reason="torch is the reference of this operator and is not installed")
+    return pytest.importorskip(
+        "torch", reason="torch is the reference of this operator and is not installed"
+    )

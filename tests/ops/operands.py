@@ -50,14 +50,26 @@ def _shifted_scope(rng: np.random.Generator, array: Array, name: str, where: Any
     at = [Index(f"t{axis}") for axis in range(array.ndim)]
     body = _named(name, array.shape, array)[tuple(i - low for i, (low, _) in zip(at, boxes))]
     condition = None if where is None or not at else at[0] >= boxes[0][0] + where
-    return ea.L[tuple(slice(i, low, high) for i, (low, high) in zip(at, boxes))](body, where=condition), array, array
+    return (
+        ea.L[tuple(slice(i, low, high) for i, (low, high) in zip(at, boxes))](
+            body, where=condition
+        ),
+        array,
+        array,
+    )
 
 
 def _padded(rng: np.random.Generator, array: Array, name: str) -> Made:
     """The border of the array becomes the fill of a view."""
     fill = FILLS[rng.integers(0, len(FILLS))]
-    amounts = [(before, size(rng, 0, min(2, extent - before))) for extent in array.shape for before in [size(rng, 0, min(2, extent))]]
-    inner = tuple(slice(before, extent - after) for extent, (before, after) in zip(array.shape, amounts))
+    amounts = [
+        (before, size(rng, 0, min(2, extent - before)))
+        for extent in array.shape
+        for before in [size(rng, 0, min(2, extent))]
+    ]
+    inner = tuple(
+        slice(before, extent - after) for extent, (before, after) in zip(array.shape, amounts)
+    )
     stored = array[inner]
     value = np.full_like(array, fill)
     value[inner] = stored
@@ -72,9 +84,13 @@ def _cut(rng: np.random.Generator, array: Array, name: str) -> Made:
     return *_shifted_scope(rng, array, name, rows)[:2], value
 
 
-def some_shape(rng: np.random.Generator, least: int = 0, most: int = 3, high: int = 4) -> tuple[int, ...]:
+def some_shape(
+    rng: np.random.Generator, least: int = 0, most: int = 3, high: int = 4
+) -> tuple[int, ...]:
     """`least` to `most` axes, a size in twenty being 0 and others from 1 to `high`."""
-    return tuple(0 if rng.random() < 0.05 else size(rng, 1, high) for _ in range(size(rng, least, most)))
+    return tuple(
+        0 if rng.random() < 0.05 else size(rng, 1, high) for _ in range(size(rng, least, most))
+    )
 
 
 def some_axes(rng: np.random.Generator, rank: int, least: int = 0) -> tuple[int, ...]:

@@ -38,7 +38,9 @@ TYPES: list[tuple[str, Callable[[Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "call", "expected"), TYPES, ids=[str(k) for k in range(len(TYPES))])
+@pytest.mark.parametrize(
+    ("given", "call", "expected"), TYPES, ids=[str(k) for k in range(len(TYPES))]
+)
 def test_element_type(given: str, call: Callable[[Any], Any], expected: str) -> None:
     assert call(ea.tensor("x", (4, 4), given)).dtype == expected
 
@@ -69,7 +71,12 @@ def test_plain_forms() -> None:
     assert ops.reshape(x, (2, 12, 5, 1)) == ea.L[i:2, j:12, k:5, m:1](x[i, j, k])
     assert ops.reshape(x, (8, 3, 5)) == ea.L[i:8, j:3, k:5](x[i // 4, 3 * (i % 4) + j, k])
     assert ops.slice(x, 1, None, 2, axes=1) == ea.L[i:2, j:6, k:5](x[i, 2 * j + 1, k])
-    assert ops.concat([x]) == ops.broadcast_to(x, (2, -1, 5)) == ops.pad(x, 0, "reflect") == ea.L[i:2, j:12, k:5](x[i, j, k])
+    assert (
+        ops.concat([x])
+        == ops.broadcast_to(x, (2, -1, 5))
+        == ops.pad(x, 0, "reflect")
+        == ea.L[i:2, j:12, k:5](x[i, j, k])
+    )
 
 
 def test_softmax_of_large_numbers() -> None:
@@ -95,7 +102,17 @@ def test_results_begin_at_zero() -> None:
     moved = Tensor("x", ((-1, 3), (2, 5)))
     plain = ea.tensor("x", (4, 3))
     calls: list[Callable[[Any], Any]] = [
-        *(ops.relu, ops.sum, ops.softmax, ops.cumsum, ops.transpose, ops.flatten, ops.flip, ops.tril, ops.layer_norm),
+        *(
+            ops.relu,
+            ops.sum,
+            ops.softmax,
+            ops.cumsum,
+            ops.transpose,
+            ops.flatten,
+            ops.flip,
+            ops.tril,
+            ops.layer_norm,
+        ),
         lambda x: ops.concat([x, x]),
         lambda x: ops.pad(x, 1, "reflect"),
         lambda x: ops.slice(x, 1, None),
@@ -117,9 +134,18 @@ def test_operators_nest() -> None:
     rng = np.random.default_rng(3)
     x, weight = rng.normal(size=(2, 3, 4)), rng.normal(size=(3,))
     X, W = ea.tensor("x", x.shape), ea.tensor("w", weight.shape, role="weight")
-    block = ops.add(X, ops.relu(ops.bias_add(ops.concat([ops.slice(X, 1, None, axes=2), ops.mean(X, 2, keepdims=True)], 2), W)))
+    block = ops.add(
+        X,
+        ops.relu(
+            ops.bias_add(
+                ops.concat([ops.slice(X, 1, None, axes=2), ops.mean(X, 2, keepdims=True)], 2), W
+            )
+        ),
+    )
     shifted = np.concatenate([x[:, :, 1:], x.mean(2, keepdims=True)], 2)
-    assert np.allclose(ea.evaluate(block, x=x, w=weight), x + np.maximum(shifted + weight[:, None], 0))
+    assert np.allclose(
+        ea.evaluate(block, x=x, w=weight), x + np.maximum(shifted + weight[:, None], 0)
+    )
 
 
 def test_every_kind_of_operand_is_drawn() -> None:
@@ -131,7 +157,11 @@ def test_every_kind_of_operand_is_drawn() -> None:
         kinds.add((type(x), x.box[0][0] == 0, type(x) is Scope and bool(x.where)))
         assert np.array_equal(ea.evaluate(ops.neg(x), x=stored), -value)
     assert {kind for kind, _, _ in kinds} == {Tensor, Scope, Padded}
-    assert (Tensor, False, False) in kinds and (Scope, False, False) in kinds and (Scope, True, True) in kinds
+    assert (
+        (Tensor, False, False) in kinds
+        and (Scope, False, False) in kinds
+        and (Scope, True, True) in kinds
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,15 +171,28 @@ def test_every_kind_of_operand_is_drawn() -> None:
 def test_many_axes(name: str, arguments: tuple[Any, ...]) -> None:
     """More axes than there are letters for their indices."""
     array = np.arange(8).reshape((1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1))
-    reference = {"flatten": array.reshape(-1), "tile": array, "transpose": array.T, "sum": array.sum(), "unsqueeze": array[None]}[name]
-    assert np.array_equal(ea.evaluate(getattr(ops, name)(ea.tensor("x", array.shape), *arguments), x=array), reference)
+    reference = {
+        "flatten": array.reshape(-1),
+        "tile": array,
+        "transpose": array.T,
+        "sum": array.sum(),
+        "unsqueeze": array[None],
+    }[name]
+    assert np.array_equal(
+        ea.evaluate(getattr(ops, name)(ea.tensor("x", array.shape), *arguments), x=array), reference
+    )
 
 
 def test_many_axes_of_space() -> None:
     x = np.random.default_rng(5).normal(size=(1, 2, 1, 2, 1, 1, 1, 1, 2))
     X = ea.tensor("x", x.shape)
-    mean, variance = (x.mean(tuple(range(2, 9)), keepdims=True), x.var(tuple(range(2, 9)), keepdims=True))
-    assert np.allclose(ea.evaluate(ops.instance_norm(X, eps=0), x=x), (x - mean) / np.sqrt(variance))
+    mean, variance = (
+        x.mean(tuple(range(2, 9)), keepdims=True),
+        x.var(tuple(range(2, 9)), keepdims=True),
+    )
+    assert np.allclose(
+        ea.evaluate(ops.instance_norm(X, eps=0), x=x), (x - mean) / np.sqrt(variance)
+    )
     assert np.allclose(ea.evaluate(ops.upsample_nearest(X, (2, *(1,) * 6)), x=x), x.repeat(2, 2))
 
 

@@ -56,7 +56,9 @@ def test_axes_count_from_their_first_element(low: int) -> None:
     K = ea.tensor("K", kernel.shape)
     for name in ("conv2d", "conv_transpose2d"):
         weight = K if name == "conv_transpose2d" else ea.L[i:2, j:3, k:3, m:2](K[j, i, k, m])
-        both = [ops.OPERATORS[name](A, weight, stride=2, padding=((0, 1), 1)) for A in (plain, moved)]
+        both = [
+            ops.OPERATORS[name](A, weight, stride=2, padding=((0, 1), 1)) for A in (plain, moved)
+        ]
         assert both[0].box == both[1].box
         assert np.array_equal(*(ea.evaluate(expression, A=a, K=kernel) for expression in both))
     both = [ops.attention(A, A, A) for A in (plain, moved)]
@@ -66,13 +68,17 @@ def test_axes_count_from_their_first_element(low: int) -> None:
 def test_outside_a_cut_domain_an_operand_is_zero() -> None:
     a = numbers(4, 4)
     lower = ea.L[i:4, j:4](ea.tensor("A", a.shape)[i, j], where=j <= i)
-    assert np.array_equal(ea.evaluate(ops.matmul(lower, ea.tensor("A", a.shape)), A=a), np.tril(a) @ a)
+    assert np.array_equal(
+        ea.evaluate(ops.matmul(lower, ea.tensor("A", a.shape)), A=a), np.tril(a) @ a
+    )
 
 
 def test_a_cell_reads_the_state_of_another() -> None:
     x, h, c = (rng.normal(size=shape) for shape in ((2, 3), (2, 4), (2, 4)))
     weights = {"W": rng.normal(size=(16, 3)), "U": rng.normal(size=(16, 4))}
-    X, H, C, W, U = (ea.tensor(name, array.shape) for name, array in {"x": x, "h": h, "c": c, **weights}.items())
+    X, H, C, W, U = (
+        ea.tensor(name, array.shape) for name, array in {"x": x, "h": h, "c": c, **weights}.items()
+    )
     first = ops.lstm_cell(X, H, C, W, U)
     assert first.outputs == ("h_", "c_")
     state, memory = (inlined(first, name) for name in first.outputs)
@@ -85,7 +91,12 @@ def test_a_cell_reads_the_state_of_another() -> None:
 
 
 def test_statements_of_a_cell_are_read_by_name() -> None:
-    cell = ops.gru_cell(*(ea.tensor(name, shape) for name, shape in {"x": (3,), "s": (4,), "W": (12, 3), "U": (12, 4)}.items()))
+    cell = ops.gru_cell(
+        *(
+            ea.tensor(name, shape)
+            for name, shape in {"x": (3,), "s": (4,), "W": (12, 3), "U": (12, 4)}.items()
+        )
+    )
     assert cell.names == ("x_gates", "h_gates", "h")
     assert cell.result.shape == (4,)
 
@@ -96,8 +107,12 @@ def test_a_transposed_convolution_pads_no_more_than_it_reads(rank: int) -> None:
     name = f"conv_transpose{rank}d"
     for label, (expression, _, _) in parameter_sets(name, CASES[name][name], 20):
         (reduction,) = reductions(expression.body)
-        ranges = {it.index: (it.low, it.high) for it in (*expression.iterators, *reduction.iterators)}
+        ranges = {
+            it.index: (it.low, it.high) for it in (*expression.iterators, *reduction.iterators)
+        }
         for access in accesses(reduction.body):
-            for form, (low, high), (first, last) in zip(access.subscripts, access.base.box, padded_box(access.base)):
+            for form, (low, high), (first, last) in zip(
+                access.subscripts, access.base.box, padded_box(access.base)
+            ):
                 least, most = form.interval(ranges)
                 assert (first, last) == (min(low, least), max(high, most + 1)), label

@@ -18,7 +18,9 @@ load_cases()
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_operator(name: str, record_property: Any) -> None:
-    assert name in CASES, f"operator {name} has no case\n  add one in tests/ops/cases_*.py: @case({name!r})"
+    assert name in CASES, (
+        f"operator {name} has no case\n  add one in tests/ops/cases_*.py: @case({name!r})"
+    )
     checked = sum(run_case(name, function) for function in CASES[name].values())
     record_property("parameter_sets", (name, checked))
 
@@ -35,7 +37,9 @@ def test_no_module_has_the_name_of_an_operator() -> None:
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_docstring_has_an_example(name: str) -> None:
-    assert ">>> " in (OPERATORS[name].__doc__ or ""), f"operator {name} has no example in its docstring"
+    assert ">>> " in (OPERATORS[name].__doc__ or ""), (
+        f"operator {name} has no example in its docstring"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(OPERATORS) & set(CASES)))

@@ -20,8 +20,17 @@ from einalg.language.ir.scope import Scope
 from einalg.language.notation.parser import parse_value
 
 MOST_SECONDS = 20.0  # of one text, on a busy machine; they take milliseconds
-TENSORS = {"A": ea.tensor("A", (4, 3)), "B": ea.tensor("B", (5,)), "W": ea.tensor("W", ((-1, 3), 2), "i8"), "E": ea.tensor("E", (0, 2))}
-NIGHTLY = settings(max_examples=10_000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+TENSORS = {
+    "A": ea.tensor("A", (4, 3)),
+    "B": ea.tensor("B", (5,)),
+    "W": ea.tensor("W", ((-1, 3), 2), "i8"),
+    "E": ea.tensor("E", (0, 2)),
+}
+NIGHTLY = settings(
+    max_examples=10_000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None,
+)
 
 WORDS = r"""
     O T A B W E i j k L Sum Max Min Prod Piecewise Eq And Or Not Mod exp sqrt log floor gamma atan2 pad fill where inf pi True False None
@@ -31,35 +40,77 @@ WORDS = r"""
 """
 TOKENS = [*WORDS.split(), "\n", "\t", "\x00", "\x0c", "\u2028", "\ufeff"]
 soup = st.lists(st.sampled_from(TOKENS), max_size=25).map(" ".join)
-characters = st.text(st.one_of(st.sampled_from("OABij[](),:=+-*/%<>&|~.0123456789 \n"), st.characters()), max_size=40)
+characters = st.text(
+    st.one_of(st.sampled_from("OABij[](),:=+-*/%<>&|~.0123456789 \n"), st.characters()), max_size=40
+)
 
 # --- texts that are grammatical, mostly without meaning
 
 names = st.sampled_from(["i", "j", "k", "A", "B", "W", "E", "O", "x", "pi", "exp", "L"])
-numbers = st.sampled_from(["0", "1", "2", "-1", "7", "0.5", "1e300", "1e-300", "10**9", "999999999999", "1/3", "inf", "(-8)", "1000", "1e308"])
-operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=", "&", "|", ">"])
+numbers = st.sampled_from(
+    [
+        "0",
+        "1",
+        "2",
+        "-1",
+        "7",
+        "0.5",
+        "1e300",
+        "1e-300",
+        "10**9",
+        "999999999999",
+        "1/3",
+        "inf",
+        "(-8)",
+        "1000",
+        "1e308",
+    ]
+)
+operators = st.sampled_from(
+    ["+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=", "&", "|", ">"]
+)
 functions = st.sampled_from(sorted(FUNCTIONS))
 
 
 def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     some = st.lists(inner, min_size=1, max_size=3).map(", ".join)
-    ranges = st.lists(st.one_of(names, st.tuples(names, inner).map(":".join), st.tuples(names, inner, inner).map(":".join)), min_size=1, max_size=2)
+    ranges = st.lists(
+        st.one_of(
+            names,
+            st.tuples(names, inner).map(":".join),
+            st.tuples(names, inner, inner).map(":".join),
+        ),
+        min_size=1,
+        max_size=2,
+    )
     binders = st.tuples(st.sampled_from(["L", "Sum", "Max", "Min", "Prod"]), ranges.map(", ".join))
     return st.one_of(
         st.tuples(inner, operators, inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         st.tuples(st.sampled_from(["-", "~", "+"]), inner).map("".join),
         st.tuples(functions, some).map(lambda t: f"{t[0]}({t[1]})"),
         st.tuples(names, some).map(lambda t: f"{t[0]}[{t[1]}]"),
-        st.tuples(st.sampled_from(["A", "B", "W"]), some, inner, some).map(lambda t: f"{t[0]}.pad({t[1]}, fill={t[2]})[{t[3]}]"),
+        st.tuples(st.sampled_from(["A", "B", "W"]), some, inner, some).map(
+            lambda t: f"{t[0]}.pad({t[1]}, fill={t[2]})[{t[3]}]"
+        ),
         st.tuples(binders, inner).map(lambda t: f"{t[0][0]}[{t[0][1]}]({t[1]})"),
-        st.tuples(binders, inner, inner).map(lambda t: f"{t[0][0]}[{t[0][1]}]({t[1]}, where={t[2]})"),
-        st.tuples(inner, inner, inner).map(lambda t: f"Piecewise(({t[0]}, {t[1]} > {t[2]}), ({t[2]}, True))"),
+        st.tuples(binders, inner, inner).map(
+            lambda t: f"{t[0][0]}[{t[0][1]}]({t[1]}, where={t[2]})"
+        ),
+        st.tuples(inner, inner, inner).map(
+            lambda t: f"Piecewise(({t[0]}, {t[1]} > {t[2]}), ({t[2]}, True))"
+        ),
     )
 
 
-accessed = st.sampled_from(["A[i,j]", "A[i, 0]", "B[i]", "B.pad(1)[i+j-1]", "W[i, j%2]", "A[i//2, j]", "B[2*i+1]"])
+accessed = st.sampled_from(
+    ["A[i,j]", "A[i, 0]", "B[i]", "B.pad(1)[i+j-1]", "W[i, j%2]", "A[i//2, j]", "B[2*i+1]"]
+)
 values = st.recursive(st.one_of(accessed, accessed, names, numbers), _grow, max_leaves=6)
-statements = st.tuples(st.sampled_from(["O[i]", "O[i,j]", "O[i:2,j]", "O[i:-1:3]", "O[()]", "O"]), st.sampled_from(["=", "+="]), values).map(" ".join)
+statements = st.tuples(
+    st.sampled_from(["O[i]", "O[i,j]", "O[i:2,j]", "O[i:-1:3]", "O[()]", "O"]),
+    st.sampled_from(["=", "+="]),
+    values,
+).map(" ".join)
 texts = st.one_of(statements, values, st.lists(statements, min_size=2, max_size=3).map("\n".join))
 
 
@@ -155,23 +206,36 @@ HUGE = {
     "a long sum of different terms": "O[i] = " + "+".join(f"B[i]**{n}" for n in range(2, 400)),
     "a long product": "O[i] = " + "*".join(f"(B[i] + {n})" for n in range(300)),
     "a long chain of comparisons": "O[i] = " + " < ".join(["B[i]"] * 300),
-    "many conditions": "O = L[i](B[i], where=(" + ", ".join(f"i >= {-n}" for n in range(2000)) + "))",
+    "many conditions": "O = L[i](B[i], where=("
+    + ", ".join(f"i >= {-n}" for n in range(2000))
+    + "))",
     "many maxima": "O[i] = Max(" + ", ".join(f"B[i]*{n}" for n in range(1, 40)) + ")",
     "nested maxima": "O[i] = " + "Max(B[i], 2*" * 60 + "1" + ")" * 60,
     "too many maxima": "O[i] = Max(" + ", ".join(f"B[i]*{n}" for n in range(3000)) + ")",
-    "many cases": "O[i] = Piecewise(" + ", ".join(f"({n}, B[i] > {n})" for n in range(60)) + ", (0, True))",
+    "many cases": "O[i] = Piecewise("
+    + ", ".join(f"({n}, B[i] > {n})" for n in range(60))
+    + ", (0, True))",
     "nested cases": "O[i] = " + "Piecewise((1, B[i] > 0), (" * 20 + "2" + ", True))" * 20,
-    "many disjunctions": "O[i] = " + " | ".join(f"(B[i] > {n}) & (B[i] < {n + 2})" for n in range(60)),
+    "many disjunctions": "O[i] = "
+    + " | ".join(f"(B[i] > {n}) & (B[i] < {n + 2})" for n in range(60)),
     "nested disjunctions": "O[i] = " + "~((B[i] > 1) & " * 20 + "(B[i] < 0)" + ")" * 20,
     "many indices": "O[" + ",".join(f"i{n}" for n in range(2000)) + "] = B[i0]",
     "many subscripts": "O[i] = A[" + "i," * 5000 + "]",
     "many statements": "\n".join(f"T{n}[i] = B[i]" for n in range(1500)),
-    "statements of statements": "T0[i] = B[i]\n" + "\n".join(f"T{n + 1}[i] = T{n}[i]*T{n}[i]" for n in range(300)),
+    "statements of statements": "T0[i] = B[i]\n"
+    + "\n".join(f"T{n + 1}[i] = T{n}[i]*T{n}[i]" for n in range(300)),
     "scopes in scopes": "O[i] = " + "(L[i:5](" * 35 + "B[i]" + "))[i]" * 35,
-    "reductions in reductions": "O[i] = " + "".join(f"Sum[r{n}:2](" for n in range(70)) + "B[i]" + ")" * 70,
+    "reductions in reductions": "O[i] = "
+    + "".join(f"Sum[r{n}:2](" for n in range(70))
+    + "B[i]"
+    + ")" * 70,
     "quotients of quotients": "O[i:2] = B[" + "(" * 70 + "i" + "//2 + i)" * 70 + "]",
     "remainders of remainders": "O[i:2] = B[" + "(" * 70 + "i" + "%7 + 3*i)" * 70 + "%5]",
-    "sums in quotients": "O[i:2,j:2] = B[(" + "(" * 12 + "i" + "".join(f"//{n} + j%{n})" for n in range(2, 14)) + ")%5]",
+    "sums in quotients": "O[i:2,j:2] = B[("
+    + "(" * 12
+    + "i"
+    + "".join(f"//{n} + j%{n})" for n in range(2, 14))
+    + ")%5]",
     "a huge coefficient": "O[i:2] = B[i*10**200 % 5]",
     "a huge divisor": "O[i:2] = B[i//10**200]",
     "a giant range": "O[i:10**9] = 1",
@@ -194,7 +258,9 @@ HUGE = {
     "subscripts of subscripts": "O[i] = B" + "[i]" * 20_000,
     "attributes of attributes": "O[i] = B" + ".pad" * 20_000,
     "pads of pads": "O[i] = B" + ".pad(1)" * 3000 + "[i]",
-    "pads of different fill": "O[i] = B" + "".join(f".pad(1, fill={n})" for n in range(300)) + "[i]",
+    "pads of different fill": "O[i] = B"
+    + "".join(f".pad(1, fill={n})" for n in range(300))
+    + "[i]",
     "conditional expressions": "O[i] = " + "1 if B[i] else " * 3000 + "2",
     "lambdas": "O[i] = " + "lambda x: " * 3000 + "x",
     "comprehensions": "O[i] = [" + "B[i] " + "for x in y " * 3000 + "]",
@@ -216,7 +282,13 @@ def test_nothing_hangs(text: str) -> None:
 
 
 def test_giant_ranges_are_built() -> None:
-    for name in ("a giant range", "a giant range of a quotient", "a giant range far away", "a giant range with conditions", "a giant sum"):
+    for name in (
+        "a giant range",
+        "a giant range of a quotient",
+        "a giant range far away",
+        "a giant range with conditions",
+        "a giant sum",
+    ):
         assert isinstance(ea.parse(HUGE[name], **TENSORS), Scope), name
 
 

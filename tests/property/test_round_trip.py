@@ -56,7 +56,10 @@ def renamed(scope: Scope, suffix: str) -> Scope:
     """The scope with other names for all indices, its own and those of its reductions and inner scopes."""
     names = {it.index: Index(f"{suffix}{k}") for k, it in enumerate(scope.iterators)}
     iterators = [Iterator(names[it.index], it.low, it.high) for it in scope.iterators]
-    where = [condition.substitute({old: new.as_affine() for old, new in names.items()}) for condition in scope.where]
+    where = [
+        condition.substitute({old: new.as_affine() for old, new in names.items()})
+        for condition in scope.where
+    ]
     return Scope(iterators, where, _renamed_reductions(substitute(scope.body, names), suffix))
 
 
@@ -64,8 +67,13 @@ def _renamed_reductions(body: Any, suffix: str) -> Any:
     for reduction in list(reductions(body))[:1]:
         names = {it.index: Index(f"{suffix}_{it.index.name}") for it in reduction.iterators}
         iterators = [Iterator(names[it.index], it.low, it.high) for it in reduction.iterators]
-        where = [c.substitute({old: new.as_affine() for old, new in names.items()}) for c in reduction.where]
-        body = body.xreplace({reduction: Reduce(reduction.op, iterators, where, substitute(reduction.body, names))})
+        where = [
+            c.substitute({old: new.as_affine() for old, new in names.items()})
+            for c in reduction.where
+        ]
+        body = body.xreplace(
+            {reduction: Reduce(reduction.op, iterators, where, substitute(reduction.body, names))}
+        )
     return body
 
 
@@ -95,8 +103,17 @@ def test_copies_are_equal(program: Program) -> None:
 
 @given(strategies.scopes(nested=False, where=False, max_points=60))
 def test_python_reads_the_text_too(scope: Scope) -> None:
-    names = {i.name: i for node in all_scopes(scope) for i in (*node.indices, *(i for r in reductions(node.body) for i in r.indices))}
-    known = {**names, **scope.tensors, "inf": sympy.oo, **{n: getattr(ea, n) for n in ("L", "Sum", "Max", "Min", "Prod")}}
+    names = {
+        i.name: i
+        for node in all_scopes(scope)
+        for i in (*node.indices, *(i for r in reductions(node.body) for i in r.indices))
+    }
+    known = {
+        **names,
+        **scope.tensors,
+        "inf": sympy.oo,
+        **{n: getattr(ea, n) for n in ("L", "Sum", "Max", "Min", "Prod")},
+    }
     assert eval(str(scope), known) == scope
 
 
@@ -108,8 +125,25 @@ def test_inlining_is_read_back(program: Program) -> None:
             assert ea.parse(str(scope), **scope.tensors) == scope
 
 
-@given(strategies.scopes(nested=False, quotients=False, padding=False, strides=False, where=False, reductions=("Sum",)))
+@given(
+    strategies.scopes(
+        nested=False,
+        quotients=False,
+        padding=False,
+        strides=False,
+        where=False,
+        reductions=("Sum",),
+    )
+)
 def test_options_leave_out_what_they_say(scope: Scope) -> None:
     text = str(scope)
-    assert not any(sign in text for sign in ("//", "%", ".pad", "where", "Max", "Min", "Prod", "(L["))
-    assert all(abs(c) == 1 for a in accesses(scope.body) for s in a.subscripts for _, c in s.terms if len(s.terms) == 1)
+    assert not any(
+        sign in text for sign in ("//", "%", ".pad", "where", "Max", "Min", "Prod", "(L[")
+    )
+    assert all(
+        abs(c) == 1
+        for a in accesses(scope.body)
+        for s in a.subscripts
+        for _, c in s.terms
+        if len(s.terms) == 1
+    )

@@ -27,7 +27,9 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
 
-BLOCK, GROUP, CHUNK, TILE, ROW, TAP = (Index(name) for name in ("block", "group", "chunk", "tile", "row", "tap"))
+BLOCK, GROUP, CHUNK, TILE, ROW, TAP = (
+    Index(name) for name in ("block", "group", "chunk", "tile", "row", "tap")
+)
 PANEL, PART, I, VECTOR = (Index(name) for name in ("panel", "part", "i", "v"))
 SHARES = 4  # blocks for each core, so that threads end together
 
@@ -51,7 +53,9 @@ def form(band: Band, machine: Machine) -> Form:
     lanes = machine.vector // numpy_dtype(band.dtype).itemsize
     group = min(lanes, band.rows.extent)
     most_vectors = -(-(band.taps.extent + group - 1) // lanes)
-    pairs = ((rows, vectors) for vectors in range(1, most_vectors + 1) for rows in range(1, group + 1))
+    pairs = (
+        (rows, vectors) for vectors in range(1, most_vectors + 1) for rows in range(1, group + 1)
+    )
     ways = [Form(lanes, *pair, 1) for pair in pairs if (pair[0] + 1) * pair[1] < machine.registers]
     best = min(ways, key=lambda way: _cycles(band, group, way))
     return replace(best, block=_block(band, machine, lanes))
@@ -68,7 +72,11 @@ def _block(band: Band, machine: Machine, lanes: int) -> int:
     line = extent(band.inner) * numpy_dtype(band.dtype).itemsize
     groups = max(1, band.rows.extent // lanes)
     held = (machine.level2 // 2 // max(1, line) - band.taps.extent) // lanes
-    wanted = groups if machine.cores == 1 else -(-groups * extent(band.batch) // (SHARES * machine.cores))
+    wanted = (
+        groups
+        if machine.cores == 1
+        else -(-groups * extent(band.batch) // (SHARES * machine.cores))
+    )
     most_groups = min(groups, max(1, band.taps.extent // lanes, min(held, wanted)))
     return -(-groups // -(-groups // most_groups))  # blocks of one size
 
@@ -82,7 +90,10 @@ class _Nest:
     def __init__(self, w: Writer, band: Band, numbers: Form, parallel: bool):
         self.w, self.b, self.f, self.kind = w, band, numbers, "par" if parallel else "seq"
         self.depth = extent(band.inner)
-        self.begin = {side: offset(band.batch, side) + getattr(band, side).offset for side in ("left", "right", "target")}
+        self.begin = {
+            side: offset(band.batch, side) + getattr(band, side).offset
+            for side in ("left", "right", "target")
+        }
 
     def write(self) -> None:
         b, f = self.b, self.f
@@ -93,7 +104,9 @@ class _Nest:
                 self.block(affine(0), groups, affine(groups))
             elif blocks:
                 with self.w.loop(BLOCK, blocks, kind=self.kind) as block:
-                    number = least(f.block, *((affine(groups) - block * f.block,) if groups % f.block else ()))
+                    number = least(
+                        f.block, *((affine(groups) - block * f.block,) if groups % f.block else ())
+                    )
                     self.block(block * (f.block * f.lanes), f.block, number)
         if rest:
             with self.w.loops(b.batch, self.kind):
@@ -102,7 +115,9 @@ class _Nest:
     def block(self, start: Affine, groups: int, number: Bound) -> None:
         """Groups of rows from row `start` on."""
         width = self.f.chunks(self.b.taps.extent, self.f.lanes) * self.f.vectors
-        panels = self.w.local("panels", ((groups - 1 + width) * self.depth * self.f.lanes,), self.b.dtype)
+        panels = self.w.local(
+            "panels", ((groups - 1 + width) * self.depth * self.f.lanes,), self.b.dtype
+        )
         self.copy(panels, start, _each(number, lambda n: n + (width - 1)), groups + width - 1)
         with self.w.loop(GROUP, number, known=(0, groups)) as group:
             self.group(panels, start + group * self.f.lanes, group, self.f.lanes)
@@ -122,11 +137,30 @@ class _Nest:
         with self.w.loop(PANEL, number, known=(0, largest)) as panel:
             first, begin = start + panel * lanes + b.low, panel * (self.depth * lanes)
             after = -first + b.across.extent  # rows from the first one on
-            if len(b.inner) != 1 or b.inner[0].right != 1 or self.depth % lanes or b.right.buf.dtype != b.dtype or lanes < 2:
+            if (
+                len(b.inner) != 1
+                or b.inner[0].right != 1
+                or self.depth % lanes
+                or b.right.buf.dtype != b.dtype
+                or lanes < 2
+            ):
                 return self.part_copied(panels, begin, first, after)
-            with self.w.where(Constraint(first, ">="), Constraint(after - lanes, ">=")), self.w.loop(PART, self.depth // lanes) as part:
-                source = Ref(b.right.flat, (self.begin["right"] + first * b.across.right + part * lanes,))
-                self.w.out.append(Turn(source, b.across.right, lanes, lanes, Ref(panels, (begin + part * (lanes * lanes),))))
+            with (
+                self.w.where(Constraint(first, ">="), Constraint(after - lanes, ">=")),
+                self.w.loop(PART, self.depth // lanes) as part,
+            ):
+                source = Ref(
+                    b.right.flat, (self.begin["right"] + first * b.across.right + part * lanes,)
+                )
+                self.w.out.append(
+                    Turn(
+                        source,
+                        b.across.right,
+                        lanes,
+                        lanes,
+                        Ref(panels, (begin + part * (lanes * lanes),)),
+                    )
+                )
             with self.w.otherwise():
                 self.part_copied(panels, begin, first, after)
 
@@ -136,12 +170,19 @@ class _Nest:
         for outside in (Constraint(-first - 1, ">="), Constraint(-after + (lanes - 1), ">=")):
             with self.w.where(outside), self.w.loop(LANE, self.depth * lanes, kind="vec") as lane:
                 self.w.put(Ref(panels, (begin + lane,)), "=", Number(0, b.dtype))
-        with self.w.loop(LANE, least(lanes, after), most(0, -first), known=(0, lanes)) as lane, self.w.loops(b.inner):
-            self.w.put(Ref(panels, (begin + self.place() * lanes + lane,)), "=", self.right(first + lane))
+        with (
+            self.w.loop(LANE, least(lanes, after), most(0, -first), known=(0, lanes)) as lane,
+            self.w.loops(b.inner),
+        ):
+            self.w.put(
+                Ref(panels, (begin + self.place() * lanes + lane,)), "=", self.right(first + lane)
+            )
 
     def right(self, row: Affine) -> Ref:
         b = self.b
-        return Ref(b.right.flat, (self.begin["right"] + row * b.across.right + offset(b.inner, "right"),))
+        return Ref(
+            b.right.flat, (self.begin["right"] + row * b.across.right + offset(b.inner, "right"),)
+        )
 
     def place(self) -> Affine:
         """How many k came before."""
@@ -166,7 +207,9 @@ class _Nest:
                 before += size * count
         self.zeros(start, rows, first, end, step)
 
-    def chunk(self, panels: Buf, start: Affine, first: Affine, rows: int, panel: Affine, chunk: Affine) -> None:
+    def chunk(
+        self, panels: Buf, start: Affine, first: Affine, rows: int, panel: Affine, chunk: Affine
+    ) -> None:
         """Sum one register tile of so many rows from the group's row `first` on, and store what is inside the band."""
         w, b, f = self.w, self.b, self.f
         sums = w.local("sum", (rows, f.vectors, f.lanes), b.dtype, "vector")
@@ -178,12 +221,18 @@ class _Nest:
             tap = chunk * (f.vectors * f.lanes) + vector * f.lanes - first - i
             w.out.append(Prefetch(self.target(start + first + i, tap), write=True))
         with w.loops(b.inner):
-            left = Ref(b.left.flat, (self.begin["left"] + (start + row) * b.rows.left + offset(b.inner, "left"),))
+            left = Ref(
+                b.left.flat,
+                (self.begin["left"] + (start + row) * b.rows.left + offset(b.inner, "left"),),
+            )
             number = panel + chunk * f.vectors + affine(VECTOR)
             right = Ref(panels, ((number * self.depth + self.place()) * f.lanes + affine(LANE),))
             w.lanes(Put(here, "+=", Apply("mul", (left, right), b.dtype)), f.lanes, *every)
         column, size = chunk * (f.vectors * f.lanes), f.vectors * f.lanes
-        with w.where(Constraint(column - first - (rows - 1), ">="), Constraint(first - column + (b.taps.extent - size), ">=")):
+        with w.where(
+            Constraint(column - first - (rows - 1), ">="),
+            Constraint(first - column + (b.taps.extent - size), ">="),
+        ):
             place = column + affine(VECTOR) * f.lanes + affine(LANE)
             w.lanes(Put(self.target(start + row, place - row), "=", here), f.lanes, *every)
         with w.otherwise():
@@ -198,7 +247,11 @@ class _Nest:
         with w.loop(ROW, rows) as row:
             low = column - first - row
             with w.loop(TAP, least(taps, low + size), most(0, low), "vec", known=(0, taps)) as tap:
-                w.put(self.target(start + first + row, tap), "=", Ref(spilled, (row * size + tap - low,)))
+                w.put(
+                    self.target(start + first + row, tap),
+                    "=",
+                    Ref(spilled, (row * size + tap - low,)),
+                )
 
     def zeros(self, start: Affine, rows: int, first: Bound, end: Bound, step: int) -> None:
         """What chunks that meet no row leave out."""
@@ -207,13 +260,21 @@ class _Nest:
             before, after = (_each(bound, lambda u: u * step - row) for bound in (first, end))
             for low, high in ((affine(0), least(taps, before)), (most(0, after), affine(taps))):
                 with self.w.loop(TAP, high, low, "vec", known=(0, taps)) as tap:
-                    self.w.put(self.target(start + row, tap), "=", Number(0, self.b.target.buf.dtype))
+                    self.w.put(
+                        self.target(start + row, tap), "=", Number(0, self.b.target.buf.dtype)
+                    )
 
     def target(self, row: Affine, tap: Affine) -> Ref:
         b = self.b
-        return Ref(b.target.flat, (self.begin["target"] + row * b.rows.target + tap * b.taps.target,))
+        return Ref(
+            b.target.flat, (self.begin["target"] + row * b.rows.target + tap * b.taps.target,)
+        )
 
 
 def _each(bound: Bound, change: Callable[[Affine], Affine]) -> Bound:
     """A bound with every part of it changed."""
-    return change(bound) if isinstance(bound, Affine) else Extreme(bound.op, tuple(_each(b, change) for b in bound.of))
+    return (
+        change(bound)
+        if isinstance(bound, Affine)
+        else Extreme(bound.op, tuple(_each(b, change) for b in bound.of))
+    )

@@ -42,7 +42,12 @@ class Form:
 
 def form(band: Band, machine: Machine) -> Form:
     """The numbers that keep the machine's registers busiest."""
-    size, most, rows, taps = numpy_dtype(band.dtype).itemsize, machine.registers, band.rows.extent, band.taps.extent
+    size, most, rows, taps = (
+        numpy_dtype(band.dtype).itemsize,
+        machine.registers,
+        band.rows.extent,
+        band.taps.extent,
+    )
 
     def width(lanes: int) -> int:
         return -(-extent(band.inner) // lanes)
@@ -50,10 +55,17 @@ def form(band: Band, machine: Machine) -> Form:
     def cycles(way: Form) -> float:
         """What the sums of all columns of a row cost."""
         whole, last = divmod(width(way.lanes), way.vectors)
-        steps = [step_cycles(way.rows, v) for v in (*[way.vectors] * whole, *([last] if last else []))]
+        steps = [
+            step_cycles(way.rows, v) for v in (*[way.vectors] * whole, *([last] if last else []))
+        ]
         return machine.passes(way.lanes, size) * sum(steps) * (taps + way.rows) / way.rows
 
-    ways = (Form(lanes, n, v) for lanes in machine.widths(size) for v in range(1, width(lanes) + 1) for n in range(1, min(rows, most) + 1))
+    ways = (
+        Form(lanes, n, v)
+        for lanes in machine.widths(size)
+        for v in range(1, width(lanes) + 1)
+        for n in range(1, min(rows, most) + 1)
+    )
     return min((way for way in ways if (way.rows + 1) * way.vectors < most), key=cycles)
 
 
@@ -65,15 +77,33 @@ def band_operand(w: Writer, band: Band, machine: Machine, parallel: bool) -> Non
 class _Nest:
     def __init__(self, w: Writer, band: Band, numbers: Form, machine: Machine, parallel: bool):
         self.w, self.b, self.f = w, band, numbers
-        self.begin = {side: offset(band.batch, side) + getattr(band, side).offset for side in ("left", "right", "target")}
-        batched = extent(band.batch) >= BATCHES * machine.cores or len(band.batch) and band.rows.extent < BATCHES * machine.cores
-        self.kinds = ("par", "seq") if parallel and batched else ("seq", "par") if parallel else ("seq", "seq")
+        self.begin = {
+            side: offset(band.batch, side) + getattr(band, side).offset
+            for side in ("left", "right", "target")
+        }
+        batched = (
+            extent(band.batch) >= BATCHES * machine.cores
+            or len(band.batch)
+            and band.rows.extent < BATCHES * machine.cores
+        )
+        self.kinds = (
+            ("par", "seq")
+            if parallel and batched
+            else ("seq", "par")
+            if parallel
+            else ("seq", "seq")
+        )
         self.size = extent(band.inner)
         self.width = -(-self.size // numbers.lanes)  # vectors
         axis = band.inner[-1] if band.inner else None
         alone = len(band.inner) == 1 and axis is not None and axis.right == 1
         seldom = band.taps.extent < OFTEN * numbers.rows
-        self.direct = alone and seldom and self.size % numbers.lanes == 0 and band.right.buf.dtype == band.dtype
+        self.direct = (
+            alone
+            and seldom
+            and self.size % numbers.lanes == 0
+            and band.right.buf.dtype == band.dtype
+        )
 
     def write(self) -> None:
         with self.w.loops(self.b.batch, self.kinds[0]):
@@ -92,7 +122,10 @@ class _Nest:
                 place = affine(0)
                 for axis in b.inner:
                     place = place * axis.extent + affine(axis.index)
-                read = Ref(b.right.flat, (self.begin["right"] + n * b.across.right + offset(b.inner, "right"),))
+                read = Ref(
+                    b.right.flat,
+                    (self.begin["right"] + n * b.across.right + offset(b.inner, "right"),),
+                )
                 w.put(Ref(copy, (n * line + place,)), "=", read)
             if self.size < line:
                 with w.loop(LANE, line, self.size, "vec") as lane:
@@ -107,40 +140,74 @@ class _Nest:
             whole, rest = whole - 1, self.f.vectors
         if whole:
             with self.w.loop(COLUMNS, whole) as panel:
-                self.tile(band, line, right, start, rows, panel * self.f.vectors, self.f.vectors, False)
+                self.tile(
+                    band, line, right, start, rows, panel * self.f.vectors, self.f.vectors, False
+                )
         if rest:
             self.tile(band, line, right, start, rows, affine(whole * self.f.vectors), rest, True)
 
     # One register tile.
 
-    def tile(self, band: Buf, line: int, right: Buf, start: Affine, rows: int, vector: Affine, vectors: int, last: bool) -> None:
+    def tile(
+        self,
+        band: Buf,
+        line: int,
+        right: Buf,
+        start: Affine,
+        rows: int,
+        vector: Affine,
+        vectors: int,
+        last: bool,
+    ) -> None:
         w, b, lanes = self.w, self.b, self.f.lanes
         sums = w.local("sum", (rows, vectors, lanes), b.dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
         w.lanes(Put(here, "=", Number(0, b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
         begin = start + b.low
-        with w.loop(b.across.index, least(b.across.extent, begin + (b.taps.extent + rows - 1)), most(0, begin), known=(0, b.across.extent)) as n:
+        with w.loop(
+            b.across.index,
+            least(b.across.extent, begin + (b.taps.extent + rows - 1)),
+            most(0, begin),
+            known=(0, b.across.extent),
+        ) as n:
             left = Ref(band, (affine(I) * line + n - begin,))
-            w.lanes(Put(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
+            w.lanes(
+                Put(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)),
+                lanes,
+                (VECTOR, 0, vectors),
+                (I, 0, rows),
+            )
             w.out.append(Prefetch(self.ahead(start + rows, rows, n - begin), level=2))
             for number in range(vectors):
                 ref = self.right(right, n + AHEAD, vector)
                 place = {VECTOR: affine(number), LANE: affine(0)}
-                w.out.append(Prefetch(Ref(ref.buf, tuple(subscript.substitute(place) for subscript in ref.subscripts))))
+                w.out.append(
+                    Prefetch(
+                        Ref(
+                            ref.buf,
+                            tuple(subscript.substitute(place) for subscript in ref.subscripts),
+                        )
+                    )
+                )
         self.store(here, start, rows, vector, vectors, last)
 
     def skewed(self, start: Affine, rows: int) -> tuple[Buf, int]:
         """The band's rows of a tile, each where it meets the same rows of the right operand as the others; 0 outside the band."""
         w, b, taps = self.w, self.b, self.b.taps.extent
         line = taps + rows - 1
-        line += (GAP - line) % (2 * GAP)  # lines that lie a power of two apart would displace one another from the cache
+        line += (GAP - line) % (
+            2 * GAP
+        )  # lines that lie a power of two apart would displace one another from the cache
         band = w.local("band", (rows * line,), b.dtype)
         with w.loop(ROW, rows) as row:
             for low, high in ((affine(0), row), (row + taps, affine(line))):
                 with w.loop(LANE, high, low, "vec", known=(0, line)) as lane:
                     w.put(Ref(band, (row * line + lane,)), "=", Number(0, b.dtype))
             with w.loop(LANE, taps, kind="vec") as lane:
-                read = Ref(b.left.flat, (self.begin["left"] + (start + row) * b.rows.left + lane * b.taps.left,))
+                read = Ref(
+                    b.left.flat,
+                    (self.begin["left"] + (start + row) * b.rows.left + lane * b.taps.left,),
+                )
                 w.put(Ref(band, (row * line + row + lane,)), "=", read)
         return band, line
 
@@ -150,16 +217,28 @@ class _Nest:
         if b.rows.left == b.taps.extent * b.taps.left:
             place = step * (rows * b.taps.left)
         else:
-            near = 1 << (rows - 1).bit_length()  # a power of two, by which nothing has to be divided
+            near = (
+                1 << (rows - 1).bit_length()
+            )  # a power of two, by which nothing has to be divided
             place = affine(step % near) * b.rows.left + affine(step // near) * (near * b.taps.left)
         return Ref(b.left.flat, (self.begin["left"] + start * b.rows.left + place,))
 
-    def store(self, here: Ref, start: Affine, rows: int, vector: Affine, vectors: int, last: bool) -> None:
+    def store(
+        self, here: Ref, start: Affine, rows: int, vector: Affine, vectors: int, last: bool
+    ) -> None:
         """The sums as they lie in the result; of the last vector, what counts."""
         rest = self.size % self.f.lanes if last else 0
-        for low, high, lanes in ((0, vectors - bool(rest), self.f.lanes), (vectors - 1, vectors if rest else 0, rest)):
+        for low, high, lanes in (
+            (0, vectors - bool(rest), self.f.lanes),
+            (vectors - 1, vectors if rest else 0, rest),
+        ):
             column = (vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
-            self.w.lanes(Put(self.target(start + affine(I), column), "=", here), lanes, (VECTOR, low, high), (I, 0, rows))
+            self.w.lanes(
+                Put(self.target(start + affine(I), column), "=", here),
+                lanes,
+                (VECTOR, low, high),
+                (I, 0, rows),
+            )
 
     def right(self, right: Buf, n: Affine, vector: Affine) -> Ref:
         place = (vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
@@ -170,6 +249,12 @@ class _Nest:
     def target(self, row: Affine, column: Affine) -> Ref:
         b, at, inner = self.b, affine(0), 1
         for number, axis in reversed(list(enumerate(b.inner))):
-            digit = column if len(b.inner) == 1 else column // inner if number == 0 else column // inner % axis.extent
+            digit = (
+                column
+                if len(b.inner) == 1
+                else column // inner
+                if number == 0
+                else column // inner % axis.extent
+            )
             at, inner = at + affine(digit) * axis.target, inner * axis.extent
         return Ref(b.target.flat, (self.begin["target"] + row * b.rows.target + at,))

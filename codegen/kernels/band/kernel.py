@@ -13,7 +13,13 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
 
-def band_function(kernel: Kernel, scope: Scope, dtype: str, target: Machine | None = None, parallel: bool | None = None) -> Function | None:
+def band_function(
+    kernel: Kernel,
+    scope: Scope,
+    dtype: str,
+    target: Machine | None = None,
+    parallel: bool | None = None,
+) -> Function | None:
     """The generated function of a band product computed in `dtype`; None where a kernel is none, or lies in no strides.
 
     >>> import einalg as ea
@@ -26,8 +32,14 @@ def band_function(kernel: Kernel, scope: Scope, dtype: str, target: Machine | No
     target = target or machine()
     first = bands[0]
     w = Writer((first.left.buf.name, first.right.buf.name, first.target.buf.name))
-    threads = pays(sum(band.work for band in bands), first.left.buf, first.right.buf) if parallel is None else parallel
+    threads = (
+        pays(sum(band.work for band in bands), first.left.buf, first.right.buf)
+        if parallel is None
+        else parallel
+    )
     for band in bands:
         (band_result if band.banded == "target" else band_operand)(w, band, target, threads)
     inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
-    return Function(kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope))
+    return Function(
+        kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)
+    )

@@ -19,7 +19,10 @@ from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
-WAITING, FETCH = 0.125, 0.5  # cycles for a load beside products, and for a vector that is in the second cache
+WAITING, FETCH = (
+    0.125,
+    0.5,
+)  # cycles for a load beside products, and for a vector that is in the second cache
 OPERATORS = {"g2bmm": "target", "gbmm": "left"}  # where the band is
 CLASS, Q, N, W = (Index(name) for name in ("c", "q", "n", "w"))
 
@@ -65,10 +68,17 @@ def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[Band] | None:
     bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
     rows = joined("i", left=one, target=out)
     across, taps = joined("i", right=two), joined("w", **{banded: one if banded == "left" else out})
-    if rows is None or across is None or taps is None or any(view.name not in bufs for view in kernel.views):
+    if (
+        rows is None
+        or across is None
+        or taps is None
+        or any(view.name not in bufs for view in kernel.views)
+    ):
         return None
     batch = axes("b", left=one, right=two, target=out)
-    inner = axes("k", **{"left": one, "right": two} if banded == "target" else {"right": two, "target": out})
+    inner = axes(
+        "k", **{"left": one, "right": two} if banded == "target" else {"right": two, "target": out}
+    )
     left, right, target = (Operand(bufs[view.name], view.offset) for view in kernel.views)
     whole = Band(banded, left, right, target, batch, rows, across, taps, inner, 0, dtype)
     found = list(_classes(whole, two.pads.get("i", (0, 0))[0], kernel.sizes.get("dilation", 1)))
@@ -82,7 +92,12 @@ def _classes(band: Band, before: int, dilation: int) -> Iterator[Band]:
         """How far the other operand's class is from this one, its extent, the number of rows, and where their band begins."""
         other = (c - before) % dilation
         low = (c - before - other) // dilation
-        return other - c, -(-max(0, band.across.extent - other) // dilation), -(-(band.rows.extent - c) // dilation), low
+        return (
+            other - c,
+            -(-max(0, band.across.extent - other) // dilation),
+            -(-(band.rows.extent - c) // dilation),
+            low,
+        )
 
     for (apart, across, rows, low), group in groupby(range(min(dilation, band.rows.extent)), form):
         first, *others = group
@@ -90,7 +105,9 @@ def _classes(band: Band, before: int, dilation: int) -> Iterator[Band]:
         yield replace(
             band,
             left=replace(band.left, offset=band.left.offset + first * band.rows.left),
-            right=replace(band.right, offset=band.right.offset + (first + apart) * band.across.right),
+            right=replace(
+                band.right, offset=band.right.offset + (first + apart) * band.across.right
+            ),
             target=replace(band.target, offset=band.target.offset + first * band.rows.target),
             batch=(*band.batch, step) if others else band.batch,
             rows=Axis(Q, rows, dilation * band.rows.left, 0, dilation * band.rows.target),

@@ -27,7 +27,14 @@ class Nest:
         return name if number == 1 else f"{name}{number}"
 
     @contextmanager
-    def loop(self, index: Index, high: Bound | int, low: Bound | int = 0, kind: str = "seq", most: int = 0) -> Iterator[None]:
+    def loop(
+        self,
+        index: Index,
+        high: Bound | int,
+        low: Bound | int = 0,
+        kind: str = "seq",
+        most: int = 0,
+    ) -> Iterator[None]:
         """A loop around all that is written inside."""
         before, self.out = self.out, []
         yield
@@ -96,7 +103,11 @@ def each(panel: Panel, rows: int, put: Put, whole: bool = False) -> list[Stateme
     found: list[Statement] = []
     for first, number, lanes in [(0, panel.vectors, panel.lanes)] if whole else panel.parts():
         body: Statement = For(LANE, affine(0), affine(lanes), (0, lanes), (put,), "lanes")
-        for index, low, high in ((VECTOR, first, first + number), (LINE, 0, panel.lines), (I, 0, rows)):
+        for index, low, high in (
+            (VECTOR, first, first + number),
+            (LINE, 0, panel.lines),
+            (I, 0, rows),
+        ):
             body = For(index, affine(low), affine(high), (low, high), (body,), "unroll")
         found.append(body)
     return found
@@ -106,7 +117,13 @@ def along(axes: Sequence[Axis], place: Affine, side: Side) -> Affine:
     """Where the element at a place of several axes, walked as one, lies in an operand."""
     form, inner = affine(0), 1
     for number, axis in reversed(list(enumerate(joined := merged(axes, side)))):
-        digit = place if len(joined) == 1 else place // inner if number == 0 else place // inner % axis.extent
+        digit = (
+            place
+            if len(joined) == 1
+            else place // inner
+            if number == 0
+            else place // inner % axis.extent
+        )
         form = form + affine(digit) * axis.step(side)
         inner *= axis.extent
     return form
@@ -128,5 +145,7 @@ def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
     """The `max` or `min` of a bound and another one."""
     other = affine(other)
     if isinstance(bound, Affine) and not bound.terms and not other.terms:
-        return affine(max(bound.const, other.const) if op == "max" else min(bound.const, other.const))
+        return affine(
+            max(bound.const, other.const) if op == "max" else min(bound.const, other.const)
+        )
     return Extreme(op, (bound, other))

@@ -17,18 +17,38 @@ from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.strided_axes import extent, merged, taken
 from einalg.language.ir.dtypes import numpy_dtype
 
-PRODUCTS, LOADS, ISSUED, LATENCY = 2, 2, 5, 4  # vector instructions in a cycle, all instructions in a cycle, cycles
+PRODUCTS, LOADS, ISSUED, LATENCY = (
+    2,
+    2,
+    5,
+    4,
+)  # vector instructions in a cycle, all instructions in a cycle, cycles
 FEW = 16  # tiles of rows that take a panel from memory faster than it comes
 PAGE, PAGE_MISS = 4096, 4.0  # bytes, and cycles for each new one
-APART, GAIN = 256, 1.1  # products of a step of depth that threads share at least, and times as busy as they must be then
+APART, GAIN = (
+    256,
+    1.1,
+)  # products of a step of depth that threads share at least, and times as busy as they must be then
 SECOND = 24  # bytes that the second cache gives in a cycle
-COPIED, LINE_START = 4, 8  # elements that are copied in a cycle, and cycles for each new line of them
+COPIED, LINE_START = (
+    4,
+    8,
+)  # elements that are copied in a cycle, and cycles for each new line of them
 WAYS = 8  # lines of a set of the second cache
-FAR, FAR_PAGE, UNASKED = 3.0, 45.0, 9.0  # cycles for a line that is not in it, for a page of such, and for a line that nobody asks for ahead
-LINE, LINE_MISS = 64, 1.0  # of the cache: bytes, and cycles for one that others of its set drive out
+FAR, FAR_PAGE, UNASKED = (
+    3.0,
+    45.0,
+    9.0,
+)  # cycles for a line that is not in it, for a page of such, and for a line that nobody asks for ahead
+LINE, LINE_MISS = (
+    64,
+    1.0,
+)  # of the cache: bytes, and cycles for one that others of its set drive out
 
 
-def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contraction, Tiling] | None:
+def plan(
+    contraction: Contraction, target: Machine | None = None
+) -> tuple[Contraction, Tiling] | None:
     """The order of the operands and the numbers that the model finds best; None where there is nothing to lay side by side.
 
     >>> from codegen.kernels.contraction.problem import Axis, Operand
@@ -43,9 +63,14 @@ def plan(contraction: Contraction, target: Machine | None = None) -> tuple[Contr
     return None if best is None else (best.contraction, best.blocked())
 
 
-def ranked(contraction: Contraction, target: Machine | None = None) -> list[tuple[Contraction, Tiling]]:
+def ranked(
+    contraction: Contraction, target: Machine | None = None
+) -> list[tuple[Contraction, Tiling]]:
     """Every order of the operands and every tiling, what the model finds best first."""
-    return [(found.contraction, found.blocked()) for found in sorted(_plans(contraction, target), key=_Plan.cycles)]
+    return [
+        (found.contraction, found.blocked())
+        for found in sorted(_plans(contraction, target), key=_Plan.cycles)
+    ]
 
 
 def _plans(contraction: Contraction, target: Machine | None) -> list[_Plan]:
@@ -59,10 +84,18 @@ def orders(contraction: Contraction) -> list[Contraction]:
     if c.is_bare:
         return [ordered(c)]
     ways = [replace(c, windows=()), c] if c.windows else [c]
-    return [ordered(way) for way in (*(turned for way in ways for turned in (way, way.swapped())), *([c.bare] if c.bare else []))]
+    return [
+        ordered(way)
+        for way in (
+            *(turned for way in ways for turned in (way, way.swapped())),
+            *([c.bare] if c.bare else []),
+        )
+    ]
 
 
-def products_per_cycle(contraction: Contraction, tiling: Tiling, target: Machine | None = None) -> float:
+def products_per_cycle(
+    contraction: Contraction, tiling: Tiling, target: Machine | None = None
+) -> float:
     """How fast the model finds a loop nest; a machine's best is two vectors."""
     return contraction.work / _Plan(contraction, tiling, target or machine()).cycles()
 
@@ -72,7 +105,10 @@ def ordered(contraction: Contraction) -> Contraction:
     c = contraction
     but = {index for window in c.windows for index in (window.position, window.tap)}
     first = {window.position for window in c.windows if not window.written}
-    order = {operand: lambda a, operand=operand: (a.index not in first, -abs(getattr(a, operand))) for operand in ("left", "right", "target")}
+    order = {
+        operand: lambda a, operand=operand: (a.index not in first, -abs(getattr(a, operand)))
+        for operand in ("left", "right", "target")
+    }
     return replace(
         c,
         batch=merged(sorted(c.batch, key=order["target"]), "left", "right", *c.stored),
@@ -93,12 +129,31 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
         if c.is_bare if pack_left else not own[0]:
             continue
         for column_axes, pack_right in _column_ways(c, own[1]):
-            width, height = extent(c.columns[-column_axes:]), extent(c.rows[len(c.rows) - row_axes :])
+            width, height = (
+                extent(c.columns[-column_axes:]),
+                extent(c.rows[len(c.rows) - row_axes :]),
+            )
             for lanes in target.widths(size):
-                for vectors, lines in _widths(c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)):
+                for vectors, lines in _widths(
+                    c, -(-width // lanes), column_axes, (target.registers - 2) // min(2, height)
+                ):
                     most = max(1, (target.registers - 2) // (vectors * lines) - 1)
-                    for rows in sorted({-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}):
-                        tiling = Tiling(lanes, rows, vectors, lines, 1, 1, 1, row_axes, column_axes, pack_left, pack_right)
+                    for rows in sorted(
+                        {-(-height // n) for n in range(-(-height // most), -(-height // most) + 2)}
+                    ):
+                        tiling = Tiling(
+                            lanes,
+                            rows,
+                            vectors,
+                            lines,
+                            1,
+                            1,
+                            1,
+                            row_axes,
+                            column_axes,
+                            pack_left,
+                            pack_right,
+                        )
                         if not (c.is_bare and Parts(c, tiling).reads_borders):
                             yield tiling
 
@@ -167,29 +222,60 @@ class _Plan:
         for number, count in ((t.lines, lines // t.lines), (lines % t.lines, 1)):
             for vectors, panels in ((t.vectors, full), (last, 1)):
                 if number * vectors and count * panels:
-                    tiles = sum(n * self._tile(rows, number * vectors, used * depth) for rows, n in heights)
-                    total += count * panels * (outer_rows * tiles + self._packed_right(number * vectors, depth))
-            if number * count and not t.pack_right and width % t.lanes:  # what fills no vector is copied all the same
+                    tiles = sum(
+                        n * self._tile(rows, number * vectors, used * depth) for rows, n in heights
+                    )
+                    total += (
+                        count
+                        * panels
+                        * (outer_rows * tiles + self._packed_right(number * vectors, depth))
+                    )
+            if (
+                number * count and not t.pack_right and width % t.lanes
+            ):  # what fills no vector is copied all the same
                 total += count * self._copied(number * (last or t.vectors), depth)
         panels = outer_columns * -(-lines // t.lines) * (full + bool(last))
-        return extent(c.batch) * (outer_columns * total + self._left(panels, depth, outer_rows * height) + self._bordered())
+        return extent(c.batch) * (
+            outer_columns * total
+            + self._left(panels, depth, outer_rows * height)
+            + self._bordered()
+        )
 
     def _bordered(self) -> float:
         """The copies of operands with their borders."""
-        borders = [operand.borders for operand in (self.contraction.left, self.contraction.right) if operand.borders]
-        return sum(LINE_START * prod(b.whole for b in axes[:-1]) + prod(b.whole for b in axes) / COPIED for axes in borders)
+        borders = [
+            operand.borders
+            for operand in (self.contraction.left, self.contraction.right)
+            if operand.borders
+        ]
+        return sum(
+            LINE_START * prod(b.whole for b in axes[:-1]) + prod(b.whole for b in axes) / COPIED
+            for axes in borders
+        )
 
     def _tile(self, rows: int, vectors: int, depth: float) -> float:
         products = rows * vectors
-        read = vectors * (1 if self.tiling.pack_right else 2)  # also where a vector lies across two lines of the cache
+        read = vectors * (
+            1 if self.tiling.pack_right else 2
+        )  # also where a vector lies across two lines of the cache
         loads = read + rows
         turns = self.turns
         wide = vectors * self.tiling.lanes * self.size
         given = wide / SECOND if depth * wide > self.target.level1 else 0.0
-        busy = max(turns * products / PRODUCTS, (turns * read + rows) / LOADS, (products + loads + 2) / ISSUED, LATENCY, given)
+        busy = max(
+            turns * products / PRODUCTS,
+            (turns * read + rows) / LOADS,
+            (products + loads + 2) / ISSUED,
+            LATENCY,
+            given,
+        )
         step = busy + LINE_MISS * self._crowded(rows) + self._in_place(wide, busy)
         stride = self.contraction.columns[-1].target
-        stores = products * (3 if stride == 1 else self.tiling.lanes / 2) * (2 * self._pieces(vectors) - 1)
+        stores = (
+            products
+            * (3 if stride == 1 else self.tiling.lanes / 2)
+            * (2 * self._pieces(vectors) - 1)
+        )
         return depth * step + turns * stores + 20
 
     def _in_place(self, wide: int, busy: float) -> float:
@@ -205,8 +291,15 @@ class _Plan:
         paged, lines = min(1.0, apart / PAGE), -(-wide // LINE)
         if extent((*c.columns, *c.depth)) * self.size <= self.target.level2 // 2:
             return max(0.0, PAGE_MISS * paged - busy)
-        kept = WAYS * (way // gcd(apart, way) if apart else 1)  # steps whose lines the second cache has room for
-        again = self.visits if apart < LINE or extent(c.depth) <= kept * self._pieces(self.tiling.vectors * self.tiling.lines) else 1
+        kept = WAYS * (
+            way // gcd(apart, way) if apart else 1
+        )  # steps whose lines the second cache has room for
+        again = (
+            self.visits
+            if apart < LINE
+            or extent(c.depth) <= kept * self._pieces(self.tiling.vectors * self.tiling.lines)
+            else 1
+        )
         return max(0.0, FAR_PAGE * paged + FAR * lines - busy) / again
 
     @property
@@ -224,7 +317,11 @@ class _Plan:
         return sum(max(0, lines - self.target.level1 // PAGE) for lines in held.values() if apart)
 
     def _packed_right(self, vectors: int, depth: int) -> float:
-        return 0.0 if not self.tiling.pack_right or self.contraction.right.ahead else self._copied(vectors, depth)
+        return (
+            0.0
+            if not self.tiling.pack_right or self.contraction.right.ahead
+            else self._copied(vectors, depth)
+        )
 
     def _copied(self, vectors: int, depth: int) -> float:
         """The copy of a panel."""
@@ -251,8 +348,17 @@ class _Plan:
         if not c.depth or c.target.buf.dtype != c.dtype:
             return 1
         outer, inner = c.depth[0].extent, extent(c.depth[1:])
-        least = -(-extent(c.depth) * vectors * self.tiling.lanes * self.size // (self.target.level2 // 4))
-        return min(range(least, 2 * least + 2), key=lambda pieces: self._moved(-(-outer // pieces) * inner, pieces)) if least < outer else outer
+        least = -(
+            -extent(c.depth) * vectors * self.tiling.lanes * self.size // (self.target.level2 // 4)
+        )
+        return (
+            min(
+                range(least, 2 * least + 2),
+                key=lambda pieces: self._moved(-(-outer // pieces) * inner, pieces),
+            )
+            if least < outer
+            else outer
+        )
 
     def _moved(self, depth: int, pieces: int) -> int:
         """Elements that move where so many parts of depth are summed one after the other."""
@@ -260,7 +366,9 @@ class _Plan:
         rows, width = extent((*c.batch, *c.rows)), extent(c.columns)
         again = 2 if c.columns[-1].target == 1 else self.tiling.lanes  # transposed each time
         left = min(rows * extent(c.depth), prod(c.left.buf.shape))
-        return left * -(-width * depth * self.size // (self.target.level2 // 2)) + again * rows * width * (pieces - 1)
+        return left * -(
+            -width * depth * self.size // (self.target.level2 // 2)
+        ) + again * rows * width * (pieces - 1)
 
     def blocked(self) -> Tiling:
         """The tiling with a group of panels for some steps of depth in one half of the second cache, and a block of rows in the other."""
@@ -271,10 +379,25 @@ class _Plan:
         panels = lines // t.lines if t.lines > 1 else -(-width // (t.vectors * t.lanes))
         outer_rows, height = self.row_parts
         tiles = -(-height // t.rows) if outer_rows == 1 else c.rows[0].extent
-        share = 4 if c.right.ahead and outer_rows * -(-height // t.rows) < FEW else 2  # where the next group is on its way
-        group = self.target.level2 // share // (t.vectors * t.lines * t.lanes * depth * inner * self.size)
-        block = self.target.level2 // 2 // (t.rows * depth * inner * self.size) if t.pack_left and not c.left.ahead else tiles
-        usual = replace(t, depth=depth, block=max(1, min(block, tiles)), group=balanced(outer_columns * panels, group, self.target.cores))
+        share = (
+            4 if c.right.ahead and outer_rows * -(-height // t.rows) < FEW else 2
+        )  # where the next group is on its way
+        group = (
+            self.target.level2
+            // share
+            // (t.vectors * t.lines * t.lanes * depth * inner * self.size)
+        )
+        block = (
+            self.target.level2 // 2 // (t.rows * depth * inner * self.size)
+            if t.pack_left and not c.left.ahead
+            else tiles
+        )
+        usual = replace(
+            t,
+            depth=depth,
+            block=max(1, min(block, tiles)),
+            group=balanced(outer_columns * panels, group, self.target.cores),
+        )
         return self._apart(usual) or usual
 
     def _apart(self, usual: Tiling) -> Tiling | None:

@@ -24,15 +24,30 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     (4, (1,), ['C'], 'O')
     """
     groups = (contraction.batch, contraction.rows, contraction.columns)
-    found = read_once([axis for group in groups for axis in group], contraction.target, contraction.dtype, name, scope)
+    found = read_once(
+        [axis for group in groups for axis in group],
+        contraction.target,
+        contraction.dtype,
+        name,
+        scope,
+    )
     if found is None:
         return None
     pieces = iter(found.pieces)
-    batch, rows, columns = (tuple(piece for _ in group for piece in next(pieces)) for group in groups)
+    batch, rows, columns = (
+        tuple(piece for _ in group for piece in next(pieces)) for group in groups
+    )
     whole = {axis.index for axis in (*rows, *columns)}
     windows = tuple(window for window in contraction.windows if window.position in whole)
     if contraction.is_bare and windows != contraction.windows:
         return None  # what is left out for an axis that is cut
     bare = contraction.bare and finished(contraction.bare, name, scope)
     axes = {"batch": batch, "rows": rows, "columns": columns}
-    return replace(contraction, target=found.target, **axes, epilogue=found.epilogue, windows=windows, bare=bare)
+    return replace(
+        contraction,
+        target=found.target,
+        **axes,
+        epilogue=found.epilogue,
+        windows=windows,
+        bare=bare,
+    )

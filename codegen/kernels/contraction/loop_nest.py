@@ -16,8 +16,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from codegen.ir.nodes import Alloc, Apply, Bound, Buf, For, Function, Holds, If, Number, Prefetch, Put, Ref, Statement, Turn, Value
-from codegen.kernels.contraction.builder import LANE, LINE, VECTOR, I, Panel, Tile, along, each, flat
+from codegen.ir.nodes import (
+    Alloc,
+    Apply,
+    Bound,
+    Buf,
+    For,
+    Function,
+    Holds,
+    If,
+    Number,
+    Prefetch,
+    Put,
+    Ref,
+    Statement,
+    Turn,
+    Value,
+)
+from codegen.kernels.contraction.builder import (
+    LANE,
+    LINE,
+    VECTOR,
+    I,
+    Panel,
+    Tile,
+    along,
+    each,
+    flat,
+)
 from codegen.kernels.contraction.cost_model import FEW
 from codegen.kernels.contraction.packing import BLOCK, GROUP, STEP, Packing
 from codegen.kernels.contraction.partition import K, Tiling
@@ -31,27 +57,44 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
 
 COLUMN = Index("column")
-CYCLES, AHEAD = 200, 8192  # how long before its use a part of a panel is asked for, and bytes that are under way at most
+CYCLES, AHEAD = (
+    200,
+    8192,
+)  # how long before its use a part of a panel is asked for, and bytes that are under way at most
 LINE_BYTES = 64  # of the cache
 UNSEEN = 512  # bytes between steps of depth from which on the processor does not see them coming
 DEEP = 64  # products from which on a tile asks for its results first
 
 
-def contract(contraction: Contraction, tiling: Tiling, comment: str = "", parallel: bool = False) -> Function:
+def contract(
+    contraction: Contraction, tiling: Tiling, comment: str = "", parallel: bool = False
+) -> Function:
     """The function that computes a contraction; threads share its blocks of rows, or its panels, where `parallel`.
 
     Raises `CodegenError` for a tiling that asks to walk rows or columns as one that are not.
     """
     if not tiling.fits(contraction):
-        raise CodegenError(f"{tiling} does not fit the contraction {comment}\n  use one of codegen.kernels.contraction.cost_model.tilings")
+        raise CodegenError(
+            f"{tiling} does not fit the contraction {comment}\n  use one of codegen.kernels.contraction.cost_model.tilings"
+        )
     nest = _Nest(contraction, tiling, parallel)
     nest.batches()
     ahead = [side for side in ("left", "right") if nest.ahead(side)]
     packs = tuple(Packing(contraction, tiling).packed(side) for side in ahead)
-    bufs = [nest.kept(side) if side in ahead else getattr(contraction, side).buf for side in ("left", "right")]
+    bufs = [
+        nest.kept(side) if side in ahead else getattr(contraction, side).buf
+        for side in ("left", "right")
+    ]
     bufs += [operand.buf for operand in contraction.beside]
     target = contraction.target.buf
-    return Function(target.name, tuple({b.name: b for b in bufs}.values()), target, tuple(nest.out), comment, packs)
+    return Function(
+        target.name,
+        tuple({b.name: b for b in bufs}.values()),
+        target,
+        tuple(nest.out),
+        comment,
+        packs,
+    )
 
 
 class _Nest(Packing):
@@ -71,13 +114,21 @@ class _Nest(Packing):
         c, share = self.c, self.shared if self.parallel else ""
         blocks = share == "blocks"
         inner = self.within = bool(share) and not blocks
-        self.lined, self.grouped = ("par" if share == "columns" else "seq"), ("par" if share == "groups" else "seq")
+        self.lined, self.grouped = (
+            ("par" if share == "columns" else "seq"),
+            ("par" if share == "groups" else "seq"),
+        )
         with self.loops(c.batch, "par" if blocks else "seq"):
             copied = "par" if inner else "seq"
-            self.left, self.right = (self.bordered(getattr(c, side), side, copied) for side in ("left", "right"))
+            self.left, self.right = (
+                self.bordered(getattr(c, side), side, copied) for side in ("left", "right")
+            )
             if self.is_apart:
                 return self.apart(copied)
-            with self.counted(BLOCK, self.blocks, "par" if blocks and self.split > 1 else "seq"), self.counted(STEP, self.steps):
+            with (
+                self.counted(BLOCK, self.blocks, "par" if blocks and self.split > 1 else "seq"),
+                self.counted(STEP, self.steps),
+            ):
                 self.step()
 
     def apart(self, kind: str) -> None:
@@ -86,20 +137,40 @@ class _Nest(Packing):
         sums = Buf(self.named("sums"), (self.steps * size,), c.dtype, "local")
         self.out.append(Alloc(sums))
         rows, columns = _dense(c.rows, extent(c.columns)), _dense(c.columns)
-        batch = (*(replace(axis, target=0, beside=()) for axis in c.batch), Axis(STEP, self.steps, target=size))
-        inner = _Nest(replace(c, target=Operand(sums, 0), batch=batch, rows=rows, columns=columns, epilogue=None), self.t, False)
-        inner.result, inner.taken, inner.names, inner.left, inner.right = self.result, self.taken, self.names, self.left, self.right
+        batch = (
+            *(replace(axis, target=0, beside=()) for axis in c.batch),
+            Axis(STEP, self.steps, target=size),
+        )
+        inner = _Nest(
+            replace(
+                c, target=Operand(sums, 0), batch=batch, rows=rows, columns=columns, epilogue=None
+            ),
+            self.t,
+            False,
+        )
+        inner.result, inner.taken, inner.names, inner.left, inner.right = (
+            self.result,
+            self.taken,
+            self.names,
+            self.left,
+            self.right,
+        )
         with inner.loop(STEP, self.steps, kind=kind), inner.counted(BLOCK, self.blocks):
             inner.step()
         self.out += inner.out
         with self.loop(STEP, self.steps, 1), self.loop(LANE, size, kind="vec"):
-            self.put(Ref(sums, (affine(LANE),)), "+=", Ref(sums, (affine(STEP) * size + affine(LANE),)))
+            self.put(
+                Ref(sums, (affine(LANE),)), "+=", Ref(sums, (affine(STEP) * size + affine(LANE),))
+            )
         self.added(sums, (*rows, *columns))
 
     def added(self, sums: Buf, axes: Sequence[Axis]) -> None:
         """Sums that lie in order, written to the result."""
         own = (*self.c.rows, *self.c.columns)
-        places = [Ref(o.flat, (offset((*self.c.batch, *own), side) + o.offset,)) for side, o in zip(self.c.stored, (self.c.target, *self.c.beside))]
+        places = [
+            Ref(o.flat, (offset((*self.c.batch, *own), side) + o.offset,))
+            for side, o in zip(self.c.stored, (self.c.target, *self.c.beside))
+        ]
         target, *beside = places
         found: Value = Ref(sums, (offset(axes, "target"),))
         if self.c.epilogue:
@@ -126,10 +197,18 @@ class _Nest(Packing):
         panel = self.numbered(first, first)
         right = self.kept("right") if self.ahead("right") else None
         if right is None and (self.t.pack_right or panel.width % self.t.lanes):
-            right = Buf(self.named("panels"), (number * self.most * panel.elements,), self.c.dtype, "local")
+            right = Buf(
+                self.named("panels"), (number * self.most * panel.elements,), self.c.dtype, "local"
+            )
             self.out.append(Alloc(right))
-            self.pack_right(first, stop, right, lambda panel: panel.place * (self.most * panel.elements))
-        kind = "par" if self.within and not self.outer_columns and GROUP not in first.indices else "seq"  # where threads share no groups
+            self.pack_right(
+                first, stop, right, lambda panel: panel.place * (self.most * panel.elements)
+            )
+        kind = (
+            "par"
+            if self.within and not self.outer_columns and GROUP not in first.indices
+            else "seq"
+        )  # where threads share no groups
         outer, *others = self.outer_rows or (None,)
         if outer is None:
             return self.row_tiles(first, stop, left, right, kind)
@@ -137,16 +216,29 @@ class _Nest(Packing):
         with self.loop(outer.index, high, low, kind, outer.extent), self.loops(others):
             self.row_tiles(first, stop, left, right, "seq")
 
-    def row_tiles(self, first: Affine, stop: Bound, left: tuple[Buf, Affine], right: Buf | None, kind: str) -> None:
+    def row_tiles(
+        self, first: Affine, stop: Bound, left: tuple[Buf, Affine], right: Buf | None, kind: str
+    ) -> None:
         for tile in self.tiles_of_rows(kind):
             with self.panel(first, stop) as panel:
-                begin = self.kept_panel(panel) if self.ahead("right") else panel.place * (self.most * panel.elements)
+                begin = (
+                    self.kept_panel(panel)
+                    if self.ahead("right")
+                    else panel.place * (self.most * panel.elements)
+                )
                 self.tile(panel, tile, left, (right, begin))
 
     # One register tile.
 
-    def tile(self, panel: Panel, tile: Tile, left: tuple[Buf, Affine], right: tuple[Buf | None, Affine]) -> None:
-        sums = Buf(self.named("sum"), (tile.rows, panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector")
+    def tile(
+        self, panel: Panel, tile: Tile, left: tuple[Buf, Affine], right: tuple[Buf | None, Affine]
+    ) -> None:
+        sums = Buf(
+            self.named("sum"),
+            (tile.rows, panel.lines, panel.vectors, self.t.lanes),
+            self.c.dtype,
+            "vector",
+        )
         self.out.append(Alloc(sums))
         here = Ref(sums, (affine(I), affine(LINE), affine(VECTOR), affine(LANE)))
         self.out += each(panel, tile.rows, Put(here, "=", Number(0, self.c.dtype)), whole=True)
@@ -178,19 +270,41 @@ class _Nest(Packing):
             before, self.out = self.out, []
             self.stored(target, sums, lambda put: each(panel, tile.rows, put), last=False)
             earlier, self.out = tuple(self.out), before
-            self.out += self.in_last_step(self.finished(panel, tile, plain, in_place=False), earlier)
+            self.out += self.in_last_step(
+                self.finished(panel, tile, plain, in_place=False), earlier
+            )
 
-    def in_last_step(self, last: Sequence[Statement], earlier: Sequence[Statement] = ()) -> Sequence[Statement]:
+    def in_last_step(
+        self, last: Sequence[Statement], earlier: Sequence[Statement] = ()
+    ) -> Sequence[Statement]:
         """Statements for the last step of depth, and for those before."""
-        return last if self.steps == 1 else (If(Holds((Constraint(affine(STEP) - (self.steps - 1), "=="),)), tuple(last), tuple(earlier)),)
+        return (
+            last
+            if self.steps == 1
+            else (
+                If(
+                    Holds((Constraint(affine(STEP) - (self.steps - 1), "=="),)),
+                    tuple(last),
+                    tuple(earlier),
+                ),
+            )
+        )
 
-    def stored(self, target: Ref, value: Ref, written: Callable[[Put], Sequence[Statement]], last: bool = True) -> None:
+    def stored(
+        self,
+        target: Ref,
+        value: Ref,
+        written: Callable[[Put], Sequence[Statement]],
+        last: bool = True,
+    ) -> None:
         """Results written, or added to those of earlier steps; with an epilogue those of the `last` step are whole already."""
         first = tuple(written(Put(target, "=", value)))
         if self.once:
             self.out += first
             return
-        more: Sequence[Statement] = written(Put(target, "=", Apply("add", (target, value), self.c.dtype)))
+        more: Sequence[Statement] = written(
+            Put(target, "=", Apply("add", (target, value), self.c.dtype))
+        )
         if self.c.epilogue and last:
             more = self.in_last_step(first, more)
         self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), first, tuple(more)))
@@ -204,7 +318,10 @@ class _Nest(Packing):
 
     def inside(self, panel: Panel, plain: Buf, column: Affine) -> Ref:
         """A sum of row `I` and line `LINE` that was spilled."""
-        return Ref(plain, (affine(I) * panel.elements + affine(LINE) * (panel.vectors * self.t.lanes) + column,))
+        return Ref(
+            plain,
+            (affine(I) * panel.elements + affine(LINE) * (panel.vectors * self.t.lanes) + column,),
+        )
 
     def finished(self, panel: Panel, tile: Tile, plain: Buf, in_place: bool) -> Sequence[Statement]:
         """What an epilogue makes of the sums of a tile and those of earlier steps: in their place, or as results."""
@@ -213,8 +330,14 @@ class _Nest(Packing):
         target, *beside = (self.element(panel, tile, row, column, side) for side in self.c.stored)
         here = self.inside(panel, plain, affine(COLUMN))
         whole = here if self.steps == 1 else Apply("add", (target, here), self.c.dtype)
-        body: Statement = Put(here if in_place else target, "=", Finish(self.c.epilogue, whole, beside).value)
-        for index, number, kind in ((COLUMN, panel.width, "vec"), (LINE, panel.lines, "seq"), (I, tile.rows, "seq")):
+        body: Statement = Put(
+            here if in_place else target, "=", Finish(self.c.epilogue, whole, beside).value
+        )
+        for index, number, kind in (
+            (COLUMN, panel.width, "vec"),
+            (LINE, panel.lines, "seq"),
+            (I, tile.rows, "seq"),
+        ):
             body = For(index, affine(0), affine(number), (0, number), (body,), kind)
         return (body,)
 
@@ -227,7 +350,15 @@ class _Nest(Packing):
             rows = min(size, tile.rows - first)
             with self.loop(VECTOR, width // size):
                 start = affine(VECTOR) * size
-                self.out.append(Turn(Ref(plain, (start + first * width,)), width, rows, size, Ref(turned, (start * size,))))
+                self.out.append(
+                    Turn(
+                        Ref(plain, (start + first * width,)),
+                        width,
+                        rows,
+                        size,
+                        Ref(turned, (start * size,)),
+                    )
+                )
 
             def lanes(put: Put, rows: int = rows) -> Sequence[Statement]:
                 return (For(LANE, affine(0), affine(rows), (0, rows), (put,), "lanes"),)
@@ -243,18 +374,48 @@ class _Nest(Packing):
         for row in range(tile.rows):
             for line in range(panel.lines):
                 for vector in range(0, panel.vectors, step):
-                    place = {I: affine(row), LINE: affine(line), VECTOR: affine(vector), LANE: affine(0)}
-                    self.out.append(Prefetch(Ref(target.buf, tuple(s.substitute(place) for s in target.subscripts)), write=True))
+                    place = {
+                        I: affine(row),
+                        LINE: affine(line),
+                        VECTOR: affine(vector),
+                        LANE: affine(0),
+                    }
+                    self.out.append(
+                        Prefetch(
+                            Ref(target.buf, tuple(s.substitute(place) for s in target.subscripts)),
+                            write=True,
+                        )
+                    )
 
-    def sums(self, panel: Panel, tile: Tile, left: tuple[Buf, Affine], right: tuple[Buf | None, Affine], here: Ref) -> None:
+    def sums(
+        self,
+        panel: Panel,
+        tile: Tile,
+        left: tuple[Buf, Affine],
+        right: tuple[Buf | None, Affine],
+        here: Ref,
+    ) -> None:
         """The loops over depth around one product for each element of the tile."""
         buf, begin = right
-        moving = [side for side, direct in (("left", not self.t.pack_left), ("right", buf is None)) if direct]
-        own = {window.tap: window.between(*self.span(window.position, panel, tile)) for window, _ in self.windows}
+        moving = [
+            side
+            for side, direct in (("left", not self.t.pack_left), ("right", buf is None))
+            if direct
+        ]
+        own = {
+            window.tap: window.between(*self.span(window.position, panel, tile))
+            for window, _ in self.windows
+        }
         whole = merged((self.outer, *self.inner), *moving, but=own)
         axes = [replace(axis, index=Index(f"{K}{n}")) for n, axis in enumerate(whole)]
-        only = {axis.index: own[before.index] for before, axis in zip(whole, axes) if before.index in own}
-        read = Buf(self.named("read"), (panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector")
+        only = {
+            axis.index: own[before.index]
+            for before, axis in zip(whole, axes)
+            if before.index in own
+        }
+        read = Buf(
+            self.named("read"), (panel.lines, panel.vectors, self.t.lanes), self.c.dtype, "vector"
+        )
         kept = Ref(read, (affine(LINE), affine(VECTOR), affine(LANE)))
         if tile.rows > 1:
             self.out.append(Alloc(read))
@@ -265,12 +426,25 @@ class _Nest(Packing):
                 self.look_further(buf, begin, panel, self.visit(tile) * self.most + place)
             if not buf and self.visits < FEW:
                 self.look_along(panel, tile, axes)
-            one = Ref(left[0], (left[1] + self.in_tiles(tile, place),)) if self.t.pack_left else self.of_left(tile, axes)
-            other = Ref(buf, (begin + self.in_panel(panel, place),)) if buf else self.of_right(panel, self.column(panel), axes)
+            one = (
+                Ref(left[0], (left[1] + self.in_tiles(tile, place),))
+                if self.t.pack_left
+                else self.of_left(tile, axes)
+            )
+            other = (
+                Ref(buf, (begin + self.in_panel(panel, place),))
+                if buf
+                else self.of_right(panel, self.column(panel), axes)
+            )
             if tile.rows > 1:
                 self.out += each(panel, 1, Put(kept, "=", other), whole=True)
                 other = kept
-            self.out += each(panel, tile.rows, Put(here, "+=", Apply("mul", (one, other), self.c.dtype)), whole=True)
+            self.out += each(
+                panel,
+                tile.rows,
+                Put(here, "+=", Apply("mul", (one, other), self.c.dtype)),
+                whole=True,
+            )
 
     def span(self, position: Index, panel: Panel, tile: Tile) -> tuple[Affine, Affine]:
         """The first and the last value of an index of rows or columns in a tile."""
@@ -296,7 +470,11 @@ class _Nest(Packing):
 
         The first cache often has all of them in few of its sets.
         """
-        inner, size, steps = axes[-1], numpy_dtype(self.c.dtype).itemsize, self.steps_ahead(panel, tile)
+        inner, size, steps = (
+            axes[-1],
+            numpy_dtype(self.c.dtype).itemsize,
+            self.steps_ahead(panel, tile),
+        )
         if abs(inner.right) * size < UNSEEN or inner.extent <= 2 * steps:
             return
         for line in range(panel.lines):
@@ -308,15 +486,28 @@ class _Nest(Packing):
     def steps_ahead(self, panel: Panel, tile: Tile) -> int:
         """How many steps of depth before its use a part of a panel is asked for."""
         size = numpy_dtype(self.c.dtype).itemsize
-        return min(-(-2 * CYCLES * self.t.lanes // (tile.rows * panel.elements)), max(1, AHEAD // (panel.elements * size)))
+        return min(
+            -(-2 * CYCLES * self.t.lanes // (tile.rows * panel.elements)),
+            max(1, AHEAD // (panel.elements * size)),
+        )
 
     def look_further(self, panels: Buf, begin: Affine, panel: Panel, step: Affine) -> None:
         """Have the second cache ask for the panels that follow, evenly while few tiles of rows walk over these."""
-        following = self.t.group * self.steps if self.whole > self.t.group else 1 if self.steps > 1 else 0
+        following = (
+            self.t.group * self.steps if self.whole > self.t.group else 1 if self.steps > 1 else 0
+        )
         if following and 1 < self.visits < FEW:
             part = -(-panel.elements // self.visits)
             for element in range(0, part, self.line_elements(self.c.dtype)):
-                self.out.append(Prefetch(Ref(panels, (begin + following * self.panel_elements + step * part + element,)), level=2))
+                self.out.append(
+                    Prefetch(
+                        Ref(
+                            panels,
+                            (begin + following * self.panel_elements + step * part + element,),
+                        ),
+                        level=2,
+                    )
+                )
 
     def line_elements(self, dtype: str) -> int:
         return max(1, LINE_BYTES // numpy_dtype(dtype).itemsize)
@@ -328,15 +519,22 @@ class _Nest(Packing):
 
     def visit(self, tile: Tile) -> Affine:
         """The number of a tile among these."""
-        first = affine(BLOCK) * self.t.block if self.blocks > 1 and not self.outer_rows else affine(0)
+        first = (
+            affine(BLOCK) * self.t.block if self.blocks > 1 and not self.outer_rows else affine(0)
+        )
         return flat(self.outer_rows) * self.tiles + tile.number - first
 
-    def element(self, panel: Panel, tile: Tile, row: Affine, column: Affine, side: Side = "target") -> Ref:
+    def element(
+        self, panel: Panel, tile: Tile, row: Affine, column: Affine, side: Side = "target"
+    ) -> Ref:
         """A result: of a row of a tile, in the line `LINE` of a panel; or what an epilogue reads there."""
         operand = self.c.beside[side] if isinstance(side, int) else self.c.target
         begin = offset((*self.c.batch, *self.outer_rows), side) + operand.offset
         place = along(self.rows, tile.first + row, side)
-        return Ref(operand.flat, (begin + place + self.line(panel, side) + along(self.columns, column, side),))
+        return Ref(
+            operand.flat,
+            (begin + place + self.line(panel, side) + along(self.columns, column, side),),
+        )
 
 
 def _dense(axes: Sequence[Axis], step: int = 1) -> tuple[Axis, ...]:

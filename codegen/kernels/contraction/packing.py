@@ -10,14 +10,29 @@ from contextlib import ExitStack, contextmanager
 from math import prod
 
 from codegen.ir.nodes import Alloc, Bound, Buf, Function, Number, Put, Ref
-from codegen.kernels.contraction.builder import LANE, LINE, VECTOR, I, Nest, Panel, Tile, along, each, flat, least, limited
+from codegen.kernels.contraction.builder import (
+    LANE,
+    LINE,
+    VECTOR,
+    I,
+    Nest,
+    Panel,
+    Tile,
+    along,
+    each,
+    flat,
+    least,
+    limited,
+)
 from codegen.kernels.contraction.partition import Parts, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.strided_axes import Axis, Border, Operand, Side, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
-ROW_TILE, PANEL, GROUP, STEP, BLOCK = (Index(name) for name in ("tile", "panel", "group", "step", "block"))
+ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
+    Index(name) for name in ("tile", "panel", "group", "step", "block")
+)
 
 
 class Packing(Nest, Parts):
@@ -51,7 +66,9 @@ class Packing(Nest, Parts):
         operand = getattr(self.c, side)
         pieces = self.blocks * self.block_elements
         if side == "right":
-            pieces = extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
+            pieces = (
+                extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
+            )
         name = f"{operand.buf.name}_for_{self.result}"
         while name in self.taken:
             name += "_"
@@ -63,12 +80,25 @@ class Packing(Nest, Parts):
 
     def kept_tiles(self) -> Affine:
         """Where the tiles of this block and step begin."""
-        return (flat([*self.moving("left"), *self._number(BLOCK, self.blocks), *self._number(STEP, self.steps)])) * self.block_elements
+        return (
+            flat(
+                [
+                    *self.moving("left"),
+                    *self._number(BLOCK, self.blocks),
+                    *self._number(STEP, self.steps),
+                ]
+            )
+        ) * self.block_elements
 
     def kept_panel(self, panel: Panel) -> Affine:
         """Where a panel of this step begins."""
-        place = flat([*self.moving("right"), *self.outer_columns]) * (self.whole + bool(self.rest)) + panel.number
-        return (place * self.steps + (affine(STEP) if self.steps > 1 else affine(0))) * self.panel_elements
+        place = (
+            flat([*self.moving("right"), *self.outer_columns]) * (self.whole + bool(self.rest))
+            + panel.number
+        )
+        return (
+            place * self.steps + (affine(STEP) if self.steps > 1 else affine(0))
+        ) * self.panel_elements
 
     def _number(self, index: Index, count: int) -> list[Axis]:
         return [Axis(index, count)] if count > 1 else []
@@ -85,7 +115,13 @@ class Packing(Nest, Parts):
                 with self.loops(self.outer_columns):
                     for first, stop, _ in self.panels():
                         self.pack_right(first, stop, kept, self.kept_panel)
-        return Function(kept.name, (operand.buf,), kept, tuple(self.out), f"{operand.buf.name}, packed for {self.result}")
+        return Function(
+            kept.name,
+            (operand.buf,),
+            kept,
+            tuple(self.out),
+            f"{operand.buf.name}, packed for {self.result}",
+        )
 
     # Walks.
 
@@ -104,7 +140,11 @@ class Packing(Nest, Parts):
             size = min(self.t.group, self.whole)
             first = affine(GROUP) * size if size < self.whole else affine(0)
             with self.counted(GROUP, self.groups, self.grouped):
-                yield first, least(first + size, affine(self.whole)) if self.whole % size else first + size, size
+                yield (
+                    first,
+                    least(first + size, affine(self.whole)) if self.whole % size else first + size,
+                    size,
+                )
         if self.rest:
             yield affine(self.whole), affine(self.whole + 1), 1
 
@@ -123,7 +163,11 @@ class Packing(Nest, Parts):
         """The panel of a number, kept together with those from `first` on."""
         step = self.t.lines if self.lines else self.t.vectors * self.t.lanes
         size = self.rest if first == affine(self.whole) else step
-        part = (number * step, size, affine(0), self.width) if self.lines else (affine(0), 1, number * step, size)
+        part = (
+            (number * step, size, affine(0), self.width)
+            if self.lines
+            else (affine(0), 1, number * step, size)
+        )
         return Panel(*part, self.t.lanes, number, number - first)
 
     def part(self, size: int) -> tuple[Affine, Bound]:
@@ -136,7 +180,10 @@ class Packing(Nest, Parts):
     def tiles_of_rows(self, kind: str = "seq") -> Iterator[Tile]:
         """The tiles of a block, each written inside the loop over those of its size: with all rows, then with one fewer."""
         low, high = (affine(0), affine(self.tiles)) if self.outer_rows else self.part(self.tiles)
-        for first, last, rows in ((0, self.high, self.t.rows), (self.high, self.tiles, self.t.rows - 1)):
+        for first, last, rows in (
+            (0, self.high, self.t.rows),
+            (self.high, self.tiles, self.t.rows - 1),
+        ):
             start, stop = limited("max", low, first), limited("min", high, last)
             number = affine(ROW_TILE) if last - first > 1 or self.blocks > 1 else affine(first)
             tile = Tile(number, number * rows + (self.high if rows < self.t.rows else 0), rows)
@@ -147,7 +194,12 @@ class Packing(Nest, Parts):
                     yield tile
 
     @contextmanager
-    def depth(self, axes: Sequence[Axis], kind: str = "seq", only: Mapping[Index, tuple[Affine, Affine]] | None = None) -> Iterator[Affine]:
+    def depth(
+        self,
+        axes: Sequence[Axis],
+        kind: str = "seq",
+        only: Mapping[Index, tuple[Affine, Affine]] | None = None,
+    ) -> Iterator[Affine]:
         """The loops over some steps of depth, of some axes `only` what lies between these bounds; and how many of its elements came before."""
         first, *others = axes
         inner = first.extent // self.outer.extent  # axes that are one with the outermost
@@ -157,7 +209,10 @@ class Packing(Nest, Parts):
             before = before * axis.extent + affine(axis.index)
         most = least(low + self.t.depth * inner, high) if self.steps > 1 else high
         with ExitStack() as loops:
-            for axis, start, stop in ((first, low, most), *((axis, affine(0), affine(axis.extent)) for axis in others)):
+            for axis, start, stop in (
+                (first, low, most),
+                *((axis, affine(0), affine(axis.extent)) for axis in others),
+            ):
                 if only and axis.index in only:
                     begin, end = only[axis.index]
                     start, stop = limited("max", start, begin), limited("min", stop, end)
@@ -171,12 +226,26 @@ class Packing(Nest, Parts):
         begin = offset(self.c.batch, side) + operand.offset
         if not operand.borders:
             return operand.flat, begin
-        copy = Buf(self.named("bordered"), (prod(b.whole for b in operand.borders),), operand.buf.dtype, "local")
+        copy = Buf(
+            self.named("bordered"),
+            (prod(b.whole for b in operand.borders),),
+            operand.buf.dtype,
+            "local",
+        )
         self.out.append(Alloc(copy))
         self.border(copy, operand.flat, operand.borders, affine(0), begin, kind)
         return copy, affine(0)
 
-    def border(self, copy: Buf, source: Buf, borders: Sequence[Border], at: Affine, begin: Affine, kind: str, depth: int = 0) -> None:
+    def border(
+        self,
+        copy: Buf,
+        source: Buf,
+        borders: Sequence[Border],
+        at: Affine,
+        begin: Affine,
+        kind: str,
+        depth: int = 0,
+    ) -> None:
         """Copy what is inside the borders, and write zeros before and after it."""
         if not borders:
             return self.put(Ref(copy, (at,)), "=", Ref(source, (begin,)))
@@ -185,7 +254,9 @@ class Packing(Nest, Parts):
         self.zeros(copy, at, border.before * inner)
         with self.loop(index, border.extent, kind=kind if others else "vec"):
             place = at + (affine(index) + border.before) * inner
-            self.border(copy, source, others, place, begin + affine(index) * border.stride, "seq", depth + 1)
+            self.border(
+                copy, source, others, place, begin + affine(index) * border.stride, "seq", depth + 1
+            )
         self.zeros(copy, at + (border.before + border.extent) * inner, border.after * inner)
 
     def zeros(self, buf: Buf, at: Affine, number: int) -> None:
@@ -198,12 +269,22 @@ class Packing(Nest, Parts):
         for tile in self.tiles_of_rows():
             if self.rows and self.rows[-1].left == 1:
                 with self.depth(axes) as place, self.loop(I, tile.rows, kind="vec"):
-                    self.put(Ref(packed, (begin + self.in_tiles(tile, place),)), "=", self.of_left(tile, axes))
+                    self.put(
+                        Ref(packed, (begin + self.in_tiles(tile, place),)),
+                        "=",
+                        self.of_left(tile, axes),
+                    )
             else:
                 with self.loop(I, tile.rows), self.depth(axes) as place:
-                    self.put(Ref(packed, (begin + self.in_tiles(tile, place),)), "=", self.of_left(tile, axes))
+                    self.put(
+                        Ref(packed, (begin + self.in_tiles(tile, place),)),
+                        "=",
+                        self.of_left(tile, axes),
+                    )
 
-    def pack_right(self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[Panel], Affine]) -> None:
+    def pack_right(
+        self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[Panel], Affine]
+    ) -> None:
         """Copy some panels of equal form, each to where it begins; those in order side by side, as they lie in memory, for each element of depth."""
         axes, own = (self.outer, *self.inner), self.c.right.buf.dtype == self.c.dtype
         if own and len(self.columns) == 1 and self.columns[0].right == 1:
@@ -211,16 +292,26 @@ class Packing(Nest, Parts):
                 to = Ref(packed, (begin(panel) + self.in_panel(panel, place),))
                 if panel.width % panel.lanes:
                     self.out += each(panel, 1, Put(to, "=", Number(0, self.c.dtype)), whole=True)
-                self.out += each(panel, 1, Put(to, "=", self.of_right(panel, self.column(panel), axes)))
+                self.out += each(
+                    panel, 1, Put(to, "=", self.of_right(panel, self.column(panel), axes))
+                )
             return
         with self.panel(first, stop) as panel, self.loop(LINE, panel.lines):
             for low, high in ((0, panel.width), (panel.width, panel.vectors * panel.lanes)):
                 if low == high:
                     continue
                 with self.loop(LANE, high, low), self.depth(axes) as place:
-                    inside = place * panel.elements + affine(LINE) * (panel.vectors * panel.lanes) + affine(LANE)
+                    inside = (
+                        place * panel.elements
+                        + affine(LINE) * (panel.vectors * panel.lanes)
+                        + affine(LANE)
+                    )
                     read = self.of_right(panel, panel.column + affine(LANE), axes)
-                    self.put(Ref(packed, (begin(panel) + inside,)), "=", Number(0, self.c.dtype) if low else read)
+                    self.put(
+                        Ref(packed, (begin(panel) + inside,)),
+                        "=",
+                        Number(0, self.c.dtype) if low else read,
+                    )
 
     # Elements.
 
@@ -229,7 +320,11 @@ class Packing(Nest, Parts):
         return ((tile.number - first) * self.most + place) * self.t.rows + affine(I)
 
     def in_panel(self, panel: Panel, place: Affine) -> Affine:
-        return place * panel.elements + (affine(LINE) * panel.vectors + affine(VECTOR)) * self.t.lanes + affine(LANE)
+        return (
+            place * panel.elements
+            + (affine(LINE) * panel.vectors + affine(VECTOR)) * self.t.lanes
+            + affine(LANE)
+        )
 
     def column(self, panel: Panel) -> Affine:
         return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
@@ -241,7 +336,15 @@ class Packing(Nest, Parts):
 
     def of_right(self, panel: Panel, column: Affine, depth: Sequence[Axis]) -> Ref:
         buf, begin = self.right
-        return Ref(buf, (begin + self.line(panel, "right") + along(self.columns, column, "right") + offset(depth, "right"),))
+        return Ref(
+            buf,
+            (
+                begin
+                + self.line(panel, "right")
+                + along(self.columns, column, "right")
+                + offset(depth, "right"),
+            ),
+        )
 
     def line(self, panel: Panel, side: Side) -> Affine:
         own = (panel.line + affine(LINE)) * self.lines.step(side) if self.lines else affine(0)

@@ -30,7 +30,9 @@ class Parts:
         self.steps = -(-self.outer.extent // t.depth)
         self.is_apart = t.apart and self.steps > 1
         self.most = t.depth * extent(self.inner)  # elements of depth in a panel
-        size, one = (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
+        size, one = (
+            (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
+        )
         self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
 
     @property
@@ -44,7 +46,9 @@ class Parts:
     @property
     def reads_borders(self) -> bool:
         """Whether some tile reads a border that is not written."""
-        return any(not window.written and self._together(window.position) != 1 for window in self.c.windows)
+        return any(
+            not window.written and self._together(window.position) != 1 for window in self.c.windows
+        )
 
     def _together(self, index: Index) -> int:
         """How many neighbouring values of an index of rows or columns a tile has; 0 where these are walked as one with those of another."""
@@ -104,7 +108,11 @@ class Parts:
             return _kept([(self.groups, self.t.group), (bool(self.rest), 1)], panels, cores)
         if self.outer_rows:
             return _kept([(self.outer_rows[0].extent, 1)], self.outer_rows[0].extent, cores)
-        return _kept([(self.high, self.t.rows), (self.tiles - self.high, self.t.rows - 1)], self.height, cores)
+        return _kept(
+            [(self.high, self.t.rows), (self.tiles - self.high, self.t.rows - 1)],
+            self.height,
+            cores,
+        )
 
 
 def _kept(loops: Sequence[tuple[int, int]], work: int, cores: int) -> float:
@@ -139,17 +147,47 @@ class Tiling:
 
     def fits(self, c: Contraction) -> bool:
         """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
-        numbers = (self.lanes, self.rows, self.vectors, self.lines, self.depth, self.block, self.group, self.row_axes, self.column_axes)
+        numbers = (
+            self.lanes,
+            self.rows,
+            self.vectors,
+            self.lines,
+            self.depth,
+            self.block,
+            self.group,
+            self.row_axes,
+            self.column_axes,
+        )
         if min(numbers) <= 0 or not c.columns:
             return False
         columns, width = c.columns[-self.column_axes :], extent(c.columns[-self.column_axes :])
-        own = all(packed or operand.buf.dtype == c.dtype for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right)))
-        ordered = self.pack_right or (len(columns) == 1 and columns[0].right == columns[0].target == 1)
+        own = all(
+            packed or operand.buf.dtype == c.dtype
+            for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right))
+        )
+        ordered = self.pack_right or (
+            len(columns) == 1 and columns[0].right == columns[0].target == 1
+        )
         rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
-        lines = self.lines == 1 or (len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes))
-        whole = self.apart or c.target.buf.dtype == c.dtype or not c.depth or self.depth >= c.depth[0].extent
+        lines = self.lines == 1 or (
+            len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes)
+        )
+        whole = (
+            self.apart
+            or c.target.buf.dtype == c.dtype
+            or not c.depth
+            or self.depth >= c.depth[0].extent
+        )
         high = self.high(extent(c.rows[-self.row_axes :])) > 0
-        return own and ordered and rows and lines and whole and high and not Parts(c, self).reads_borders
+        return (
+            own
+            and ordered
+            and rows
+            and lines
+            and whole
+            and high
+            and not Parts(c, self).reads_borders
+        )
 
     def high(self, height: int) -> int:
         """How many tiles of so many rows have all their rows; the others have one fewer."""

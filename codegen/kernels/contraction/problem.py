@@ -48,7 +48,10 @@ class Contraction(Stored):
 
     def swapped(self) -> Contraction:
         """The same sums with the operands in the other order."""
-        turned = {name: tuple(a.swapped() for a in axes) for name, axes in (("batch", self.batch), ("depth", self.depth))}
+        turned = {
+            name: tuple(a.swapped() for a in axes)
+            for name, axes in (("batch", self.batch), ("depth", self.depth))
+        }
         rows, columns = (tuple(a.swapped() for a in axes) for axes in (self.columns, self.rows))
         return replace(self, left=self.right, right=self.left, rows=rows, columns=columns, **turned)
 
@@ -58,7 +61,9 @@ class Contraction(Stored):
         return extent((*self.batch, *self.rows, *self.columns, *self.depth))
 
 
-def contraction_of(kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[str] = ()) -> Contraction | None:
+def contraction_of(
+    kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[str] = ()
+) -> Contraction | None:
     """A kernel as a contraction computed in `dtype`; None where it is none, or has no views. `ahead` names what is known before a run."""
     if len(kernel.views) != 3:
         return None
@@ -75,8 +80,16 @@ def contraction_of(kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[s
 
 def _known(contraction: Contraction, ahead: Collection[str]) -> Contraction:
     """The contraction with operands that say whether they are known before a run; their copies with borders are not."""
-    left, right = (replace(o, ahead=o.buf.name in ahead and not o.borders) for o in (contraction.left, contraction.right))
-    return replace(contraction, left=left, right=right, bare=contraction.bare and _known(contraction.bare, ahead))
+    left, right = (
+        replace(o, ahead=o.buf.name in ahead and not o.borders)
+        for o in (contraction.left, contraction.right)
+    )
+    return replace(
+        contraction,
+        left=left,
+        right=right,
+        bare=contraction.bare and _known(contraction.bare, ahead),
+    )
 
 
 def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
@@ -97,10 +110,21 @@ def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction
     if not padded or len(found.windows) < len(padded):
         return found
     before = sum(data.pads[letter][0] * data.axes[letter][0][1] for letter in padded)
-    return replace(found, bare=_convolved(kernel, bufs, dtype, Operand(bufs[0], data.offset - before), dict(data.axes)))
+    return replace(
+        found,
+        bare=_convolved(
+            kernel, bufs, dtype, Operand(bufs[0], data.offset - before), dict(data.axes)
+        ),
+    )
 
 
-def _convolved(kernel: Kernel, bufs: Sequence[Buf], dtype: str, left: Operand, steps: Mapping[str, Sequence[tuple[int, int]]]) -> Contraction:
+def _convolved(
+    kernel: Kernel,
+    bufs: Sequence[Buf],
+    dtype: str,
+    left: Operand,
+    steps: Mapping[str, Sequence[tuple[int, int]]],
+) -> Contraction:
     """A convolution of an operand with its axes by letter."""
     data, weights, target = kernel.views
     rank = len(data.axes) - 2
@@ -110,9 +134,17 @@ def _convolved(kernel: Kernel, bufs: Sequence[Buf], dtype: str, left: Operand, s
     positions, window, windows = list[Axis](), list[Axis](), list[Window]()
     for letter, tap in zip(SPACE[3 - rank :], TAPS[3 - rank :]):
         ((_, step),), ((inside, _),) = steps[letter], data.axes[letter]
-        stride, dilation = (kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation"))
-        places = _axes(letter, left=[(n, step * stride) for n, _ in target.axes[letter]], target=target.axes[letter])
-        taps = _axes(tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap])
+        stride, dilation = (
+            kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation")
+        )
+        places = _axes(
+            letter,
+            left=[(n, step * stride) for n, _ in target.axes[letter]],
+            target=target.axes[letter],
+        )
+        taps = _axes(
+            tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap]
+        )
         before, after = data.pads.get(letter, (0, 0))
         if (before or after) and len(places) == len(taps) == 1:
             (place,), (offset,) = places, taps
@@ -121,20 +153,28 @@ def _convolved(kernel: Kernel, bufs: Sequence[Buf], dtype: str, left: Operand, s
         positions += places
         window += taps
     columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
-    if left.borders and len(left.borders) < sum(map(len, steps.values())):  # each image is copied by itself
+    if left.borders and len(left.borders) < sum(
+        map(len, steps.values())
+    ):  # each image is copied by itself
         batch, images = (*batch, *images), ()
     right, result = Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset)
     rows, depth = (*images, *positions), (*channels, *window)
-    return Contraction(left, right, result, batch, rows, columns, depth, dtype, windows=tuple(windows))
+    return Contraction(
+        left, right, result, batch, rows, columns, depth, dtype, windows=tuple(windows)
+    )
 
 
-def _padded(data: Operand, view: View, space: str) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:
+def _padded(
+    data: Operand, view: View, space: str
+) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:
     """An operand with its zeros, and the extents and strides of its axes by letter with these included."""
     if not any(map(any, view.pads.values())):
         return data, dict(view.axes)
     sides = {letter: view.pads.get(letter, (0, 0)) for letter in view.axes}
     elements = prod(n + sum(sides[letter]) for letter, group in view.axes.items() for n, _ in group)
-    axes = {letter: view.axes[letter] for letter in ("c", *space, *("n" if elements <= COPIED else ""))}
+    axes = {
+        letter: view.axes[letter] for letter in ("c", *space, *("n" if elements <= COPIED else ""))
+    }
     places = [(letter, k, *axis) for letter, group in axes.items() for k, axis in enumerate(group)]
     order = sorted(places, key=lambda place: -abs(place[3]))
     borders: list[Border] = []
@@ -146,7 +186,10 @@ def _padded(data: Operand, view: View, space: str) -> tuple[Operand, dict[str, t
         borders.insert(0, border)
         steps[letter, k] = step
         step *= border.whole
-    found = {letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(group)) for letter, group in axes.items()}
+    found = {
+        letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(group))
+        for letter, group in axes.items()
+    }
     return replace(data, borders=tuple(borders)), {**view.axes, **found}
 
 
@@ -156,7 +199,9 @@ def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[Axis, ...]
     found = []
     for number, group in enumerate(groups):
         steps = {operand: step for operand, (_, step) in zip(strides, group)}
-        found.append(Axis(Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps))
+        found.append(
+            Axis(Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps)
+        )
     return tuple(a for a in found if a.extent != 1)
 
 

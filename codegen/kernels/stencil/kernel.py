@@ -42,4 +42,6 @@ def stencil_function(
     w = Writer((*inputs, first.target.buf.name))
     for stencil, (numbers, _) in zip(stencils, forms):
         stencil_nest(w, stencil, numbers, threads)
-    return Function(first.target.buf.name, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope))
+    return Function(
+        first.target.buf.name, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)
+    )

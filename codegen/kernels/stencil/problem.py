@@ -94,16 +94,29 @@ class Stencil(Stored):
     @property
     def work(self) -> int:
         """Products, those with zeros outside of the data among them."""
-        lines, positions = (sum(len(phase.taps) for phase in phases) for phases in (self.above, self.along))
-        return extent((*self.batch, self.filters, *self.channels)) * self.lines.extent * self.positions.extent * lines * positions
+        lines, positions = (
+            sum(len(phase.taps) for phase in phases) for phases in (self.above, self.along)
+        )
+        return (
+            extent((*self.batch, self.filters, *self.channels))
+            * self.lines.extent
+            * self.positions.extent
+            * lines
+            * positions
+        )
 
     def parts(self, number: int) -> Iterator[tuple[Phase, Together]]:
         """Phases of the lines, each with so many of the positions that are computed together."""
-        for above, along in product(together(self.above, 1, Index("phase_h")), together(self.along, number, Index("phase_w"))):
+        for above, along in product(
+            together(self.above, 1, Index("phase_h")),
+            together(self.along, number, Index("phase_w")),
+        ):
             yield above.phases[0], Together(along.phases, (*above.axes, *along.axes))
 
 
-def stencils_of(kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, Scope] | None = None) -> list[Stencil] | None:
+def stencils_of(
+    kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, Scope] | None = None
+) -> list[Stencil] | None:
     """A kernel as stencils computed in `dtype`, which share its results; None where it is no convolution, or lies in no strides.
 
     With an `epilogue`, a statement that reads the results, they store this one; None where they cannot.
@@ -139,9 +152,25 @@ def stencils_of(kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, S
         return None
     nowhere = (0,) * len(stored(filters))
     point = Span(1, 1, nowhere, 1, 0), (Phase(nowhere, ((0, 0),)),)
-    spans = [*([[point]] if len(found) == 1 else []), *(phases for phases in found if phases is not None)]
+    spans = [
+        *([[point]] if len(found) == 1 else []),
+        *(phases for phases in found if phases is not None),
+    ]
     return [
-        Stencil(left, right, target, batch, filters, channels, lines, positions, above, along, dtype, finish)
+        Stencil(
+            left,
+            right,
+            target,
+            batch,
+            filters,
+            channels,
+            lines,
+            positions,
+            above,
+            along,
+            dtype,
+            finish,
+        )
         for (lines, above), (positions, along) in product(*spans)
         if lines.extent and positions.extent
     ]
@@ -149,31 +178,52 @@ def stencils_of(kernel: Kernel, scope: Scope, dtype: str, epilogue: tuple[str, S
 
 def _groups(data: View, weights: View, out: View) -> tuple[Axis, ...]:
     """The axes that stand beside the operator's own."""
-    return axes("g", **{side: View(v.name, 0, {"g": v.batch}) for side, v in (("left", data), ("right", weights), ("target", out))})
+    return axes(
+        "g",
+        **{
+            side: View(v.name, 0, {"g": v.batch})
+            for side, v in (("left", data), ("right", weights), ("target", out))
+        },
+    )
 
 
-def _phases(kernel: Kernel, letter: str, place: Axis) -> list[tuple[Span, tuple[Phase, ...]]] | None:
+def _phases(
+    kernel: Kernel, letter: str, place: Axis
+) -> list[tuple[Span, tuple[Phase, ...]]] | None:
     """One axis of space, whose results lie along `place`: spans of equal extent, each with its phases.
 
     There is one phase for a convolution, and one for each step of a transposed one.
     """
     data, weights, _ = kernel.views
-    line, window, steps = joined(letter, left=data), joined(TAP[letter], right=weights), stored(place)
+    line, window, steps = (
+        joined(letter, left=data),
+        joined(TAP[letter], right=weights),
+        stored(place),
+    )
     if line is None or window is None:
         return None
     stride, dilation = (kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation"))
     if "transpose" not in kernel.op:
         before = data.pads.get(letter, (0, 0))[0]
         taps = tuple((dilation * t - before, t * window.right) for t in range(window.extent))
-        return [_spanned(Span(place.extent, stride, steps, line.extent, line.left), [Phase((0,) * len(steps), taps)])]
+        return [
+            _spanned(
+                Span(place.extent, stride, steps, line.extent, line.left),
+                [Phase((0,) * len(steps), taps)],
+            )
+        ]
     before = kernel.sizes.get(f"padding_{letter}_before", 0)
     found = dict[int, list[Phase]]()
     for phase in range(min(stride, place.extent)):
         at = [(phase + before - dilation * t, t * window.right) for t in range(window.extent)]
         taps = tuple((n // stride, where) for n, where in at if n % stride == 0)
-        found.setdefault(-(-(place.extent - phase) // stride), []).append(Phase(tuple(phase * step for step in steps), taps))
+        found.setdefault(-(-(place.extent - phase) // stride), []).append(
+            Phase(tuple(phase * step for step in steps), taps)
+        )
     apart = tuple(step * stride for step in steps)
-    return [_spanned(Span(n, 1, apart, line.extent, line.left), phases) for n, phases in found.items()]
+    return [
+        _spanned(Span(n, 1, apart, line.extent, line.left), phases) for n, phases in found.items()
+    ]
 
 
 def _spanned(span: Span, phases: Sequence[Phase]) -> tuple[Span, tuple[Phase, ...]]:
@@ -189,7 +239,9 @@ def together(phases: Sequence[Phase], number: int, index: Index) -> list[Togethe
     >>> [(len(found.phases), found.axes[0].extent, found.axes[0].target) for found in together(phases, 2, Index("phase"))]
     [(2, 2, 2)]
     """
-    found: list[tuple[Sequence[Phase], Sequence[Phase], int, tuple[int, ...]]] = []  # the first, the last, how many, and their distance
+    found: list[
+        tuple[Sequence[Phase], Sequence[Phase], int, tuple[int, ...]]
+    ] = []  # the first, the last, how many, and their distance
     for start in range(0, len(phases), number):
         some = phases[start : start + number]
         first, last, count, apart = found[-1] if found else (some, some, 0, ())
@@ -198,7 +250,10 @@ def together(phases: Sequence[Phase], number: int, index: Index) -> list[Togethe
             found[-1] = first, some, count + 1, distance
         else:
             found.append((some, some, 1, ()))
-    return [Together(tuple(first), (_repeating(index, count, *apart),) if count > 1 else ()) for first, _, count, apart in found]
+    return [
+        Together(tuple(first), (_repeating(index, count, *apart),) if count > 1 else ())
+        for first, _, count, apart in found
+    ]
 
 
 def _repeating(index: Index, count: int, weight: int, target: int, *beside: int) -> Axis:
@@ -208,9 +263,15 @@ def _repeating(index: Index, count: int, weight: int, target: int, *beside: int)
 
 def _distance(some: Sequence[Phase], others: Sequence[Phase]) -> tuple[int, ...] | None:
     """How far the weights of some phases, and what they store, are from those of others; None with other shifts, or more than one distance."""
-    if [[shift for shift, _ in phase.taps] for phase in some] != [[shift for shift, _ in phase.taps] for phase in others]:
+    if [[shift for shift, _ in phase.taps] for phase in some] != [
+        [shift for shift, _ in phase.taps] for phase in others
+    ]:
         return None
-    weights = {after - before for p, q in zip(some, others) for (_, before), (_, after) in zip(p.taps, q.taps)} or {0}
+    weights = {
+        after - before
+        for p, q in zip(some, others)
+        for (_, before), (_, after) in zip(p.taps, q.taps)
+    } or {0}
     begins = {tuple(map(sub, q.begin, p.begin)) for p, q in zip(some, others)}
     return (*weights, *next(iter(begins))) if len(weights) == len(begins) == 1 else None
 
@@ -241,7 +302,14 @@ def runs(span: Span, phases: Sequence[Phase]) -> Iterator[Run]:
         for shift, offset in phase.taps:
             places.setdefault(shift - span.low, []).append((number, offset))
     for phase in sorted({place % span.step for place in places}):
-        yield from _in_steps(phase, [(place // span.step, uses) for place, uses in sorted(places.items()) if place % span.step == phase])
+        yield from _in_steps(
+            phase,
+            [
+                (place // span.step, uses)
+                for place, uses in sorted(places.items())
+                if place % span.step == phase
+            ],
+        )
 
 
 def _in_steps(phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]]) -> Iterator[Run]:
@@ -250,13 +318,26 @@ def _in_steps(phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]
         numbers = [number for number, _ in uses]
         step, weights, count = 0, [0] * len(uses), 1
         if others and [number for number, _ in others[0][1]] == numbers:
-            step, weights = others[0][0] - first, [after - before for (_, before), (_, after) in zip(uses, others[0][1])]
+            step, weights = (
+                others[0][0] - first,
+                [after - before for (_, before), (_, after) in zip(uses, others[0][1])],
+            )
             while count < len(places) and places[count] == _later(places[0], count, step, weights):
                 count += 1
-        yield Run(phase, first, step, count, tuple((number, offset, weight) for (number, offset), weight in zip(uses, weights)))
+        yield Run(
+            phase,
+            first,
+            step,
+            count,
+            tuple((number, offset, weight) for (number, offset), weight in zip(uses, weights)),
+        )
         places = places[count:]
 
 
-def _later(place: tuple[int, Sequence[tuple[int, int]]], times: int, step: int, weights: Sequence[int]) -> tuple[int, list[tuple[int, int]]]:
+def _later(
+    place: tuple[int, Sequence[tuple[int, int]]], times: int, step: int, weights: Sequence[int]
+) -> tuple[int, list[tuple[int, int]]]:
     """Where a run is after some steps."""
-    return place[0] + times * step, [(number, offset + times * weight) for (number, offset), weight in zip(place[1], weights)]
+    return place[0] + times * step, [
+        (number, offset + times * weight) for (number, offset), weight in zip(place[1], weights)
+    ]

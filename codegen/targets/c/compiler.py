@@ -34,9 +34,19 @@ WANTED = (
 )  # fmt: skip
 # What is before and after them on an x86 and elsewhere. Below the stack pointer, gcc places rows that it clears at once out of their
 # alignment, where its own aligned moves fault. Elsewhere it moves reads ahead before it gives out registers: sums were in memory then.
-FOR_X86, ELSEWHERE = ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"), ("-mcpu=native", "-fno-schedule-insns")
-INSTEAD = {"-march=native": "-mcpu=native", "-mcpu=native": "-march=native", "-fopenmp": "-fopenmp-simd"}
-VECTOR_MATH = (("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"), ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"))
+FOR_X86, ELSEWHERE = (
+    ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"),
+    ("-mcpu=native", "-fno-schedule-insns"),
+)
+INSTEAD = {
+    "-march=native": "-mcpu=native",
+    "-mcpu=native": "-march=native",
+    "-fopenmp": "-fopenmp-simd",
+}
+VECTOR_MATH = (
+    ("-DEINALG_VECTOR_MATH=2", "-Wl,-z,defs", "-lmvec"),
+    ("-DEINALG_VECTOR_MATH=1", "-Wl,-z,defs", "-lmvec"),
+)
 PROBE = """\
 #include <math.h>
 #include <stdint.h>
@@ -103,7 +113,11 @@ class Compiler:
         except subprocess.TimeoutExpired:
             raise too_slow(self.command[0], timeout) from None
         except OSError as error:
-            remedy = "make room, or set TMPDIR to another folder" if error.errno == errno.ENOSPC else "set CC to a C compiler"
+            remedy = (
+                "make room, or set TMPDIR to another folder"
+                if error.errno == errno.ENOSPC
+                else "set CC to a C compiler"
+            )
             raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  {remedy}") from None
 
 
@@ -148,7 +162,9 @@ def _words(command: str) -> tuple[str, ...]:
 
 def _tried(command: tuple[str, ...]) -> Compiler:
     """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
-    version = subprocess.run((*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False).stdout
+    version = subprocess.run(
+        (*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False
+    ).stdout
     first, *last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
     wanted = (first, *WANTED, *last)
     best = (*wanted, *VECTOR_MATH[0])
@@ -156,7 +172,9 @@ def _tried(command: tuple[str, ...]) -> Compiler:
         built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
         best = ()
         for choices in [*((flag, INSTEAD.get(flag)) for flag in wanted), VECTOR_MATH]:
-            flags = ((choice,) if isinstance(choice, str) else choice for choice in choices if choice)
+            flags = (
+                (choice,) if isinstance(choice, str) else choice for choice in choices if choice
+            )
             best += next((more for more in flags if _accepts(command, (*NEEDED, *best, *more))), ())
     return Compiler(command, version, (*NEEDED, *best, "-lm"))
 
@@ -170,7 +188,11 @@ def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
 
 
 def built(
-    command: Sequence[str], source: str, timeout: float, suffixes: tuple[str, str] = (".c", ".so"), what: str = "the generated code"
+    command: Sequence[str],
+    source: str,
+    timeout: float,
+    suffixes: tuple[str, str] = (".c", ".so"),
+    what: str = "the generated code",
 ) -> tuple[bytes, str]:
     """The file that a compiler makes of a source, and what it says; `CodegenError` with its message where it refuses `what`.
 
@@ -189,13 +211,21 @@ def built(
 
 
 def too_slow(compiler: str, timeout: float) -> CodegenError:
-    return CodegenError(f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time")
+    return CodegenError(
+        f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
+    )
 
 
 def finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
     """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     ) as process:
         try:
             said = process.communicate(timeout=timeout)[1]

@@ -10,7 +10,26 @@ C_TYPES = {
 }  # fmt: skip
 VECTOR_MATH = {
     **dict.fromkeys(("exp", "log", "pow", "sin", "cos"), 1),
-    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "expm1", "log1p", "sinh", "tan", "tanh"), 2),
+    **dict.fromkeys(
+        (
+            "acos",
+            "acosh",
+            "asin",
+            "asinh",
+            "atan",
+            "atan2",
+            "atanh",
+            "cosh",
+            "erf",
+            "erfc",
+            "expm1",
+            "log1p",
+            "sinh",
+            "tan",
+            "tanh",
+        ),
+        2,
+    ),
 }  # the functions that glibc has for whole vectors, and since which generation of it
 LATER = {"pow": "defined(__aarch64__)"}  # where a function came with the next generation only
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
@@ -71,7 +90,9 @@ def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
             c = C_TYPES[dtype]
             arguments = ", ".join([c] * (2 if name in ("pow", "atan2") else 1))
             declaration = f'__attribute__((simd("notinbranch"))) {c} {name}{"f" if dtype == "f32" else ""}({arguments});'
-            generation = f"{VECTOR_MATH[name]} + {LATER[name]}" if name in LATER else f"{VECTOR_MATH[name]}"
+            generation = (
+                f"{VECTOR_MATH[name]} + {LATER[name]}" if name in LATER else f"{VECTOR_MATH[name]}"
+            )
             lines += [f"#if EINALG_VECTOR_MATH >= {generation}", declaration, "#endif"]
     return lines
 
@@ -88,9 +109,15 @@ def helper(name: str, dtype: str) -> str:
     bodies = {
         "max": (f"{c} a, {c} b", "return a > b ? a : b;"),
         "min": (f"{c} a, {c} b", "return a < b ? a : b;"),
-        "abs": (f"{c} a", f"return fabs{suffix}(a);" if dtype[0] == "f" else "return a < 0 ? -a : a;"),
+        "abs": (
+            f"{c} a",
+            f"return fabs{suffix}(a);" if dtype[0] == "f" else "return a < 0 ? -a : a;",
+        ),
         "sign": (f"{c} a", "return (a > 0) - (a < 0);"),
-        "mod": (f"{c} a, {c} b", f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;"),
+        "mod": (
+            f"{c} a, {c} b",
+            f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;",
+        ),
     }
     arguments, body = bodies[name]
     return f"static inline {c} {name}_{dtype}({arguments}) {{ {body} }}"

@@ -39,7 +39,9 @@ def _integer(value: Any, dtype: str) -> str:
     low, high = LIMITS.get(dtype, LIMITS["i64"])
     number = (low if value < 0 else high) if isinf(value) else int(value)
     if not low <= number <= high:
-        raise CodegenError(f"the constant {value} does not fit the type {dtype}\n  use a tensor of a wider type, or of floating point")
+        raise CodegenError(
+            f"the constant {value} does not fit the type {dtype}\n  use a tensor of a wider type, or of floating point"
+        )
     if number in (-(2**31), -(2**63)):
         return "INT32_MIN" if number == -(2**31) else "INT64_MIN"
     return f"{number}{'ULL' if number >= 2**63 else 'LL' if abs(number) >= 2**31 else ''}"

@@ -25,4 +25,8 @@ class Names:
 
 
 def _is_taken(name: str) -> bool:
-    return name.startswith("kernel_") or name.endswith(tuple(C_TYPES)) or VECTOR_NAME.fullmatch(name) is not None
+    return (
+        name.startswith("kernel_")
+        or name.endswith(tuple(C_TYPES))
+        or VECTOR_NAME.fullmatch(name) is not None
+    )

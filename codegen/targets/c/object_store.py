@@ -21,7 +21,9 @@ PLACES = Shelf("places", ".json", "places of compiled kernels")
 Place = tuple[str, int]  # the key of a shared object, and a kernel's position in it
 
 
-def placed(compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float) -> list[Place]:
+def placed(
+    compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float
+) -> list[Place]:
     """For each kernel where it lies, compiled now where it is nowhere yet; `sources` are their C files. Raises `CodegenError` as a compiler does."""
     keys = [compiler.key(REGIONS + source) for source in sources]
     whole = hashed(*keys)
@@ -38,7 +40,13 @@ def loaded(compiler: Compiler, place: Place, timeout: float) -> ctypes.CDLL | No
     return attached(compiler, opened(path), timeout) if path else None
 
 
-def _found_or_compiled(compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], keys: Sequence[str], timeout: float) -> list[Place]:
+def _found_or_compiled(
+    compiler: Compiler,
+    functions: Sequence[Function],
+    sources: Sequence[str],
+    keys: Sequence[str],
+    timeout: float,
+) -> list[Place]:
     found = {key: place for key in dict.fromkeys(keys) for place in _read(key)[:1]}
     missing = {key: k for k, key in enumerate(keys) if key not in found}
     shares: list[list[str]] = [[] for _ in range(min(cores(), len(missing)))]
@@ -58,7 +66,9 @@ def _found_or_compiled(compiler: Compiler, functions: Sequence[Function], source
 def _read(key: str) -> list[Place]:
     """The places that are kept under a key; none where one of them is no longer there."""
     try:
-        places = [(str(name), int(position)) for name, position in json.loads(PLACES.read(key) or b"[]")]
+        places = [
+            (str(name), int(position)) for name, position in json.loads(PLACES.read(key) or b"[]")
+        ]
     except (ValueError, TypeError):
         return []
     return places if all(KERNELS.find(name) for name in {name for name, _ in places}) else []

@@ -8,7 +8,25 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Apply, Buf, For, Function, Holds, If, IndexNumber, Number, Prefetch, Put, Ref, Statement, Sync, Turn, Value, walk
+from codegen.ir.nodes import (
+    Alloc,
+    Apply,
+    Buf,
+    For,
+    Function,
+    Holds,
+    If,
+    IndexNumber,
+    Number,
+    Prefetch,
+    Put,
+    Ref,
+    Statement,
+    Sync,
+    Turn,
+    Value,
+    walk,
+)
 from codegen.ir.scalar import WEAK, WEAK_FLOAT, common, computed
 from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, index_helper
 from codegen.targets.c.literals import literal
@@ -31,9 +49,15 @@ Text = tuple[str, int]  # C text and how tightly it binds
 def index_type(function: Function, nodes: Sequence[Any] = ()) -> str:
     """`int` where every offset and index value fits, else `int64_t`; `nodes` are those of the function, where they are known."""
     nodes = nodes or list(walk(function))
-    largest = max((prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1)
+    largest = max(
+        (prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1
+    )
     bounds = [abs(v) for node in nodes if isinstance(node, For) for v in node.range]
-    forms = {node.form if isinstance(node, Constraint) else node for node in nodes if isinstance(node, (Affine, Constraint))}
+    forms = {
+        node.form if isinstance(node, Constraint) else node
+        for node in nodes
+        if isinstance(node, (Affine, Constraint))
+    }
     numbers = [abs(v) for form in forms for v in _numbers(form)]
     return "int" if max([largest, *bounds]) * max([1, *numbers]) < 2**30 else "int64_t"
 
@@ -62,7 +86,9 @@ class Printer:
         self.called = {(node.op, node.dtype) for node in every if isinstance(node, Apply)}
         self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
         nodes = [node for node in every if isinstance(node, Ref) and node.buf.space == "global"]
-        self.flat = {r.buf.name for r in nodes} - {r.buf.name for r in nodes if r.buf.shape == self.shapes[r.buf.name]}
+        self.flat = {r.buf.name for r in nodes} - {
+            r.buf.name for r in nodes if r.buf.shape == self.shapes[r.buf.name]
+        }
         self.ranges: dict[Index, tuple[int, int]] = {}
         self.lines: list[str] = []
         self.depth = 1
@@ -78,9 +104,18 @@ class Printer:
             self.statements(function.body)
         name = f"{self.names('buf', function.output.name)}_{position}"
         passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
-        comment = f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/") if function.comment else ""
+        comment = (
+            f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/")
+            if function.comment
+            else ""
+        )
         entry = f"void kernel_{position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
-        return f"{comment}static void {name}({arguments}) {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n" + entry
+        return (
+            f"{comment}static void {name}({arguments}) {{\n"
+            + "".join(f"{line}\n" for line in self.lines)
+            + "}\n"
+            + entry
+        )
 
     def argument(self, buf: Buf, read: bool) -> str:
         inner = "" if buf.name in self.flat else "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
@@ -98,8 +133,16 @@ class Printer:
         for statement, after in zip(body, [*body[1:], None]):
             if skip:
                 skip = False
-            elif isinstance(statement, Alloc) and isinstance(after, Put) and after.ref.buf == statement.buf and after.op == "=":
-                name, value = self.names("buf", statement.buf.name), self.operand(after.value, computed(statement.buf.dtype))
+            elif (
+                isinstance(statement, Alloc)
+                and isinstance(after, Put)
+                and after.ref.buf == statement.buf
+                and after.op == "="
+            ):
+                name, value = (
+                    self.names("buf", statement.buf.name),
+                    self.operand(after.value, computed(statement.buf.dtype)),
+                )
                 self.line(f"{self.types[statement.buf.dtype]} {name} = {value};")
                 skip = True
             else:
@@ -117,7 +160,9 @@ class Printer:
         if isinstance(statement, Turn):
             return self.vectors.turn(statement)
         if isinstance(statement, Prefetch):
-            return self.line(f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});")
+            return self.line(
+                f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});"
+            )
         if isinstance(statement, Alloc):
             return self.declare(statement.buf)
         raise TypeError(f"{type(statement).__name__} is a step of a warp, which C does not have")
@@ -131,7 +176,9 @@ class Printer:
             return self.line(f"{c} {name}{''.join(f'[{n}]' for n in buf.shape)};")
         if buf not in self.held:
             self.held[buf] = self.arena
-            self.arena += -(-buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize // ALIGNED) * ALIGNED
+            self.arena += (
+                -(-buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize // ALIGNED) * ALIGNED
+            )
         self.line(f"{c} *const restrict {name} = ({c} *)(arena + {self.held[buf]});")
 
     def put(self, put: Put) -> str:
@@ -208,10 +255,19 @@ class Printer:
         """The pragma of a loop whose steps are independent but for the registers that they reduce into."""
         nodes = [n for s in loop.body for n in walk(s)]
         own = {n.buf for n in nodes if isinstance(n, Alloc)}
-        sums = {n.ref.buf: n.op for n in nodes if isinstance(n, Put) and not n.ref.buf.shape and n.ref.buf.space == "reg" and n.ref.buf not in own}
+        sums = {
+            n.ref.buf: n.op
+            for n in nodes
+            if isinstance(n, Put)
+            and not n.ref.buf.shape
+            and n.ref.buf.space == "reg"
+            and n.ref.buf not in own
+        }
         if not set(sums.values()) <= set(CLAUSE):
             return ""
-        return "#pragma omp simd" + "".join(f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items())
+        return "#pragma omp simd" + "".join(
+            f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items()
+        )
 
     # Index expressions.
 
@@ -228,11 +284,17 @@ class Printer:
         parts = []
         for atom, coefficient in sorted(form.terms, key=lambda term: -term[1]):
             text = self.atom(atom)
-            parts.append((coefficient < 0, text if abs(coefficient) == 1 else f"{abs(coefficient)}*{text}"))
+            parts.append(
+                (coefficient < 0, text if abs(coefficient) == 1 else f"{abs(coefficient)}*{text}")
+            )
         if form.const or not parts:
             parts.append((form.const < 0, str(abs(form.const))))
         (negative, text), *others = parts
-        return ("-" if negative else "") + text + "".join(f" {'-' if minus else '+'} {t}" for minus, t in others)
+        return (
+            ("-" if negative else "")
+            + text
+            + "".join(f" {'-' if minus else '+'} {t}" for minus, t in others)
+        )
 
     def atom(self, atom: Any) -> str:
         if isinstance(atom, Index):
@@ -240,7 +302,14 @@ class Printer:
         inside = self.form(atom.argument)
         whole = isinstance(atom, FloorDiv)
         if atom.argument.interval(self.ranges)[0] >= 0:
-            plain = f"({inside})" if len(atom.argument.terms) > 1 or atom.argument.const or " " in inside or "*" in inside else inside
+            plain = (
+                f"({inside})"
+                if len(atom.argument.terms) > 1
+                or atom.argument.const
+                or " " in inside
+                or "*" in inside
+                else inside
+            )
             return f"({plain} {'/' if whole else '%'} {atom.divisor})"
         if atom.divisor & (atom.divisor - 1) == 0:
             shift = atom.divisor.bit_length() - 1
@@ -251,7 +320,11 @@ class Printer:
         left, right = condition.sides()
         if condition.relation == "==":
             return f"{self.form(left)} == {self.form(right)}"
-        return f"{self.form(left)} >= {self.form(right)}" if left.terms else f"{self.form(right)} <= {self.form(left)}"
+        return (
+            f"{self.form(left)} >= {self.form(right)}"
+            if left.terms
+            else f"{self.form(right)} <= {self.form(left)}"
+        )
 
     def index_call(self, name: str) -> str:
         self.helpers.add(index_helper(name, self.index))
@@ -263,7 +336,10 @@ class Printer:
         name = self.names("buf", ref.buf.name)
         if not ref.buf.shape:
             return f"{name}[0]" if ref.buf.space == "global" else name
-        if len(ref.buf.shape) < len(self.shapes.get(ref.buf.name, ())) and ref.buf.name not in self.flat:
+        if (
+            len(ref.buf.shape) < len(self.shapes.get(ref.buf.name, ()))
+            and ref.buf.name not in self.flat
+        ):
             read = "" if ref.buf.name == self.source.output.name else "const "
             name = f"(({read}{self.types[ref.buf.dtype]} *){name})"
         return name + "".join(f"[{self.form(s)}]" for s in ref.subscripts)
@@ -294,7 +370,9 @@ class Printer:
             text = self.form(value.form)
             return text, ATOM if text.isidentifier() else SELECT
         if isinstance(value, Holds):
-            return " && ".join(self.condition(c) for c in value.conditions), COMPARE if len(value.conditions) == 1 else LOGIC
+            return " && ".join(self.condition(c) for c in value.conditions), COMPARE if len(
+                value.conditions
+            ) == 1 else LOGIC
         return self.apply(value)
 
     def apply(self, value: Apply) -> Text:
@@ -304,17 +382,25 @@ class Printer:
         if op == "mul":
             return " * ".join(self.operand(a, dtype, UNARY) for a in arguments), PRODUCT
         if op == "div":
-            return f"{self.operand(arguments[0], dtype, PRODUCT)} / {self.operand(arguments[1], dtype, UNARY)}", PRODUCT
+            return (
+                f"{self.operand(arguments[0], dtype, PRODUCT)} / {self.operand(arguments[1], dtype, UNARY)}",
+                PRODUCT,
+            )
         if op == "neg":
             return f"-{self.operand(arguments[0], dtype, UNARY)}", SUM
         if op == "select":
             test, yes, no = arguments
-            return f"{self.operand(test, 'bool', LOGIC)} ? {self.operand(yes, dtype, LOGIC)} : {self.operand(no, dtype, SELECT)}", SELECT
+            return (
+                f"{self.operand(test, 'bool', LOGIC)} ? {self.operand(yes, dtype, LOGIC)} : {self.operand(no, dtype, SELECT)}",
+                SELECT,
+            )
         if op in SIGNS:
             shared = common(arguments)
             return f" {SIGNS[op]} ".join(self.operand(a, shared, SUM) for a in arguments), COMPARE
         if op in ("and", "or"):
-            return f" {'&&' if op == 'and' else '||'} ".join(self.operand(a, "bool", ATOM) for a in arguments), LOGIC
+            return f" {'&&' if op == 'and' else '||'} ".join(
+                self.operand(a, "bool", ATOM) for a in arguments
+            ), LOGIC
         if op == "not":
             return f"!{self.operand(arguments[0], 'bool', ATOM)}", UNARY
         if op == "cast":
@@ -365,7 +451,9 @@ def _bracketed(text: str, own: int, binds: int) -> str:
 
 
 def _is_negative(value: Value) -> bool:
-    return (isinstance(value, Apply) and value.op == "neg") or (isinstance(value, Number) and value.value < 0)
+    return (isinstance(value, Apply) and value.op == "neg") or (
+        isinstance(value, Number) and value.value < 0
+    )
 
 
 def _negated(value: Any) -> Value:

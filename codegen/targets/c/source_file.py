@@ -27,7 +27,9 @@ def c_source(functions: Sequence[Function]) -> str:
     return _file([_printers(function) for function in functions]) + _SEQUENCE
 
 
-_OWN: dict[int, tuple[Function, str]] = {}  # by identity: comparing functions costs as much as printing them
+_OWN: dict[
+    int, tuple[Function, str]
+] = {}  # by identity: comparing functions costs as much as printing them
 _MOST_OWN = 256
 
 
@@ -51,16 +53,31 @@ def _printers(function: Function) -> tuple[Printer, list[Printer]]:
 
 def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:
     """A C file with kernels and what they pack ahead."""
-    packs = [(pack, f"{position}_{n}") for position, (_, packs) in enumerate(groups) for n, pack in enumerate(packs)]
+    packs = [
+        (pack, f"{position}_{n}")
+        for position, (_, packs) in enumerate(groups)
+        for n, pack in enumerate(packs)
+    ]
     numbered = [*packs, *((printer, str(position)) for position, (printer, _) in enumerate(groups))]
     texts = [printer.function(position) for printer, position in numbered]
     helpers = dict.fromkeys(h for printer, _ in numbered for h in sorted(printer.helpers))
-    uses_half = any(b.dtype == "f16" for printer, _ in groups for b in (*printer.source.inputs, printer.source.output))
+    uses_half = any(
+        b.dtype == "f16"
+        for printer, _ in groups
+        for b in (*printer.source.inputs, printer.source.output)
+    )
     head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
     called = {call for printer, _ in numbered for call in printer.called}
-    head += [*vector_declarations(called - Printer.own), *elementary({name for name, _ in called & Printer.own})]
+    head += [
+        *vector_declarations(called - Printer.own),
+        *elementary({name for name, _ in called & Printer.own}),
+    ]
     arena = max((printer.arena for printer, _ in numbered), default=0)
-    held = [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"] if arena else []
+    held = (
+        [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"]
+        if arena
+        else []
+    )
     head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 

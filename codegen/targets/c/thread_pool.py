@@ -147,7 +147,9 @@ void pool_run(task *f, void *data, int parts) {
 
 
 RUNTIME = hashed(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel
-_pool: list[Any] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop
+_pool: list[
+    Any
+] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop
 
 
 def attached(compiler: Compiler, library: ctypes.CDLL, timeout: float) -> ctypes.CDLL:

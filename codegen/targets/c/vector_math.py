@@ -70,7 +70,9 @@ def elementary(names: Collection[str]) -> list[str]:
 @cache
 def _functions() -> dict[str, str]:
     """The C text of each function."""
-    return dict(zip(NAMES, (_of_library("exp", _exp()), _tanh(), _of_library("erf", _erf())), strict=True))
+    return dict(
+        zip(NAMES, (_of_library("exp", _exp()), _tanh(), _of_library("erf", _erf())), strict=True)
+    )
 
 
 def _of_library(name: str, text: str) -> str:
@@ -112,7 +114,9 @@ def _erf() -> str:
     """A polynomial of the square below 1; above, one less `exp` of the logarithm of what is missing from 1."""
     with mpmath.workdps(DIGITS):
         root = 2 / mpmath.sqrt(mpmath.pi)
-        small = mpmath.chebyfit(lambda t: mpmath.erf(mpmath.sqrt(t)) / mpmath.sqrt(t) if t else root, [0, 1], SMALL)
+        small = mpmath.chebyfit(
+            lambda t: mpmath.erf(mpmath.sqrt(t)) / mpmath.sqrt(t) if t else root, [0, 1], SMALL
+        )
         large = mpmath.chebyfit(lambda a: mpmath.log(mpmath.erfc(a)), [1, FULL], LARGE)
     return f"""\
 static inline float erf_f32(float x) {{
@@ -128,7 +132,11 @@ def _reduced() -> str:
     with mpmath.workdps(DIGITS):
         log2 = mpmath.log(2)
         high = mpmath.floor(log2 * 2**HIGH) / 2**HIGH
-        rest = mpmath.chebyfit(lambda r: mpmath.nsum(lambda n: r**n / mpmath.factorial(n + 2), [0, 30]), [-log2 / 2, log2 / 2], TERMS)
+        rest = mpmath.chebyfit(
+            lambda r: mpmath.nsum(lambda n: r**n / mpmath.factorial(n + 2), [0, 30]),
+            [-log2 / 2, log2 / 2],
+            TERMS,
+        )
     return f"""\
   const float k = rintf(y * {_c(1 / log2)});
   const float r = fused_f32(k, {_c(high - log2)}, fused_f32(k, {_c(-high)}, y));

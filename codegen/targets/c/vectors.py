@@ -55,13 +55,25 @@ def unrolled(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
         body = body[0].body
     if not all(isinstance(s, For) and s.kind == "lanes" for s in body):
         return None
-    named = {index for ref in references(body) if is_tile(ref.buf) for s in ref.subscripts for index in s.indices}
+    named = {
+        index
+        for ref in references(body)
+        if is_tile(ref.buf)
+        for s in ref.subscripts
+        for index in s.indices
+    }
     return (nest, body) if loop.extent == 1 or any(inner.index in named for inner in nest) else None
 
 
 def steps(nest: Sequence[For], body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
     """The body of some loops of constant bounds, once for each step."""
-    for place in product(*(range(loop.low.const, loop.low.const + (loop.extent or 0)) for loop in nest if isinstance(loop.low, Affine))):
+    for place in product(
+        *(
+            range(loop.low.const, loop.low.const + (loop.extent or 0))
+            for loop in nest
+            if isinstance(loop.low, Affine)
+        )
+    ):
         values = {loop.index: affine(value) for loop, value in zip(nest, place)}
         yield tuple(substituted(statement, values) for statement in body)
 
@@ -77,7 +89,9 @@ def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
     if isinstance(node, For):
         assert isinstance(node.low, Affine) and isinstance(node.high, Affine)
         inner = tuple(substituted(s, values) for s in node.body)
-        return replace(node, low=node.low.substitute(values), high=node.high.substitute(values), body=inner)
+        return replace(
+            node, low=node.low.substitute(values), high=node.high.substitute(values), body=inner
+        )
     assert isinstance(node, Number)
     return node
 
@@ -106,7 +120,11 @@ def vector_type(dtype: str, width: int) -> str:
 
 def declaration(dtype: str, width: int) -> str:
     """The C types of a vector: in a register, and anywhere in memory."""
-    name, c, size = vector_type(dtype, width), C_TYPES[computed(dtype)], numpy_dtype(computed(dtype)).itemsize
+    name, c, size = (
+        vector_type(dtype, width),
+        C_TYPES[computed(dtype)],
+        numpy_dtype(computed(dtype)).itemsize,
+    )
     return (
         f"typedef {c} {name} __attribute__((vector_size({width * size})));\n"
         f"typedef {c} {name}u __attribute__((vector_size({width * size}), aligned({size}), may_alias));"
@@ -133,9 +151,13 @@ def turning(dtype: str, width: int) -> str:
         high = ", ".join(str(k + distance if not k & distance else width + k) for k in range(width))
         for k in (k for k in range(width) if not k & distance):
             one, two = f"v{k}", f"v{k + distance}"
-            lines.append(f"  {{ const {kind} a = {one}, b = {two}; {one} = shuffled(a, b, places, {low}); {two} = shuffled(a, b, places, {high}); }}")
+            lines.append(
+                f"  {{ const {kind} a = {one}, b = {two}; {one} = shuffled(a, b, places, {low}); {two} = shuffled(a, b, places, {high}); }}"
+            )
         distance *= 2
-    return "\n".join([*lines, *(f"  *({kind}u *)&to[{k * width}] = v{k};" for k in range(width)), "}"])
+    return "\n".join(
+        [*lines, *(f"  *({kind}u *)&to[{k * width}] = v{k};" for k in range(width)), "}"]
+    )
 
 
 SHUFFLED = """\
@@ -154,20 +176,32 @@ class Vectors:
 
     def tile(self, buf: Buf) -> None:
         """Declare a register tile."""
-        rows = [self.scalars.names("reg", "_".join(map(str, (buf.name, *place)))) for place in product(*map(range, buf.shape[:-1]))]
+        rows = [
+            self.scalars.names("reg", "_".join(map(str, (buf.name, *place))))
+            for place in product(*map(range, buf.shape[:-1]))
+        ]
         self.scalars.line(f"{self._type(buf.dtype, buf.shape[-1])} {', '.join(rows)};")
 
     def turn(self, turn: Turn) -> None:
         """Transpose a square of elements."""
         dtype = turn.source.dtype
         kind = self._type(dtype, turn.size)
-        self.scalars.need(f"{declaration(dtype, turn.size)}\n{SHUFFLED}\n{turning(dtype, turn.size)}")
-        self.scalars.line(f"turn_{kind}(&{self.scalars.ref(turn.source)}, {turn.step}, {turn.rows}, &{self.scalars.ref(turn.target)});")
+        self.scalars.need(
+            f"{declaration(dtype, turn.size)}\n{SHUFFLED}\n{turning(dtype, turn.size)}"
+        )
+        self.scalars.line(
+            f"turn_{kind}(&{self.scalars.ref(turn.source)}, {turn.step}, {turn.rows}, &{self.scalars.ref(turn.target)});"
+        )
 
     def loop(self, loop: For) -> None:
         assert loop.extent is not None and isinstance(loop.low, Affine) and not loop.low.terms
         tiles = [ref.buf.shape[-1] for ref in references(loop.body) if is_tile(ref.buf)]
-        lanes = _Lanes(self, loop.index, loop.extent, tiles[0] if tiles else 1 << (loop.extent - 1).bit_length())
+        lanes = _Lanes(
+            self,
+            loop.index,
+            loop.extent,
+            tiles[0] if tiles else 1 << (loop.extent - 1).bit_length(),
+        )
         for statement in loop.body:
             assert isinstance(statement, Put)
             lanes.put(statement)
@@ -197,14 +231,24 @@ class _Lanes:
             lines = [*before, f"{target} {put.op} {value};", *self.holding(put, target)]
         else:
             assert put.op == "="
-            lines = [*before, f"{self.type(dtype, self.width)} whole = {value};", APART.format("whole"), self.store(put.ref, dtype)]
+            lines = [
+                *before,
+                f"{self.type(dtype, self.width)} whole = {value};",
+                APART.format("whole"),
+                self.store(put.ref, dtype),
+            ]
         for line in lines if len(lines) == 1 else ("{", *lines, "}"):
             self.scalars.line(line)
 
     def holding(self, put: Put, target: str) -> list[str]:
         """What keeps a vector that was read in its register."""
         size = self.width * numpy_dtype(computed(put.ref.dtype)).itemsize
-        if not is_tile(put.ref.buf) or not isinstance(put.value, Ref) or put.op != "=" or size not in REGISTERS:
+        if (
+            not is_tile(put.ref.buf)
+            or not isinstance(put.value, Ref)
+            or put.op != "="
+            or size not in REGISTERS
+        ):
             return []
         self.scalars.need(HELD.format(feature=REGISTERS[size], bytes=size))
         return [f"held_{size}({target});"]
@@ -212,21 +256,41 @@ class _Lanes:
     def is_copy(self, put: Put) -> bool:
         """Whether some bytes move as they are, and fewer than a vector has."""
         refs = (put.ref, put.value)
-        moved = [ref for ref in refs if isinstance(ref, Ref) and not is_tile(ref.buf) and self.is_vector(ref) and self.in_order(ref)]
-        return len(moved) == 2 and put.op == "=" and moved[0].dtype == moved[1].dtype and self.extent != self.width
+        moved = [
+            ref
+            for ref in refs
+            if isinstance(ref, Ref)
+            and not is_tile(ref.buf)
+            and self.is_vector(ref)
+            and self.in_order(ref)
+        ]
+        return (
+            len(moved) == 2
+            and put.op == "="
+            and moved[0].dtype == moved[1].dtype
+            and self.extent != self.width
+        )
 
     def value(self, value: Value, dtype: str, before: list[str]) -> str:
         """The C text of a vector."""
         if not self.is_vector(value):
             zero = f"({self.type(dtype, self.width)}){{0}}"
-            return zero if isinstance(value, Number) and value.value == 0 else f"{zero} + {self.scalars.operand(value, dtype)}"
+            return (
+                zero
+                if isinstance(value, Number) and value.value == 0
+                else f"{zero} + {self.scalars.operand(value, dtype)}"
+            )
         if isinstance(value, Ref):
             return self.place(value) or self.load(value, dtype, before)
         assert isinstance(value, Apply) and value.op in OPERATORS
         return f" {OPERATORS[value.op]} ".join(self.part(a, dtype, before) for a in value.arguments)
 
     def part(self, value: Value, dtype: str, before: list[str]) -> str:
-        text = self.value(value, dtype, before) if self.is_vector(value) else self.scalars.operand(value, dtype)
+        text = (
+            self.value(value, dtype, before)
+            if self.is_vector(value)
+            else self.scalars.operand(value, dtype)
+        )
         return f"({text})" if isinstance(value, Apply) else text
 
     def is_vector(self, value: Value) -> bool:
@@ -235,7 +299,9 @@ class _Lanes:
     def place(self, ref: Ref) -> str | None:
         """A vector variable, or memory that holds a whole vector in order."""
         if is_tile(ref.buf):
-            return self.scalars.names("reg", "_".join([ref.buf.name, *(str(s.const) for s in ref.subscripts[:-1])]))
+            return self.scalars.names(
+                "reg", "_".join([ref.buf.name, *(str(s.const) for s in ref.subscripts[:-1])])
+            )
         if self.extent != self.width or not self.in_order(ref):
             return None
         return f"*({self.type(ref.dtype, self.width)}u *)&{self.first(ref)}"
@@ -246,9 +312,13 @@ class _Lanes:
         kind = self.type(dtype, self.width)
         if self.in_order(ref):
             size = self.extent * numpy_dtype(dtype).itemsize
-            before.append(f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {APART.format(name)}")
+            before.append(
+                f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {APART.format(name)}"
+            )
         else:
-            before.append(f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {APART.format(name)}")
+            before.append(
+                f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {APART.format(name)}"
+            )
         return name
 
     def store(self, ref: Ref, dtype: str) -> str:
@@ -256,7 +326,9 @@ class _Lanes:
         if self.in_order(ref):
             return f"__builtin_memcpy(&{self.first(ref)}, &whole, {self.extent * numpy_dtype(dtype).itemsize});"
         element = f"whole[{self.name}]"
-        return self.each(f"{self.scalars.ref(ref)} = {f'store_half({element})' if ref.dtype == 'f16' else element};")
+        return self.each(
+            f"{self.scalars.ref(ref)} = {f'store_half({element})' if ref.dtype == 'f16' else element};"
+        )
 
     def each(self, text: str) -> str:
         return f"for (int {self.name} = 0; {self.name} < {self.extent}; ++{self.name}) {text}"
@@ -268,7 +340,9 @@ class _Lanes:
     def in_order(self, ref: Ref) -> bool:
         """Whether the elements of a reference are neighbours in memory, in the type in which they are computed."""
         *outer, last = ref.subscripts
-        alone = self.index not in (last - affine(self.index)).indices and not any(self.index in s.indices for s in outer)
+        alone = self.index not in (last - affine(self.index)).indices and not any(
+            self.index in s.indices for s in outer
+        )
         return alone and C_TYPES[ref.dtype] == C_TYPES[computed(ref.dtype)]
 
     def first(self, ref: Value) -> str:

@@ -32,15 +32,33 @@ UNARY = {
     "sinh": "Sinh", "cosh": "Cosh", "asin": "Asin", "acos": "Acos", "atan": "Atan", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
     "floor": "Floor", "ceil": "Ceil", "abs": "Abs", "sign": "Sign", "not": "Not",
 }  # fmt: skip
-FOLDED = {"add": "Add", "mul": "Mul", "div": "Div", "pow": "Pow", "and": "And", "or": "Or", "max": "Max", "min": "Min"}
+FOLDED = {
+    "add": "Add",
+    "mul": "Mul",
+    "div": "Div",
+    "pow": "Pow",
+    "and": "And",
+    "or": "Or",
+    "max": "Max",
+    "min": "Min",
+}
 SPELLED: dict[str, Callable[[Value, str], Apply]] = {
     "log1p": lambda x, dtype: Apply("log", (Apply("add", (Number(1, dtype), x), dtype),), dtype),
     "expm1": lambda x, dtype: Apply("add", (Number(-1, dtype), Apply("exp", (x,), dtype)), dtype),
 }  # what ONNX has no operator for
-COMPARED = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal", "ne": "Equal"}
+COMPARED = {
+    "lt": "Less",
+    "le": "LessOrEqual",
+    "gt": "Greater",
+    "ge": "GreaterOrEqual",
+    "eq": "Equal",
+    "ne": "Equal",
+}
 REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
 SUMMED = ("f32", "f64", "i32", "i64")  # the types that Einsum has
-Read = Callable[[Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]]  # of a tensor or scope: its array, and where it has a value
+Read = Callable[
+    [Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]
+]  # of a tensor or scope: its array, and where it has a value
 
 
 class Level:
@@ -76,10 +94,16 @@ class Level:
         found = result_dtype(node)
         dtype = "i32" if found == "bool" else computed(found)
         nothing = _within(IDENTITY[node.op], found if found == "bool" else dtype)
-        inner = Level(self.writer, self._read, {**self.ranges, **{it.index: (it.low, it.high) for it in node.iterators}})
+        inner = Level(
+            self.writer,
+            self._read,
+            {**self.ranges, **{it.index: (it.low, it.high) for it in node.iterators}},
+        )
         if 0 in inner.shape[len(self.shape) :]:
             return Number(nothing, dtype)
-        total = inner.contraction(node, dtype, len(self.shape)) or inner.folded(node, dtype, len(self.shape), nothing)
+        total = inner.contraction(node, dtype, len(self.shape)) or inner.folded(
+            node, dtype, len(self.shape), nothing
+        )
         return Ref(self.writer.cast(total, found) if found == "bool" else total, ())
 
     def folded(self, node: Reduce, dtype: str, outer: int, nothing: Any) -> Buf:
@@ -92,13 +116,21 @@ class Level:
         if len(self.shape) == outer:  # without axes, ONNX reduces along all of them
             return found
         axes = self.writer.integers(range(outer, len(self.shape)))
-        return self.writer.add(REDUCED[node.op], [found, axes], found.shape[:outer], dtype, keepdims=0)
+        return self.writer.add(
+            REDUCED[node.op], [found, axes], found.shape[:outer], dtype, keepdims=0
+        )
 
     def contraction(self, node: Reduce, dtype: str, outer: int) -> Buf | None:
         """A sum of products of arrays as `Einsum`, which does not hold all products."""
         coefficient, factors = product_of(node.body)
         rank = len(self.shape)
-        if node.op != "Sum" or node.where or dtype not in SUMMED or len(factors) < 2 or rank > len(string.ascii_letters):
+        if (
+            node.op != "Sum"
+            or node.where
+            or dtype not in SUMMED
+            or len(factors) < 2
+            or rank > len(string.ascii_letters)
+        ):
             return None
         if not is_float(dtype) and not coefficient.is_Integer:
             return None
@@ -108,11 +140,24 @@ class Level:
         kept = [axis for axis in range(outer) if axis in every]
         letters = ["".join(string.ascii_letters[axis] for axis in own) for own in axes]
         equation = f"{','.join(letters)}->{''.join(string.ascii_letters[axis] for axis in kept)}"
-        given = [self.writer.reshape(array, [array.shape[axis] for axis in own]) for array, own in zip(arrays, axes)]
-        found = self.writer.add("Einsum", given, [self.shape[axis] for axis in kept], dtype, equation=equation)
-        found = self.writer.reshape(found, [self.shape[axis] if axis in every else 1 for axis in range(outer)])
-        times = coefficient * prod(self.shape[axis] for axis in range(outer, rank) if axis not in every)
-        return found if times == 1 else self._joined("Mul", [found, self.writer.constant(float(times), dtype)], dtype)
+        given = [
+            self.writer.reshape(array, [array.shape[axis] for axis in own])
+            for array, own in zip(arrays, axes)
+        ]
+        found = self.writer.add(
+            "Einsum", given, [self.shape[axis] for axis in kept], dtype, equation=equation
+        )
+        found = self.writer.reshape(
+            found, [self.shape[axis] if axis in every else 1 for axis in range(outer)]
+        )
+        times = coefficient * prod(
+            self.shape[axis] for axis in range(outer, rank) if axis not in every
+        )
+        return (
+            found
+            if times == 1
+            else self._joined("Mul", [found, self.writer.constant(float(times), dtype)], dtype)
+        )
 
     # Values.
 
@@ -121,7 +166,9 @@ class Level:
         if isinstance(value, Number):
             return self._number(value.value, dtype)
         if isinstance(value, IndexNumber):
-            return self.writer.constant(self._over_points(value.form.evaluate(self.points)), dtype, "index")
+            return self.writer.constant(
+                self._over_points(value.form.evaluate(self.points)), dtype, "index"
+            )
         if isinstance(value, Holds):
             return self.writer.constant(self._mask(value.conditions), dtype, "holds")
         return self.writer.cast(value.buf if isinstance(value, Ref) else self._apply(value), dtype)
@@ -131,7 +178,10 @@ class Level:
         if op == "cast":
             return self.emit(arguments[0], dtype)
         if op == "select":
-            test, *others = self.emit(arguments[0], "bool"), *(self.emit(a, dtype) for a in arguments[1:])
+            test, *others = (
+                self.emit(arguments[0], "bool"),
+                *(self.emit(a, dtype) for a in arguments[1:]),
+            )
             return self._joined("Where", [test, *others], dtype)
         if op in COMPARED:
             kind = common(arguments)
@@ -139,7 +189,9 @@ class Level:
             found = self._joined(COMPARED[op], given, "bool")
             return self.writer.add("Not", [found], found.shape, "bool") if op == "ne" else found
         if op == "ipow":
-            return self._joined("Pow", [self.emit(arguments[0], dtype), self.emit(arguments[1], dtype)], dtype)
+            return self._joined(
+                "Pow", [self.emit(arguments[0], dtype), self.emit(arguments[1], dtype)], dtype
+            )
         if op in SPELLED:
             return self._apply(SPELLED[op](arguments[0], dtype))
         given = [self.emit(a, dtype) for a in arguments]
@@ -158,14 +210,24 @@ class Level:
         """With the sign of the divisor: `left - right·⌊left / right⌋`."""
         quotient = self._joined("Div", [left, right], left.dtype)
         whole = self.writer.add("Floor", [quotient], quotient.shape, left.dtype)
-        return self._joined("Sub", [left, self._joined("Mul", [right, whole], left.dtype)], left.dtype)
+        return self._joined(
+            "Sub", [left, self._joined("Mul", [right, whole], left.dtype)], left.dtype
+        )
 
     def _joined(self, operator: str, arrays: Sequence[Buf], dtype: str) -> Buf:
-        return self.writer.add(operator, arrays, np.broadcast_shapes(*(array.shape for array in arrays)), dtype)
+        return self.writer.add(
+            operator, arrays, np.broadcast_shapes(*(array.shape for array in arrays)), dtype
+        )
 
     def _number(self, value: Any, dtype: str) -> Buf:
-        exact = value if isinstance(value, (int, float)) else float(Fraction(int(value.numerator), int(value.denominator)))
-        return self.writer.constant(np.asarray(exact, numpy_dtype(dtype)).reshape([1] * len(self.shape)), dtype)
+        exact = (
+            value
+            if isinstance(value, (int, float))
+            else float(Fraction(int(value.numerator), int(value.denominator)))
+        )
+        return self.writer.constant(
+            np.asarray(exact, numpy_dtype(dtype)).reshape([1] * len(self.shape)), dtype
+        )
 
     # Conditions, and reads outside.
 
@@ -178,7 +240,9 @@ class Level:
 
     def _where(self, conditions: Sequence[Constraint], array: Buf, otherwise: Any) -> Buf:
         mask = self.writer.constant(self._mask(conditions), "bool", "holds")
-        return self._joined("Where", [mask, array, self._number(otherwise, array.dtype)], array.dtype)
+        return self._joined(
+            "Where", [mask, array, self._number(otherwise, array.dtype)], array.dtype
+        )
 
     def _padded(self, base: Any) -> tuple[Buf, Box]:
         """What is read, with its padding."""
@@ -189,7 +253,10 @@ class Level:
         if isinstance(base.base, Padded):
             array, _ = self._padded(base.base)
         elif known is not None and fill:
-            mask, other = self.writer.constant(known, "bool", "known"), self.writer.constant(fill, array.dtype)
+            mask, other = (
+                self.writer.constant(known, "bool", "known"),
+                self.writer.constant(fill, array.dtype),
+            )
             array = self.writer.add("Where", [mask, array, other], array.shape, array.dtype)
         return self.writer.pad(array, base.amounts, fill), padded_box(base)
 
@@ -208,7 +275,9 @@ def known(scope: Scope) -> Any:
     if not scope.where:
         return None
     points = along_axes({it.index: (it.low, it.high) for it in scope.iterators})
-    return np.broadcast_to(fold(np.logical_and, (c.holds(points) for c in scope.where)), scope.shape)
+    return np.broadcast_to(
+        fold(np.logical_and, (c.holds(points) for c in scope.where)), scope.shape
+    )
 
 
 def _within(value: Any, dtype: str) -> Any:

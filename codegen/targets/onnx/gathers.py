@@ -40,7 +40,13 @@ def taken(writer: Writer, array: Buf, parts: Sequence[Part]) -> Buf:
             found = writer.slice(found, axis, int(positions.flat[0]), positions.size, step)
         else:
             shape = [*found.shape[:axis], *positions.shape, *found.shape[axis + 1 :]]
-            found = writer.add("Gather", [found, writer.constant(positions, "i64", "positions")], shape, found.dtype, axis=axis)
+            found = writer.add(
+                "Gather",
+                [found, writer.constant(positions, "i64", "positions")],
+                shape,
+                found.dtype,
+                axis=axis,
+            )
     return writer.reshape(found, [n for part in parts for n in part.positions.shape])
 
 
@@ -58,7 +64,13 @@ def _step(positions: Array) -> int | None:
     return int(steps[0]) if steps[0] and (steps == steps[0]).all() else None
 
 
-def element(writer: Writer, array: Buf, box: Box, subscripts: Sequence[Affine], ranges: Mapping[Index, Range]) -> Buf:
+def element(
+    writer: Writer,
+    array: Buf,
+    box: Box,
+    subscripts: Sequence[Affine],
+    ranges: Mapping[Index, Range],
+) -> Buf:
     """`array[subscripts]` at every point of the loops, whose axes are those of `ranges`, of extent 1 where nothing varies.
 
     A subscript that leaves the box does so only at points that a condition excludes: it is moved to the nearest element.
@@ -70,12 +82,20 @@ def element(writer: Writer, array: Buf, box: Box, subscripts: Sequence[Affine], 
         points, positions = along_axes(between), np.zeros((), np.int64)
         for axis in axes:
             low, high = box[axis]
-            positions = positions * (high - low) + np.clip(subscripts[axis].evaluate(points) - low, 0, high - low - 1)
-        parts.append(Part(axes, np.broadcast_to(positions, [high - low for low, high in between.values()])))
+            positions = positions * (high - low) + np.clip(
+                subscripts[axis].evaluate(points) - low, 0, high - low - 1
+            )
+        parts.append(
+            Part(axes, np.broadcast_to(positions, [high - low for low, high in between.values()]))
+        )
         order += indices
     found = taken(writer, array, parts)
-    found = writer.transpose(found, sorted(range(len(order)), key=lambda k: list(ranges).index(order[k])))
-    return writer.reshape(found, [high - low if i in order else 1 for i, (low, high) in ranges.items()])
+    found = writer.transpose(
+        found, sorted(range(len(order)), key=lambda k: list(ranges).index(order[k]))
+    )
+    return writer.reshape(
+        found, [high - low if i in order else 1 for i, (low, high) in ranges.items()]
+    )
 
 
 def _sharing(indices: Sequence[frozenset[Index]]) -> list[tuple[int, ...]]:
@@ -84,7 +104,9 @@ def _sharing(indices: Sequence[frozenset[Index]]) -> list[tuple[int, ...]]:
     for axis, own in enumerate(indices):
         joined = [group for group in groups if group[1] & own]
         axes = tuple(sorted([axis, *(a for group in joined for a in group[0])]))
-        groups = [group for group in groups if group not in joined] + [(axes, own.union(*(group[1] for group in joined)))]
+        groups = [group for group in groups if group not in joined] + [
+            (axes, own.union(*(group[1] for group in joined)))
+        ]
     return [axes for axes, _ in sorted(groups)]
 
 
@@ -96,14 +118,25 @@ def operand(writer: Writer, array: Buf, view: View, *groups: str) -> Buf:
     parts, order = list[Part](), list[int]()
     for first, last in pairwise([0, *cuts, len(array.shape)]):
         left, right = prod(array.shape[first:]), prod(array.shape[last:])
-        own = [k for k, (_, stride) in enumerate(walks) if stride % right == 0 and (first == 0 or stride % left)]
-        steps = [walks[k][1] // right * np.arange(walks[k][0]).reshape([-1 if k == other else 1 for other in own]) for k in own]
+        own = [
+            k
+            for k, (_, stride) in enumerate(walks)
+            if stride % right == 0 and (first == 0 or stride % left)
+        ]
+        steps = [
+            walks[k][1]
+            // right
+            * np.arange(walks[k][0]).reshape([-1 if k == other else 1 for other in own])
+            for k in own
+        ]
         positions = view.offset % left // right + sum(steps, np.zeros([1] * len(own), np.int64))
         parts.append(Part(tuple(range(first, last)), positions))
         order += own
     found = taken(writer, array, parts)
     found = writer.transpose(found, [order.index(k) for k in range(len(walks))])
-    return writer.reshape(found, [prod(extent for extent, _ in walks_of(view, group)) for group in groups])
+    return writer.reshape(
+        found, [prod(extent for extent, _ in walks_of(view, group)) for group in groups]
+    )
 
 
 def walks_of(view: View, group: str) -> list[Walk]:
@@ -115,7 +148,10 @@ def walks_of(view: View, group: str) -> list[Walk]:
 def _is_cut(unit: int, offset: int, walks: Sequence[Walk]) -> bool:
     """Whether the axes before and after a place can be read apart: no walk among the inner ones, of `unit` elements, goes on to the outer ones."""
     moves = [(extent - 1) * stride for extent, stride in walks if stride % unit]
-    return offset % unit + sum(min(0, m) for m in moves) >= 0 and offset % unit + sum(max(0, m) for m in moves) < unit
+    return (
+        offset % unit + sum(min(0, m) for m in moves) >= 0
+        and offset % unit + sum(max(0, m) for m in moves) < unit
+    )
 
 
 def placed(writer: Writer, result: Buf, target: View, *groups: str) -> Buf | None:
@@ -127,4 +163,8 @@ def placed(writer: Writer, result: Buf, target: View, *groups: str) -> Buf | Non
         if extent > 1 and stride != inner:
             return None
         inner *= extent
-    return writer.transpose(writer.reshape(result, [extent for extent, _ in walks]), order) if target.offset == 0 else None
+    return (
+        writer.transpose(writer.reshape(result, [extent for extent, _ in walks]), order)
+        if target.offset == 0
+        else None
+    )

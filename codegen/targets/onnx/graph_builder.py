@@ -46,10 +46,22 @@ class Writer:
         """A list of integers, as operators take shapes, axes and bounds."""
         return self.constant(np.asarray(values, np.int64).reshape(-1), "i64", "integers")
 
-    def add(self, operator: str, inputs: Sequence[Buf], shape: Sequence[int], dtype: str, name: str = "", **attributes: Any) -> Buf:
+    def add(
+        self,
+        operator: str,
+        inputs: Sequence[Buf],
+        shape: Sequence[int],
+        dtype: str,
+        name: str = "",
+        **attributes: Any,
+    ) -> Buf:
         """A node with one result."""
         result = Buf(name or self.name(operator.lower()), tuple(shape), dtype)
-        self.nodes.append(self.onnx.helper.make_node(operator, [buf.name for buf in inputs], [result.name], **attributes))
+        self.nodes.append(
+            self.onnx.helper.make_node(
+                operator, [buf.name for buf in inputs], [result.name], **attributes
+            )
+        )
         return result
 
     @contextmanager
@@ -61,11 +73,22 @@ class Writer:
         finally:
             self.nodes = around
 
-    def scan(self, arrays: Sequence[Buf], results: Sequence[Buf], body: Sequence[Any], given: Sequence[Buf], made: Sequence[Buf]) -> None:
+    def scan(
+        self,
+        arrays: Sequence[Buf],
+        results: Sequence[Buf],
+        body: Sequence[Any],
+        given: Sequence[Buf],
+        made: Sequence[Buf],
+    ) -> None:
         """A node that computes each slice of the results, along the first axis, from one of the arrays: `made` from `given`, by `body`."""
-        graph = self.onnx.helper.make_graph(body, "slice", [self.info(buf) for buf in given], [self.info(buf) for buf in made])
+        graph = self.onnx.helper.make_graph(
+            body, "slice", [self.info(buf) for buf in given], [self.info(buf) for buf in made]
+        )
         names = [[buf.name for buf in bufs] for bufs in (arrays, results)]
-        self.nodes.append(self.onnx.helper.make_node("Scan", *names, body=graph, num_scan_inputs=len(arrays)))
+        self.nodes.append(
+            self.onnx.helper.make_node("Scan", *names, body=graph, num_scan_inputs=len(arrays))
+        )
 
     def element_type(self, dtype: str) -> int:
         """The number by which ONNX knows an element type."""
@@ -73,7 +96,9 @@ class Writer:
 
     def info(self, buf: Buf) -> Any:
         """An input or output of the graph."""
-        return self.onnx.helper.make_tensor_value_info(buf.name, self.element_type(buf.dtype), buf.shape)
+        return self.onnx.helper.make_tensor_value_info(
+            buf.name, self.element_type(buf.dtype), buf.shape
+        )
 
     # The same elements, elsewhere.
 
@@ -82,7 +107,13 @@ class Writer:
         if array.dtype == dtype:
             return array
         if dtype == "bf16":
-            half = self.add("Cast", [self.cast(array, "f32")], array.shape, dtype, to=self.onnx.TensorProto.BFLOAT16)
+            half = self.add(
+                "Cast",
+                [self.cast(array, "f32")],
+                array.shape,
+                dtype,
+                to=self.onnx.TensorProto.BFLOAT16,
+            )
             return self.add("Cast", [half], array.shape, dtype, to=self.onnx.TensorProto.FLOAT)
         if (array.dtype, dtype) == ("bf16", "f32"):
             return Buf(array.name, array.shape, dtype)
@@ -90,7 +121,11 @@ class Writer:
 
     def reshape(self, array: Buf, shape: Sequence[int]) -> Buf:
         shape = tuple(shape)
-        return array if array.shape == shape else self.add("Reshape", [array, self.integers(shape)], shape, array.dtype)
+        return (
+            array
+            if array.shape == shape
+            else self.add("Reshape", [array, self.integers(shape)], shape, array.dtype)
+        )
 
     def transpose(self, array: Buf, order: Sequence[int]) -> Buf:
         """The axes in another order: a reshape where only axes of one element move."""
@@ -103,14 +138,20 @@ class Writer:
     def expand(self, array: Buf, shape: Sequence[int]) -> Buf:
         """Repeated along axes of one element."""
         shape = tuple(shape)
-        return array if array.shape == shape else self.add("Expand", [array, self.integers(shape)], shape, array.dtype)
+        return (
+            array
+            if array.shape == shape
+            else self.add("Expand", [array, self.integers(shape)], shape, array.dtype)
+        )
 
     def slice(self, array: Buf, axis: int, start: int, steps: int, step: int) -> Buf:
         """So many elements along an axis, from `start` on."""
         if (start, steps, step) == (0, array.shape[axis], 1):
             return array
         end = start + steps * step
-        bounds = map(self.integers, ([start], [end if end >= 0 else -array.shape[axis] - 1], [axis], [step]))
+        bounds = map(
+            self.integers, ([start], [end if end >= 0 else -array.shape[axis] - 1], [axis], [step])
+        )
         shape = (*array.shape[:axis], steps, *array.shape[axis + 1 :])
         return self.add("Slice", [array, *bounds], shape, array.dtype)
 
@@ -119,15 +160,30 @@ class Writer:
         if not any(map(any, amounts)):
             return array
         shape = [before + extent + after for extent, (before, after) in zip(array.shape, amounts)]
-        around = self.integers([*(before for before, _ in amounts), *(after for _, after in amounts)])
+        around = self.integers(
+            [*(before for before, _ in amounts), *(after for _, after in amounts)]
+        )
         if array.dtype == "bool":  # which not every runtime pads
             return self.cast(self.pad(self.cast(array, "i32"), amounts, fill), "bool")
-        return self.add("Pad", [array, around, self.constant(fill, array.dtype)], shape, array.dtype)
+        return self.add(
+            "Pad", [array, around, self.constant(fill, array.dtype)], shape, array.dtype
+        )
 
     def model(self, inputs: Sequence[Buf], outputs: Sequence[Buf]) -> Any:
         """The `ModelProto`."""
         helper = self.onnx.helper
-        graph = helper.make_graph(self.nodes, "einalg", [self.info(buf) for buf in inputs], [self.info(buf) for buf in outputs], self.stored)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR, producer_name="einalg")
+        graph = helper.make_graph(
+            self.nodes,
+            "einalg",
+            [self.info(buf) for buf in inputs],
+            [self.info(buf) for buf in outputs],
+            self.stored,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR,
+            producer_name="einalg",
+        )
         self.onnx.checker.check_model(model, full_check=True)
         return model

@@ -41,30 +41,50 @@ def onnx_model(
     own = [tensor.name for tensor in inputs]
     input_names, output_names = names or (own, _distinct(outputs, own))
     writer = Writer([*input_names, *output_names])
-    given = {tensor.name: Buf(name, tensor.shape, tensor.dtype) for tensor, name in zip(inputs, input_names)}
+    given = {
+        tensor.name: Buf(name, tensor.shape, tensor.dtype)
+        for tensor, name in zip(inputs, input_names)
+    }
     results: dict[str, Buf] = dict(given)
     for program, kernels, slices in programs:
         if slices is None:
             results |= _Programs(writer, results, weights).computed(program, kernels)
         else:
             results |= _scanned(writer, results, weights, (program, kernels, slices))
-    found = [results.get(value) or writer.constant(weights[value], dtype_name(weights[value].dtype), f"{value}_values") for value in outputs]
-    return writer.model(list(given.values()), [_output(writer, name, result) for name, result in zip(output_names, found)])
+    found = [
+        results.get(value)
+        or writer.constant(weights[value], dtype_name(weights[value].dtype), f"{value}_values")
+        for value in outputs
+    ]
+    return writer.model(
+        list(given.values()),
+        [_output(writer, name, result) for name, result in zip(output_names, found)],
+    )
 
 
 def _scanned(
-    writer: Writer, results: Mapping[str, Buf], weights: Mapping[str, Array], one: tuple[Program, Sequence[Kernel], Slices]
+    writer: Writer,
+    results: Mapping[str, Buf],
+    weights: Mapping[str, Array],
+    one: tuple[Program, Sequence[Kernel], Slices],
 ) -> dict[str, Buf]:
     """The outputs of a program that computes a slice, for all slices."""
     program, kernels, slices = one
     whole = [(name, results[name]) for name in program.inputs if name in slices.names]
     with writer.body() as body:
-        given = [Buf(writer.name(f"{buf.name}_slice"), buf.shape[1:], buf.dtype) for _, buf in whole]
+        given = [
+            Buf(writer.name(f"{buf.name}_slice"), buf.shape[1:], buf.dtype) for _, buf in whole
+        ]
         read = {name: writer.reshape(buf, (1, *buf.shape)) for (name, _), buf in zip(whole, given)}
         found = _Programs(writer, {**results, **read}, weights).computed(program, kernels)
         made = {name: writer.reshape(buf, buf.shape[1:]) for name, buf in found.items()}
-    all_made = {name: Buf(writer.name(name), (slices.count, *buf.shape), buf.dtype) for name, buf in made.items()}
-    writer.scan([buf for _, buf in whole], list(all_made.values()), body, given, list(made.values()))
+    all_made = {
+        name: Buf(writer.name(name), (slices.count, *buf.shape), buf.dtype)
+        for name, buf in made.items()
+    }
+    writer.scan(
+        [buf for _, buf in whole], list(all_made.values()), body, given, list(made.values())
+    )
     return all_made
 
 
@@ -97,7 +117,9 @@ class _Programs:
         ahead = settled(program, lambda tensor: tensor.name in self.weights)
         if ahead:
             known_ahead = Program(needed(program.statements, ahead), sorted(ahead))
-            for name, array in execute(known_ahead, {n: self.weights[n] for n in known_ahead.inputs}).items():
+            for name, array in execute(
+                known_ahead, {n: self.weights[n] for n in known_ahead.inputs}
+            ).items():
                 self.results[name] = self.writer.constant(array, program[name].dtype, name)
         for name, scope in program.statements:
             self.holes[name] = known(scope)
@@ -112,10 +134,17 @@ class _Programs:
         """An operator of ONNX, where the kernel is one."""
         bind = OPERATORS.get(kernel.op)
         reads = [access.base for access in accesses(scope.body)]
-        if bind is None or not kernel.views or scope.dtype not in FLOATS or any(isinstance(base, Scope) for base in reads):
+        if (
+            bind is None
+            or not kernel.views
+            or scope.dtype not in FLOATS
+            or any(isinstance(base, Scope) for base in reads)
+        ):
             return None
         arrays = [self._tensor(scope.tensors[view.name])[0] for view in kernel.views[:-1]]
-        if any(array.dtype != scope.dtype for array in arrays) or any(self.holes.get(view.name) is not None for view in kernel.views):
+        if any(array.dtype != scope.dtype for array in arrays) or any(
+            self.holes.get(view.name) is not None for view in kernel.views
+        ):
             return None
         before = len(self.writer.nodes)
         found = bind(self.writer, kernel, scope, arrays)
@@ -125,7 +154,9 @@ class _Programs:
         return self.writer.reshape(found, scope.shape)
 
     def _body(self, scope: Scope) -> Buf:
-        return Level(self.writer, self._read, {it.index: (it.low, it.high) for it in scope.iterators}).statement(scope)
+        return Level(
+            self.writer, self._read, {it.index: (it.low, it.high) for it in scope.iterators}
+        ).statement(scope)
 
     def _read(self, base: Any) -> tuple[Buf, Any, Any]:
         if isinstance(base, Scope):
@@ -139,5 +170,7 @@ class _Programs:
             values = np.array([float(value) for value in tensor.values]).reshape(tensor.shape)
             return self.writer.constant(values, tensor.dtype, tensor.name), tensor.box, None
         if tensor.name not in self.results:
-            self.results[tensor.name] = self.writer.constant(self.weights[tensor.name], tensor.dtype, tensor.name)
+            self.results[tensor.name] = self.writer.constant(
+                self.weights[tensor.name], tensor.dtype, tensor.name
+            )
         return self.results[tensor.name], tensor.box, self.holes.get(tensor.name)

@@ -17,7 +17,10 @@ FLOATS = ("f32", "f64")
 
 def matmul(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
     """`MatMul`."""
-    left, right = (operand(writer, array, view, *letters) for array, view, letters in zip(arrays, kernel.views, ("bmk", "bkn")))
+    left, right = (
+        operand(writer, array, view, *letters)
+        for array, view, letters in zip(arrays, kernel.views, ("bmk", "bkn"))
+    )
     result = writer.add("MatMul", [left, right], [*left.shape[:2], right.shape[2]], scope.dtype)
     return placed(writer, result, kernel.views[-1], *"bmn")
 
@@ -27,9 +30,18 @@ def convolution(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[B
     found, pads = window(kernel), _pads(kernel)
     data = operand(writer, arrays[0], kernel.views[0], "n", "*c", *found.space)
     weights = operand(writer, arrays[1], kernel.views[1], "*f", "c", *found.taps)
-    points = [_points(n + sum(pad), found, axis) for axis, (n, pad) in enumerate(zip(data.shape[2:], pads))]
-    options = {**_options(found, pads), "dilations": found.dilation, "group": kernel.sizes.get("groups", 1)}
-    result = writer.add("Conv", [data, weights], [data.shape[0], weights.shape[0], *points], scope.dtype, **options)
+    points = [
+        _points(n + sum(pad), found, axis)
+        for axis, (n, pad) in enumerate(zip(data.shape[2:], pads))
+    ]
+    options = {
+        **_options(found, pads),
+        "dilations": found.dilation,
+        "group": kernel.sizes.get("groups", 1),
+    }
+    result = writer.add(
+        "Conv", [data, weights], [data.shape[0], weights.shape[0], *points], scope.dtype, **options
+    )
     return placed(writer, result, kernel.views[-1], "n", "*f", *found.space)
 
 
@@ -41,28 +53,55 @@ def transposed(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Bu
     points = [extent for letter in found.space for extent, _ in target.axes.get(letter, ())]
     groups = kernel.sizes.get("groups", 1)
     before = setting(kernel, "padding", found.space, 0, "before")
-    whole = [(n - 1) * s + (taps - 1) * d + 1 for n, s, taps, d in zip(data.shape[2:], found.stride, found.sizes, found.dilation)]
+    whole = [
+        (n - 1) * s + (taps - 1) * d + 1
+        for n, s, taps, d in zip(data.shape[2:], found.stride, found.sizes, found.dilation)
+    ]
     after = [n - start - wanted for n, start, wanted in zip(whole, before, points)]
-    if len(points) != len(found.space) or any(-n >= max(steps) for n, *steps in zip(after, found.stride, found.dilation)):
+    if len(points) != len(found.space) or any(
+        -n >= max(steps) for n, *steps in zip(after, found.stride, found.dilation)
+    ):
         return None
-    options = {**_options(found, [(start, max(0, n)) for start, n in zip(before, after)]), "dilations": found.dilation, "group": groups}
+    options = {
+        **_options(found, [(start, max(0, n)) for start, n in zip(before, after)]),
+        "dilations": found.dilation,
+        "group": groups,
+    }
     options["output_padding"] = [max(0, -n) for n in after]
-    result = writer.add("ConvTranspose", [data, weights], [data.shape[0], weights.shape[1] * groups, *points], scope.dtype, **options)
+    result = writer.add(
+        "ConvTranspose",
+        [data, weights],
+        [data.shape[0], weights.shape[1] * groups, *points],
+        scope.dtype,
+        **options,
+    )
     return placed(writer, result, target, "n", "*f", *found.space)
 
 
 def pool(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
     """`MaxPool`, or `AveragePool` that counts what is outside."""
     found, pads, how = window(kernel), _pads(kernel), reduction(scope)
-    if how is None or how[0] not in ("Sum", "Max") or (how[0] == "Sum" and max(found.dilation) > 1) or (how[0] == "Max" and how[1] != 1):
+    if (
+        how is None
+        or how[0] not in ("Sum", "Max")
+        or (how[0] == "Sum" and max(found.dilation) > 1)
+        or (how[0] == "Max" and how[1] != 1)
+    ):
         return None
     if any(max(pad) >= taps for pad, taps in zip(pads, found.sizes)):  # a window without an element
         return None
     data = operand(writer, arrays[0], kernel.views[0], "n", "c", *found.space)
-    points = [_points(n + sum(pad), found, axis) for axis, (n, pad) in enumerate(zip(data.shape[2:], pads))]
-    own: dict[str, Any] = {"dilations": found.dilation} if how[0] == "Max" else {"count_include_pad": 1}
+    points = [
+        _points(n + sum(pad), found, axis)
+        for axis, (n, pad) in enumerate(zip(data.shape[2:], pads))
+    ]
+    own: dict[str, Any] = (
+        {"dilations": found.dilation} if how[0] == "Max" else {"count_include_pad": 1}
+    )
     operator = "MaxPool" if how[0] == "Max" else "AveragePool"
-    result = writer.add(operator, [data], [*data.shape[:2], *points], scope.dtype, **_options(found, pads), **own)
+    result = writer.add(
+        operator, [data], [*data.shape[:2], *points], scope.dtype, **_options(found, pads), **own
+    )
     if how[0] == "Sum" and abs(how[1] * found.count - 1) > 1e-12:
         scale = writer.constant(how[1] * found.count, scope.dtype)
         result = writer.add("Mul", [result, scale], result.shape, scope.dtype)

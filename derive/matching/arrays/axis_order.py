@@ -22,14 +22,22 @@ class Straight:
 
     scope: Scope
     axes: dict[str, tuple[Tensor, tuple[int, ...]]]
-    starts: dict[str, tuple[int, ...]] = field(default_factory=dict)  # where the axes that do not remain are read
+    starts: dict[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # where the axes that do not remain are read
 
     def view(self, base: Any) -> View:
         """The operand as it lies in memory."""
         tensor, order = self.axes.get(base.name, (base, tuple(range(base.rank))))
         steps = strides(tensor.shape)
-        offset = sum((start - low) * step for start, (low, _), step in zip(self.starts.get(base.name, ()), tensor.box, steps))
-        axes = {letter.name: ((tensor.shape[a], steps[a]),) for letter, a in zip(kept(len(order)), order)}
+        offset = sum(
+            (start - low) * step
+            for start, (low, _), step in zip(self.starts.get(base.name, ()), tensor.box, steps)
+        )
+        axes = {
+            letter.name: ((tensor.shape[a], steps[a]),)
+            for letter, a in zip(kept(len(order)), order)
+        }
         return View(base.name, offset, axes)
 
 
@@ -39,15 +47,27 @@ def straightened(scope: Scope) -> Straight:
     starts: dict[str, tuple[int, ...]] = {}
     for access in _own(scope.body):
         tensor = unpadded(access.base)
-        order = None if isinstance(tensor, Scope) or tensor.name in orders else _order(scope, access)
+        order = (
+            None if isinstance(tensor, Scope) or tensor.name in orders else _order(scope, access)
+        )
         if order is not None:
             orders[tensor.name] = tensor, order
-            starts[tensor.name] = tuple(low if k in order else s.const for k, (s, (low, _)) in enumerate(zip(access.subscripts, tensor.box)))
+            starts[tensor.name] = tuple(
+                low if k in order else s.const
+                for k, (s, (low, _)) in enumerate(zip(access.subscripts, tensor.box))
+            )
     for access in accesses(scope.body):
         name = getattr(unpadded(access.base), "name", None)
-        if name in orders and any(k not in orders[name][1] and (s.terms or s.const != starts[name][k]) for k, s in enumerate(access.subscripts)):
+        if name in orders and any(
+            k not in orders[name][1] and (s.terms or s.const != starts[name][k])
+            for k, s in enumerate(access.subscripts)
+        ):
             del orders[name], starts[name]  # what is fixed in one read is not in another
-    return Straight(Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: _moved(a, orders))), orders, starts)
+    return Straight(
+        Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: _moved(a, orders))),
+        orders,
+        starts,
+    )
 
 
 def _own(body: Any) -> Iterator[Access]:

@@ -35,7 +35,11 @@ def inlined(scope: Scope) -> Scope:
 
 def _is_plain(scope: Scope, inner: Scope) -> bool:
     """Whether an inner scope is a whole box, and never read through padding."""
-    return not inner.where and not any(isinstance(a.base, Padded) and a.tensor == inner for a in accesses(scope.body) if isinstance(a.tensor, Scope))
+    return not inner.where and not any(
+        isinstance(a.base, Padded) and a.tensor == inner
+        for a in accesses(scope.body)
+        if isinstance(a.tensor, Scope)
+    )
 
 
 def functions(scope: Scope) -> frozenset[str]:
@@ -55,7 +59,9 @@ def _functions(body: Any) -> Iterator[str]:
         yield body.op
         yield from _functions(body.body)
         return
-    if not isinstance(body, (sympy.Add, sympy.Mul)) and not (isinstance(body, sympy.Pow) and body.exp.is_Integer):
+    if not isinstance(body, (sympy.Add, sympy.Mul)) and not (
+        isinstance(body, sympy.Pow) and body.exp.is_Integer
+    ):
         yield type(body).__name__
     for argument in body.args:
         yield from _functions(argument)

@@ -49,12 +49,24 @@ def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
     """What separates a scope from an operator; empty exactly when it is one."""
     whole = _whole(scope)
     if not _alike(whole, template):
-        return [unlike(whole.scope.body, _example(template, len(template.operands) + template.many).body)]
+        return [
+            unlike(
+                whole.scope.body, _example(template, len(template.operands) + template.many).body
+            )
+        ]
     if _solution(whole, template) is not None:
         return []
     texts = dict.fromkeys(_failure(whole, template, *tried) for tried in _tries(whole, template))
-    missing = (f"no {name} makes it {with_article(template.name)}" for name in _unsourced(whole, template))
-    return [Reason(next(iter(texts), None) or next(missing, f"it is no {template.name}"), UNLIKE, "parameters")]
+    missing = (
+        f"no {name} makes it {with_article(template.name)}" for name in _unsourced(whole, template)
+    )
+    return [
+        Reason(
+            next(iter(texts), None) or next(missing, f"it is no {template.name}"),
+            UNLIKE,
+            "parameters",
+        )
+    ]
 
 
 class Whole:
@@ -87,7 +99,10 @@ class Whole:
     def key(self, views: bool) -> Any:
         """What a definition must have to be this scope: of a view the shape is free."""
         if views not in self._keys:
-            self._keys[views] = _key(self.straight.scope if views else self.profile.scope, None if views else self.scope.shape)
+            self._keys[views] = _key(
+                self.straight.scope if views else self.profile.scope,
+                None if views else self.scope.shape,
+            )
         return self._keys[views]
 
 
@@ -106,7 +121,9 @@ def _key(normal_scope: Scope, shape: tuple[int, ...] | None) -> Any:
 def _solution(whole: Whole, template: ArrayTemplate) -> Solution | None:
     """The first operands and arguments with which the definition is the scope, found once."""
     if id(template) not in whole.solutions:
-        found = (tried for tried in _tries(whole, template) if _failure(whole, template, *tried) is None)
+        found = (
+            tried for tried in _tries(whole, template) if _failure(whole, template, *tried) is None
+        )
         whole.solutions[id(template)] = next(found, None) if _alike(whole, template) else None
     return whole.solutions[id(template)]
 
@@ -126,7 +143,11 @@ def _unsourced(whole: Whole, template: ArrayTemplate) -> Iterator[str]:
     """Parameters for which there is no proposal."""
     look = whole.look(template.views)
     for operands in _operands(look, template):
-        yield from (name for name, source in template.sources.items() if not list(SOURCES[source](look, operands)))
+        yield from (
+            name
+            for name, source in template.sources.items()
+            if not list(SOURCES[source](look, operands))
+        )
 
 
 def _operands(look: Look, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
@@ -137,11 +158,15 @@ def _operands(look: Look, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
     ranks = [len(letters) for letters in template.operands.values()]
     if len(look.bases) == len(ranks):
         for row in permutations(look.bases):
-            if len(ranks) == 1 or all((base.rank < look.rank) <= (rank < max(ranks)) for base, rank in zip(row, ranks)):
+            if len(ranks) == 1 or all(
+                (base.rank < look.rank) <= (rank < max(ranks)) for base, rank in zip(row, ranks)
+            ):
                 yield row
 
 
-def _failure(whole: Whole, template: ArrayTemplate, operands: Sequence[Any], arguments: Mapping[str, Any]) -> str | None:
+def _failure(
+    whole: Whole, template: ArrayTemplate, operands: Sequence[Any], arguments: Mapping[str, Any]
+) -> str | None:
     """Why the definition with these arguments is not the scope, in words; None where it is."""
     try:
         built = template.build(operands, arguments)
@@ -177,25 +202,46 @@ def _skeleton(template: ArrayTemplate, count: int, boolean: bool) -> Any:
 def _example(template: ArrayTemplate, count: int, dtype: str = NUMBER) -> Scope:
     letters = sorted({letter for own in template.operands.values() for letter in own})
     sizes = dict(zip(letters, SIZES))
-    shapes = {name: tuple(sizes[letter] for letter in own) for name, own in template.operands.items()}
+    shapes = {
+        name: tuple(sizes[letter] for letter in own) for name, own in template.operands.items()
+    }
     if template.many:
         ((name, shape),) = shapes.items()
         shapes = {f"{name}{k}": shape for k in range(count)}
-    return inlined(template.build([Tensor(name, shape, dtype) for name, shape in shapes.items()], template.example))
+    return inlined(
+        template.build(
+            [Tensor(name, shape, dtype) for name, shape in shapes.items()], template.example
+        )
+    )
 
 
-def _kernel(whole: Whole, template: ArrayTemplate, solution: Solution, scope: Scope, output: str) -> Kernel:
+def _kernel(
+    whole: Whole, template: ArrayTemplate, solution: Solution, scope: Scope, output: str
+) -> Kernel:
     operands, arguments = solution
     sizes = {it.index.name: it.extent for it in scope.iterators}
     inputs = tuple(getattr(base, "name", "the inner scope") for base in operands)
-    views = (*(whole.straight.view(base) if template.views else _natural(base) for base in operands), _natural(scope, output))
+    views = (
+        *(whole.straight.view(base) if template.views else _natural(base) for base in operands),
+        _natural(scope, output),
+    )
     return Kernel(
-        template.name, sizes, inputs, output, scope=scope, views=views, parameters=as_python({**arguments, **template.fixed}), plain=template.plain
+        template.name,
+        sizes,
+        inputs,
+        output,
+        scope=scope,
+        views=views,
+        parameters=as_python({**arguments, **template.fixed}),
+        plain=template.plain,
     )
 
 
 def _natural(base: Any, name: str | None = None) -> View:
     """An array as it lies in memory."""
     shape = unpadded(base).shape
-    axes = {letter.name: ((size, stride),) for letter, size, stride in zip(kept(len(shape)), shape, strides(shape))}
+    axes = {
+        letter.name: ((size, stride),)
+        for letter, size, stride in zip(kept(len(shape)), shape, strides(shape))
+    }
     return View(name or getattr(base, "name", "the inner scope"), 0, axes)

@@ -43,9 +43,17 @@ class Look:
 
     def joined_orders(self) -> Iterator[tuple[Any, ...]]:
         """What is read, once along every padded axis in the order in which it lies there."""
-        if len(self.bases) == len(self.reads) and len({len(read.subscripts) for read in self.reads}) == 1:
+        if (
+            len(self.bases) == len(self.reads)
+            and len({len(read.subscripts) for read in self.reads}) == 1
+        ):
             for axis in padded_axes(self, self.bases):
-                yield tuple(unpadded(r.base) for r in sorted(self.reads, key=lambda r, a=axis: r.base.box[a][0] - r.subscripts[a].const))
+                yield tuple(
+                    unpadded(r.base)
+                    for r in sorted(
+                        self.reads, key=lambda r, a=axis: r.base.box[a][0] - r.subscripts[a].const
+                    )
+                )
 
 
 def _walk(look: Look, form: Affine) -> tuple[int, int] | None:
@@ -53,7 +61,11 @@ def _walk(look: Look, form: Affine) -> tuple[int, int] | None:
     if len(form.terms) != 1:
         return None
     index, step = form.terms[0]
-    return (look.scope.indices.index(index), step) if isinstance(index, Index) and index in look.scope.indices else None
+    return (
+        (look.scope.indices.index(index), step)
+        if isinstance(index, Index) and index in look.scope.indices
+        else None
+    )
 
 
 def sizes(look: Look, _: Operands) -> Iterator[tuple[int, ...]]:
@@ -86,7 +98,11 @@ def ratio(look: Look, operands: Operands) -> Iterator[int]:
 def order(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
     """For every axis of the result the axis of the operand along which its index walks; fixed axes stand for those of extent 1."""
     for read in look.reads_of(operands[0]):
-        found = {walk[0]: axis for axis, form in enumerate(read.subscripts) if (walk := _walk(look, form)) is not None}
+        found = {
+            walk[0]: axis
+            for axis, form in enumerate(read.subscripts)
+            if (walk := _walk(look, form)) is not None
+        }
         fixed = [axis for axis in range(len(read.subscripts)) if axis not in found.values()]
         rest = [position for position in range(look.rank) if position not in found]
         if len(fixed) == len(rest):
@@ -112,7 +128,13 @@ def _progressions(look: Look, operands: Operands) -> Iterator[list[tuple[int, in
             if form.terms and walk is None:
                 break
             first, step = (0, 1) if walk is None else (look.scope.iterators[walk[0]].low, walk[1])
-            rows.append((form.const - low + step * first, step, 1 if walk is None else look.scope.shape[walk[0]]))
+            rows.append(
+                (
+                    form.const - low + step * first,
+                    step,
+                    1 if walk is None else look.scope.shape[walk[0]],
+                )
+            )
         else:
             yield rows
 
@@ -138,7 +160,10 @@ def overruns(look: Look, operands: Operands) -> Iterator[tuple[tuple[int, int], 
     """How many elements more than the operand has are read before and after each axis; fewer are negative."""
     for rows in _progressions(look, operands):
         if all(step == 1 for _, step, _ in rows):
-            yield tuple((-first, first + count - size) for (first, _, count), size in zip(rows, operands[0].shape))
+            yield tuple(
+                (-first, first + count - size)
+                for (first, _, count), size in zip(rows, operands[0].shape)
+            )
 
 
 def fill(look: Look, operands: Operands) -> Iterator[Any]:
@@ -157,7 +182,14 @@ def padded_axes(look: Look, _: Operands) -> list[int]:
 def reduced_axes(look: Look, operands: Operands) -> list[int]:
     """The axes of the first operand along which a reduction moves."""
     summed = {index for node in reductions(look.scope.body) for index in node.indices}
-    return sorted({axis for read in look.reads_of(operands[0]) for axis, form in enumerate(read.subscripts) if summed & set(form.indices)})
+    return sorted(
+        {
+            axis
+            for read in look.reads_of(operands[0])
+            for axis, form in enumerate(read.subscripts)
+            if summed & set(form.indices)
+        }
+    )
 
 
 def all_reduced_axes(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:

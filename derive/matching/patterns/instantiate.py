@@ -32,8 +32,15 @@ class Realised:
 
 def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realised | None:
     """One index a role, operands with the definition's axes, of the part that is read; None where a condition names another index."""
-    extents = {role: prod(profile.extents[i] for i in members) for role, members in assignment.roles.items()}
-    names: dict[Index, Any] = {members[0]: affine(Index(role)) for role, members in assignment.roles.items() if len(members) == 1}
+    extents = {
+        role: prod(profile.extents[i] for i in members)
+        for role, members in assignment.roles.items()
+    }
+    names: dict[Index, Any] = {
+        members[0]: affine(Index(role))
+        for role, members in assignment.roles.items()
+        if len(members) == 1
+    }
     operands = {number: name for name, number in assignment.operands.items()}
     numbers = {read.access: k for k, read in enumerate(profile.reads)}
     shapes: dict[str, tuple[int, ...]] = {}
@@ -44,7 +51,9 @@ def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realis
         name = operands[number]
         subscripts, box = _axes(profile, found, assignment, number, name, names, extents)
         shapes[name] = tuple(high - low for low, high in box)
-        dtypes[name] = unpadded(node.base).dtype if found.template.plain else NUMBER  # a library's sums are of any type
+        dtypes[name] = (
+            unpadded(node.base).dtype if found.template.plain else NUMBER
+        )  # a library's sums are of any type
         tensor = Tensor(name, shapes[name], dtypes[name])
         pads = [_overrun(s, size, extents) for s, size in zip(subscripts, shapes[name])]
         if not any(map(any, pads)):
@@ -58,7 +67,12 @@ def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realis
         if isinstance(node, Reduce):
             roles = [r for r, members in assignment.roles.items() if members[0] in node.indices]
             where = tuple(c.substitute(names) for c in node.where)
-            return Reduce(node.op, [Range(Index(r), 0, extents[r]) for r in roles], where, rebuild(node.body, leaf))
+            return Reduce(
+                node.op,
+                [Range(Index(r), 0, extents[r]) for r in roles],
+                where,
+                rebuild(node.body, leaf),
+            )
         return node.substitute(names)
 
     body = rebuild(profile.scope.body, leaf)
@@ -71,10 +85,20 @@ def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realis
 
 
 def _axes(
-    profile: Profile, found: Pattern, assignment: Assignment, number: int, name: str, names: Mapping[Index, Any], extents: Mapping[str, int]
+    profile: Profile,
+    found: Pattern,
+    assignment: Assignment,
+    number: int,
+    name: str,
+    names: Mapping[Index, Any],
+    extents: Mapping[str, int],
 ) -> tuple[list[Affine], list[tuple[int, int]]]:
     """The subscripts of an operand in the definition's axes, and the part of each axis that is read, from 0."""
-    mixed = {partner: axis for axis in profile.reads[number].axes if (partner := assignment.axes.get((number, axis.position))) is not None}
+    mixed = {
+        partner: axis
+        for axis in profile.reads[number].axes
+        if (partner := assignment.axes.get((number, axis.position))) is not None
+    }
     subscripts: list[Affine] = []
     box: list[tuple[int, int]] = []
     for position, letter in enumerate(found.template.operands[name]):

@@ -19,7 +19,9 @@ from einalg.language.ir.tensor import Access, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
 OUTPUT = "output"
-Row = frozenset[Any]  # the numbers of the reads in which an index occurs, and OUTPUT where it is not summed
+Row = frozenset[
+    Any
+]  # the numbers of the reads in which an index occurs, and OUTPUT where it is not summed
 Replace = Callable[[Range], tuple[list[Range], Affine] | None]
 MOST_SPLITS = 16
 
@@ -73,7 +75,9 @@ class Profile:
         self.scope = normal(scope)
         self.extents = {it.index: it.extent for it in _all_iterators(self.scope)}
         self.ranges = {it.index: (it.low, it.high) for it in _all_iterators(self.scope)}
-        self.reads = tuple(self._read(access) for access in dict.fromkeys(accesses(self.scope.body)))
+        self.reads = tuple(
+            self._read(access) for access in dict.fromkeys(accesses(self.scope.body))
+        )
         self.solved: dict[Any, Any] = {}  # by templates: see `matching.match`
 
     @cached_property
@@ -82,7 +86,11 @@ class Profile:
         outputs = set(self.scope.indices)
         found: dict[Index, Row] = {}
         for index in self.extents:
-            places: set[Any] = {k for k, read in enumerate(self.reads) if any(index in axis.form.indices for axis in read.axes)}
+            places: set[Any] = {
+                k
+                for k, read in enumerate(self.reads)
+                if any(index in axis.form.indices for axis in read.axes)
+            }
             found[index] = frozenset(places | ({OUTPUT} if index in outputs else set()))
         return found
 
@@ -96,7 +104,9 @@ class Profile:
 
     def named_skeleton(self, names: Sequence[str]) -> Any:
         """The operations of the body on reads that have these names."""
-        return skeleton(self.scope.body, {read.access: name for read, name in zip(self.reads, names)})
+        return skeleton(
+            self.scope.body, {read.access: name for read, name in zip(self.reads, names)}
+        )
 
     def separable(self, axis: Axis) -> bool:
         """Whether an axis is a mixed-radix number of its indices that stays inside the box, so that each walks an axis of its own."""
@@ -112,8 +122,12 @@ class Profile:
         return Read(access, tuple(axes))
 
 
-_PROFILES: dict[int, tuple[Scope, Profile]] = {}  # by identity: comparing expressions costs more than looking at one again
-_EQUAL: dict[Any, Profile] = {}  # of scopes that are written alike, to the names of indices: the states of a search make them again
+_PROFILES: dict[
+    int, tuple[Scope, Profile]
+] = {}  # by identity: comparing expressions costs more than looking at one again
+_EQUAL: dict[
+    Any, Profile
+] = {}  # of scopes that are written alike, to the names of indices: the states of a search make them again
 _MOST_PROFILES = 4096
 
 
@@ -161,7 +175,10 @@ def normal(scope: Scope) -> Scope:
         scope = _rewritten(scope, lambda it, s=(index, divisor, high, low): _halves(it, *s))
     backwards = _backwards(scope)
     if backwards:
-        scope = _rewritten(scope, lambda it: ([it], affine(it.high - 1) - it.index) if it.index in backwards else None)
+        scope = _rewritten(
+            scope,
+            lambda it: ([it], affine(it.high - 1) - it.index) if it.index in backwards else None,
+        )
     return scope
 
 
@@ -175,10 +192,14 @@ def _from_zero(it: Range) -> tuple[list[Range], Affine] | None:
     return ([Range(it.index, 0, it.extent)], affine(it.index) + it.low) if it.low else None
 
 
-def _halves(it: Range, index: Index, divisor: int, high: Index, low: Index) -> tuple[list[Range], Affine] | None:
+def _halves(
+    it: Range, index: Index, divisor: int, high: Index, low: Index
+) -> tuple[list[Range], Affine] | None:
     if it.index != index:
         return None
-    return [Range(high, 0, it.extent // divisor), Range(low, 0, divisor)], affine(high) * divisor + low
+    return [Range(high, 0, it.extent // divisor), Range(low, 0, divisor)], affine(
+        high
+    ) * divisor + low
 
 
 def _digits(scope: Scope) -> Iterator[tuple[Index, int]]:
@@ -188,7 +209,11 @@ def _digits(scope: Scope) -> Iterator[tuple[Index, int]]:
         for form in access.subscripts:
             for atom in _quotients(form):
                 index = atom.argument.as_index()
-                if index is not None and extents[index] > atom.divisor and extents[index] % atom.divisor == 0:
+                if (
+                    index is not None
+                    and extents[index] > atom.divisor
+                    and extents[index] % atom.divisor == 0
+                ):
                     yield index, atom.divisor
 
 
@@ -201,7 +226,10 @@ def _quotients(form: Affine) -> Iterator[Any]:
 
 def _has_digits(form: Affine, extents: Mapping[Index, int]) -> bool:
     """Whether a form is a mixed-radix number of its indices."""
-    terms = sorted(((abs(c), a) for a, c in form.terms if isinstance(a, Index)), key=lambda t: (t[0], t[1].name))
+    terms = sorted(
+        ((abs(c), a) for a, c in form.terms if isinstance(a, Index)),
+        key=lambda t: (t[0], t[1].name),
+    )
     if len(terms) != len(form.terms):
         return False
     reach = 0
@@ -247,7 +275,9 @@ def _rewritten(scope: Scope, replace: Replace) -> Scope:
     return simplify_scope(Scope(iterators, tuple(c.substitute(names) for c in scope.where), body))
 
 
-def _replaced(iterators: Sequence[Range], replace: Replace) -> tuple[list[Range], dict[Index, Affine]]:
+def _replaced(
+    iterators: Sequence[Range], replace: Replace
+) -> tuple[list[Range], dict[Index, Affine]]:
     kept: list[Range] = []
     names: dict[Index, Affine] = {}
     for it in iterators:

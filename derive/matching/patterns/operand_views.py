@@ -17,10 +17,16 @@ def view(profile: Profile, found: Pattern, assignment: Assignment, name: str) ->
     """An operand as strided axes, one group a letter."""
     read = profile.reads[assignment.operands[name]]
     steps_of = strides(unpadded(read.access.base).shape)
-    mixed = {assignment.axes[key]: axis for axis in read.axes if (key := (assignment.operands[name], axis.position)) in assignment.axes}
+    mixed = {
+        assignment.axes[key]: axis
+        for axis in read.axes
+        if (key := (assignment.operands[name], axis.position)) in assignment.axes
+    }
     steps: dict[Index, int] = {}
     offset = 0
-    for position, (form, stride, (low, _)) in enumerate(zip(read.access.subscripts, steps_of, unpadded(read.access.base).box)):
+    for position, (form, stride, (low, _)) in enumerate(
+        zip(read.access.subscripts, steps_of, unpadded(read.access.base).box)
+    ):
         axis = next((a for a in mixed.values() if a.position == position), None)
         if axis is not None:
             offset += max(0, axis.reads[0] - low) * stride
@@ -35,7 +41,10 @@ def view(profile: Profile, found: Pattern, assignment: Assignment, name: str) ->
         axis = mixed.get(position)
         if axis is not None:
             low, high = max(axis.box[0], axis.reads[0]), min(axis.box[1], axis.reads[1] + 1)
-            axes[letter], pads[letter] = ((max(0, high - low), steps_of[axis.position]),), axis.overrun
+            axes[letter], pads[letter] = (
+                ((max(0, high - low), steps_of[axis.position]),),
+                axis.overrun,
+            )
         elif letter != UNIT:
             members = assignment.roles.get(walker(found, name, position, letter), ())
             axes[letter] = tuple((profile.extents[i], steps.get(i, 0)) for i in members)
@@ -46,8 +55,13 @@ def view(profile: Profile, found: Pattern, assignment: Assignment, name: str) ->
 def output_view(profile: Profile, found: Pattern, assignment: Assignment, output: str) -> View:
     """The result as strided axes."""
     steps = dict(zip(profile.scope.indices, strides(profile.scope.shape)))
-    axes = {role: tuple((profile.extents[i], steps[i]) for i in assignment.roles.get(role, ())) for role in found.output}
-    return View(output, 0, axes, {}, tuple((profile.extents[i], steps[i]) for i in assignment.batch))
+    axes = {
+        role: tuple((profile.extents[i], steps[i]) for i in assignment.roles.get(role, ()))
+        for role in found.output
+    }
+    return View(
+        output, 0, axes, {}, tuple((profile.extents[i], steps[i]) for i in assignment.batch)
+    )
 
 
 def walker(found: Pattern, name: str, position: int, letter: str) -> str:
@@ -55,7 +69,9 @@ def walker(found: Pattern, name: str, position: int, letter: str) -> str:
     mixed = found.mixed.get((name, position))
     if mixed is not None:
         return next((r for r in mixed if OUTPUT in found.roles[r]), letter)
-    axes = (a for r in found.example.reads if r.name == name for a in r.axes if a.position == position)
+    axes = (
+        a for r in found.example.reads if r.name == name for a in r.axes if a.position == position
+    )
     return next((a.indices[0].name for a in axes), letter)
 
 
@@ -66,7 +82,12 @@ def read_name(access: Access) -> str:
 
 def role_order(found: Pattern) -> list[str]:
     """Roles in the order of the operands' axes."""
-    order = [letter for letters in found.template.operands.values() for letter in letters if letter in found.roles]
+    order = [
+        letter
+        for letters in found.template.operands.values()
+        for letter in letters
+        if letter in found.roles
+    ]
     return list(dict.fromkeys([*order, *found.roles]))
 
 

@@ -24,7 +24,10 @@ from einalg.language.ir.traversal import accesses, reductions
 from einalg.language.ops.templates import Setting, Template
 
 SIZES = (53, 59, 61, 67, 71, 73), (3, 5, 7, 9)  # of axes of the first operand, and of the others
-NUMBERS = sympy.Rational(3, 7), sympy.Rational(13, 11)  # parameters that are any number, in an instance
+NUMBERS = (
+    sympy.Rational(3, 7),
+    sympy.Rational(13, 11),
+)  # parameters that are any number, in an instance
 UNIT = "1"
 APART = 4  # how much larger one parameter is than the others in an instance: the stride of a transposed convolution than its dilation
 Label = tuple[Any, ...]
@@ -68,13 +71,20 @@ class Pattern:
         for letter in first.replace(UNIT, ""):
             sizes[letter] = SIZES[0][len(sizes) + shift]
         sizes[UNIT] = 1
-        others = [x for letters in self.template.operands.values() for x in letters if x not in sizes]
+        others = [
+            x for letters in self.template.operands.values() for x in letters if x not in sizes
+        ]
         for number, letter in enumerate(dict.fromkeys(others)):
             sizes[letter] = SIZES[1][(number + shift) % len(SIZES[1])]
-        return {name: tuple(sizes[letter] for letter in letters) for name, letters in self.template.operands.items()}
+        return {
+            name: tuple(sizes[letter] for letter in letters)
+            for name, letters in self.template.operands.items()
+        }
 
     def _instance(self, settings: Mapping[Setting, int], shapes: Any = None) -> Scope:
-        return self.template.build(shapes or self.shapes, settings, dict(zip(self.template.numbers, NUMBERS)))
+        return self.template.build(
+            shapes or self.shapes, settings, dict(zip(self.template.numbers, NUMBERS))
+        )
 
     @cached_property
     def names(self) -> list[str]:
@@ -141,14 +151,19 @@ class Pattern:
     def _rules(self, settings: dict[Setting, int]) -> dict[Setting, ReadOff]:
         found: dict[Setting, ReadOff] = {}
         base, resized = self._features(settings), self._features(settings, self._shapes(1))
-        once, twice = ({s: self._features({**settings, s: settings[s] + by}) for s in settings} for by in (1, 2))
+        once, twice = (
+            {s: self._features({**settings, s: settings[s] + by}) for s in settings}
+            for by in (1, 2)
+        )
         for setting, least in self._least.items():
             for label, value in base.items():
                 step = once[setting].get(label, value) - value
                 steady = step and twice[setting].get(label, value) - value == 2 * step
                 others = [resized, *(moved for other, moved in once.items() if other != setting)]
                 if steady and all(moved.get(label, value) == value for moved in others):
-                    found[setting] = ReadOff(label, value - step * (settings[setting] - least), step, least)
+                    found[setting] = ReadOff(
+                        label, value - step * (settings[setting] - least), step, least
+                    )
                     break
         return found
 
@@ -159,7 +174,9 @@ class Pattern:
         except EinalgError:
             return {}
 
-    def solve(self, target: Scope, shapes: Mapping[str, tuple[int, ...]]) -> dict[Setting, int] | None:
+    def solve(
+        self, target: Scope, shapes: Mapping[str, tuple[int, ...]]
+    ) -> dict[Setting, int] | None:
         """The parameters with which the definition looks like `target`, as far as features tell; None where there are none."""
         wanted = features(target)
         values = dict(self._least)
@@ -173,7 +190,9 @@ class Pattern:
             values[setting] = self._fitted(setting, values, wanted, shapes)
         return values
 
-    def _fitted(self, setting: Setting, values: dict[Setting, int], wanted: Mapping[Label, int], shapes: Any) -> int:
+    def _fitted(
+        self, setting: Setting, values: dict[Setting, int], wanted: Mapping[Label, int], shapes: Any
+    ) -> int:
         """One step of Newton's method from the least value on, at a feature that the parameter moves and that is not yet right."""
         least = self._least[setting]
         here, there = (self._features({**values, setting: least + k}, shapes) for k in (0, 1))
@@ -203,7 +222,9 @@ def features(scope: Scope) -> dict[Label, int]:
         for position, form in enumerate(access.subscripts):
             for label, value in _numbers(form):
                 found[name, position, *label] = value
-            before, after = access.base.amounts[position] if isinstance(access.base, Padded) else (0, 0)
+            before, after = (
+                access.base.amounts[position] if isinstance(access.base, Padded) else (0, 0)
+            )
             found[name, position, "before"], found[name, position, "after"] = before, after
     return found
 

@@ -20,7 +20,9 @@ def assignments_of(names: Sequence[str], body: Any, example: Any) -> Iterator[Ma
     usual = dict.fromkeys(numbers(example))
     own = [n for n in dict.fromkeys(numbers(body)) if n not in usual]
     values = proposals([*own, *(n for n in dict.fromkeys(numbers(body)) if n in usual)])
-    rows = dict.fromkeys(islice(chain(permutations(own, len(names)), product(values, repeat=len(names))), MOST_TRIES))
+    rows = dict.fromkeys(
+        islice(chain(permutations(own, len(names)), product(values, repeat=len(names))), MOST_TRIES)
+    )
     return (dict(zip(names, row)) for row in rows)
 
 
@@ -31,7 +33,9 @@ def proposals(found: Sequence[Any]) -> list[Any]:
     >>> proposals([sympy.Integer(4)])
     [4, -4, 1/4]
     """
-    return list(dict.fromkeys([*found, *(-n for n in found), *(1 / n for n in found if n.is_nonzero)]))
+    return list(
+        dict.fromkeys([*found, *(-n for n in found), *(1 / n for n in found if n.is_nonzero)])
+    )
 
 
 def as_python(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +46,11 @@ def as_python(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _number(value: Any) -> Any:
     if getattr(value, "is_Integer", False):
         return int(value)
-    return float(value) if getattr(value, "is_Float", False) or getattr(value, "is_infinite", False) else value
+    return (
+        float(value)
+        if getattr(value, "is_Float", False) or getattr(value, "is_infinite", False)
+        else value
+    )
 
 
 def numbers(body: Any) -> Iterator[Any]:

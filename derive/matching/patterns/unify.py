@@ -12,7 +12,16 @@ from derive.matching.patterns.pattern import Pattern, named
 from einalg.language.index.affine import Index
 from einalg.language.ir.printing.text import outline
 
-BODY, STRAY, MIXED, SUM_MIXED, TWICE, CONDITION, PADDED, MISSING = 20.0, 4.0, 3.0, 6.0, 3.0, 0.25, 0.25, 4.0
+BODY, STRAY, MIXED, SUM_MIXED, TWICE, CONDITION, PADDED, MISSING = (
+    20.0,
+    4.0,
+    3.0,
+    6.0,
+    3.0,
+    0.25,
+    0.25,
+    4.0,
+)
 
 PAIR = 2
 LONGEST = 100  # letters of a body in a reason
@@ -39,7 +48,9 @@ class Assignment:
 
     operands: dict[str, int]
     roles: dict[str, tuple[Index, ...]] = field(default_factory=dict)
-    axes: dict[tuple[int, int], int] = field(default_factory=dict)  # mixed axis of a read: axis of the operand
+    axes: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # mixed axis of a read: axis of the operand
     batch: tuple[Index, ...] = ()
     reasons: list[Reason] = field(default_factory=list)
 
@@ -64,7 +75,10 @@ def assignments(profile: Profile, pattern: Pattern) -> Iterator[Assignment]:
         if len(names) > PAIR and profile.named_skeleton(names) != pattern.named_skeleton:
             continue  # of two operands both orders are few
         for mixed in _mixed(profile, pattern, names):
-            found = Assignment({name: k for k, name in enumerate(names)}, axes={key: axis for key, (_, axis) in mixed.items()})
+            found = Assignment(
+                {name: k for k, name in enumerate(names)},
+                axes={key: axis for key, (_, axis) in mixed.items()},
+            )
             if _axes_agree(profile, pattern, names, mixed, found):
                 _rest(profile, pattern, names, found)
                 yield found
@@ -75,10 +89,27 @@ Mixed = dict[tuple[int, int], tuple[Axis, int]]
 
 def _mixed(profile: Profile, pattern: Pattern, names: list[str]) -> Iterator[Mixed]:
     """Every pairing of axes that several indices share with such axes of the operands; axes without a partner are left out."""
-    yield from _choices([(k, axis) for k, read in enumerate(profile.reads) for axis in read.axes if axis.index is None], {}, profile, pattern, names)
+    yield from _choices(
+        [
+            (k, axis)
+            for k, read in enumerate(profile.reads)
+            for axis in read.axes
+            if axis.index is None
+        ],
+        {},
+        profile,
+        pattern,
+        names,
+    )
 
 
-def _choices(left: Sequence[tuple[int, Axis]], chosen: Mixed, profile: Profile, pattern: Pattern, names: list[str]) -> Iterator[Mixed]:
+def _choices(
+    left: Sequence[tuple[int, Axis]],
+    chosen: Mixed,
+    profile: Profile,
+    pattern: Pattern,
+    names: list[str],
+) -> Iterator[Mixed]:
     if not left:
         yield dict(chosen)
         return
@@ -86,10 +117,16 @@ def _choices(left: Sequence[tuple[int, Axis]], chosen: Mixed, profile: Profile, 
     rows = [named(profile.rows[i], names) for i in axis.indices]
     used = {a for (r, _), (_, a) in chosen.items() if r == read}
     partners = [
-        a for (name, a), roles in pattern.mixed.items() if name == names[read] and a not in used and _inside(rows, [pattern.roles[r] for r in roles])
+        a
+        for (name, a), roles in pattern.mixed.items()
+        if name == names[read]
+        and a not in used
+        and _inside(rows, [pattern.roles[r] for r in roles])
     ]
     for partner in partners:
-        yield from _choices(rest, {**chosen, (read, axis.position): (axis, partner)}, profile, pattern, names)
+        yield from _choices(
+            rest, {**chosen, (read, axis.position): (axis, partner)}, profile, pattern, names
+        )
     if not partners or profile.separable(axis):
         yield from _choices(rest, chosen, profile, pattern, names)
 
@@ -103,7 +140,9 @@ def _inside(rows: Sequence[Row], roles: Sequence[Row]) -> bool:
     return True
 
 
-def _axes_agree(profile: Profile, pattern: Pattern, names: list[str], mixed: Mixed, found: Assignment) -> bool:
+def _axes_agree(
+    profile: Profile, pattern: Pattern, names: list[str], mixed: Mixed, found: Assignment
+) -> bool:
     """Give the indices of mixed axes their roles; False where two axes ask for different ones."""
     taken: dict[Index, str] = {}
     for (read, _), (axis, partner) in mixed.items():
@@ -138,18 +177,30 @@ def _rest(profile: Profile, pattern: Pattern, names: list[str], found: Assignmen
             found.batch = tuple(members)
         else:
             found.reasons += [_stray(profile, names, index, pattern) for index in members]
-    if pattern.sums and not any(found.roles.get(role) for role, row in pattern.roles.items() if OUTPUT not in row):
-        found.reasons.append(Reason(f"no index is summed as in {pattern.template.name}", MISSING, "sum"))
+    if pattern.sums and not any(
+        found.roles.get(role) for role, row in pattern.roles.items() if OUTPUT not in row
+    ):
+        found.reasons.append(
+            Reason(f"no index is summed as in {pattern.template.name}", MISSING, "sum")
+        )
     found.reasons += _axis_reasons(profile, pattern, found)
     extra = len(profile.conditions) - len(pattern.example.conditions)
-    found.reasons += [Reason(f"the domain has the condition {c}", CONDITION, "condition") for c in profile.conditions[: max(0, extra)]]
+    found.reasons += [
+        Reason(f"the domain has the condition {c}", CONDITION, "condition")
+        for c in profile.conditions[: max(0, extra)]
+    ]
 
 
 def _stray(profile: Profile, names: list[str], index: Index, pattern: Pattern) -> Reason:
     places = [profile.reads[p].name for p in sorted(profile.rows[index] - {OUTPUT})]
     places += ["the output"] if OUTPUT in profile.rows[index] else []
     where = " and ".join(places) or "nothing"
-    return Reason(f"index {index} occurs in {where}; {pattern.template.name} has no such index left", STRAY, "stray", indices=(index,))
+    return Reason(
+        f"index {index} occurs in {where}; {pattern.template.name} has no such index left",
+        STRAY,
+        "stray",
+        indices=(index,),
+    )
 
 
 def _by_name(index: Index) -> str:
@@ -164,14 +215,31 @@ def _axis_reasons(profile: Profile, pattern: Pattern, found: Assignment) -> Iter
             own = set(axis.indices)
             place = {"read": number, "axis": axis.position, "indices": axis.indices}
             if seen & own:
-                yield Reason(f"{', '.join(map(str, sorted(seen & own, key=_by_name)))} stands twice in {read.name}", TWICE, "twice", **place)
+                yield Reason(
+                    f"{', '.join(map(str, sorted(seen & own, key=_by_name)))} stands twice in {read.name}",
+                    TWICE,
+                    "twice",
+                    **place,
+                )
             seen |= own
             if (number, axis.position) in found.axes:
                 if not axis.form.is_affine() and not pattern.quotients:
-                    yield Reason(f"the subscript {axis.form} of {read.name} has a quotient", MIXED, "quotient", **place)
+                    yield Reason(
+                        f"the subscript {axis.form} of {read.name} has a quotient",
+                        MIXED,
+                        "quotient",
+                        **place,
+                    )
                 continue
             if axis.index is None and not profile.separable(axis):
                 weight = SUM_MIXED if own & outputs and own - outputs else MIXED
-                yield Reason(f"the subscript {axis.form} of {read.name} is not a bare index", weight, "mixed", **place)
+                yield Reason(
+                    f"the subscript {axis.form} of {read.name} is not a bare index",
+                    weight,
+                    "mixed",
+                    **place,
+                )
             elif axis.overrun != (0, 0):
-                yield Reason(f"{read.name} is read through padding at {axis.form}", PADDED, "padded", **place)
+                yield Reason(
+                    f"{read.name} is read through padding at {axis.form}", PADDED, "padded", **place
+                )

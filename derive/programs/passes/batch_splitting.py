@@ -46,7 +46,14 @@ def one_of(program: Program) -> tuple[Program, Slices] | None:
     (low, count), *others = ranges
     axes = _axes(program, count) if not others and low == 0 and count > 1 else None
     given = {name: tensor for name, tensor in program.tensors.items() if axes and name in axes}
-    if not axes or not given or any(axes[name] != 0 or is_weight(tensor) or isinstance(tensor, Constant) for name, tensor in given.items()):
+    if (
+        not axes
+        or not given
+        or any(
+            axes[name] != 0 or is_weight(tensor) or isinstance(tensor, Constant)
+            for name, tensor in given.items()
+        )
+    ):
         return None
     return _of_first(program, axes), Slices(count, frozenset((*given, *program.outputs)))
 
@@ -68,10 +75,17 @@ def _axes(program: Program, count: int) -> dict[str, int] | None:
         if (along.low, along.high) != (0, count) or not _only_reads(scope, along.index):
             return None
         for access in accesses(scope.body):
-            places = [k for k, subscript in enumerate(access.subscripts) if along.index in subscript.indices]
+            places = [
+                k
+                for k, subscript in enumerate(access.subscripts)
+                if along.index in subscript.indices
+            ]
             if not places:
                 whole.add(access.tensor.name)
-            elif not _walks(access, places, along) or axes.setdefault(access.tensor.name, places[0]) != places[0]:
+            elif (
+                not _walks(access, places, along)
+                or axes.setdefault(access.tensor.name, places[0]) != places[0]
+            ):
                 return None
     return None if whole & axes.keys() else axes
 
@@ -79,25 +93,41 @@ def _axes(program: Program, count: int) -> dict[str, int] | None:
 def _walks(access: Access, places: list[int], along: Iterator) -> bool:
     """Whether an index walks over all of one axis, one by one."""
     (place, *others) = places
-    return not others and access.subscripts[place] == affine(along.index) and access.tensor.box[place] == (along.low, along.high)
+    return (
+        not others
+        and access.subscripts[place] == affine(along.index)
+        and access.tensor.box[place] == (along.low, along.high)
+    )
 
 
 def _only_reads(scope: Scope, index: Index) -> bool:
     """Whether an index stands in subscripts alone: in no condition, and not as a number."""
     bound = any(index in node.indices for node in reductions(scope.body))
-    left = map_accesses(scope.body, lambda access: Access.of(access.tensor, (affine(0),) * len(access.subscripts)))
-    return not bound and index not in left.free_symbols and not any(index in condition.indices for condition in scope.where)
+    left = map_accesses(
+        scope.body, lambda access: Access.of(access.tensor, (affine(0),) * len(access.subscripts))
+    )
+    return (
+        not bound
+        and index not in left.free_symbols
+        and not any(index in condition.indices for condition in scope.where)
+    )
 
 
 def _of_first(program: Program, axes: Mapping[str, int]) -> Program:
     """The program of the first sample."""
-    known = {name: Tensor(name, _first(t.axes, axes[name]), t.dtype, t.role) for name, t in program.tensors.items() if name in axes}
+    known = {
+        name: Tensor(name, _first(t.axes, axes[name]), t.dtype, t.role)
+        for name, t in program.tensors.items()
+        if name in axes
+    }
     statements: list[tuple[str, Scope]] = []
     for name, scope in program.statements:
         iterators = list(scope.iterators)
         if name in axes:
             iterators[axes[name]] = Iterator(iterators[axes[name]].index, 0, 1)
-        body = map_accesses(scope.body, lambda access: rebased(access, known.get(access.tensor.name, access.tensor)))
+        body = map_accesses(
+            scope.body, lambda access: rebased(access, known.get(access.tensor.name, access.tensor))
+        )
         statements.append((name, Scope(iterators, scope.where, body)))
         known[name] = statement_tensor(*statements[-1])
     return Program(statements, program.outputs)

@@ -17,7 +17,9 @@ from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Padded, Tensor
 from einalg.language.ir.traversal import accesses, rebased
 
-Places = tuple[int | None, ...]  # of every axis of a tensor, the only one that is read; None where it is read at several
+Places = tuple[
+    int | None, ...
+]  # of every axis of a tensor, the only one that is read; None where it is read at several
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,17 @@ class Slab:
 
     def called(self, name: str, role: str) -> Tensor:
         """The slab as a tensor of this name."""
-        axes = tuple(axis if place is None else (0, 1) for axis, place in zip(self.tensor.axes, self.places))
+        axes = tuple(
+            axis if place is None else (0, 1) for axis, place in zip(self.tensor.axes, self.places)
+        )
         return Tensor(name, axes, self.tensor.dtype, role)
 
     def moved(self, subscripts: tuple[Affine, ...], back: bool = False) -> tuple[Affine, ...]:
         """Subscripts of the tensor as those of the slab, or `back`."""
-        return tuple(s if place is None else s + place if back else s - place for s, place in zip(subscripts, self.places))
+        return tuple(
+            s if place is None else s + place if back else s - place
+            for s, place in zip(subscripts, self.places)
+        )
 
     def of(self, access: Access, name: Tensor) -> Access:
         """An access to the tensor as one to the slab of this name."""
@@ -51,14 +58,31 @@ class Slab:
     def read(self, access: Access) -> Access:
         """An access to the slab as one to the tensor; to a copy, where it is padded at an axis of one place, beside which the tensor has values."""
         if self._is_padded_there(access):
-            iterators = [Iterator(Index(f"i{k}"), *axis) for k, axis in enumerate(self.called("S", "input").axes)]
-            return rebased(access, Scope(iterators, None, self.tensor[self.moved(tuple(it.index.as_affine() for it in iterators), back=True)]))
-        return Access.of(rebased(access, self.tensor).base, self.moved(access.subscripts, back=True))
+            iterators = [
+                Iterator(Index(f"i{k}"), *axis)
+                for k, axis in enumerate(self.called("S", "input").axes)
+            ]
+            return rebased(
+                access,
+                Scope(
+                    iterators,
+                    None,
+                    self.tensor[
+                        self.moved(tuple(it.index.as_affine() for it in iterators), back=True)
+                    ],
+                ),
+            )
+        return Access.of(
+            rebased(access, self.tensor).base, self.moved(access.subscripts, back=True)
+        )
 
     def _is_padded_there(self, access: Access) -> bool:
         view, found = access.base, False
         while isinstance(view, Padded):
-            found = found or any(place is not None and any(amount) for place, amount in zip(self.places, view.amounts))
+            found = found or any(
+                place is not None and any(amount)
+                for place, amount in zip(self.places, view.amounts)
+            )
             view = view.base
         return found
 
@@ -76,20 +100,33 @@ def slabs(scope: Scope) -> dict[str, Slab]:
             tensor = access.tensor
             if isinstance(tensor, Tensor):
                 places = _places(access, tensor)
-                found[tensor.name] = tuple(a if a == b else None for a, b in zip(found.get(tensor.name, places), places))
-    return {name: Slab(tensor, found[name]) for name, tensor in scope.tensors.items() if not isinstance(tensor, Constant)}
+                found[tensor.name] = tuple(
+                    a if a == b else None for a, b in zip(found.get(tensor.name, places), places)
+                )
+    return {
+        name: Slab(tensor, found[name])
+        for name, tensor in scope.tensors.items()
+        if not isinstance(tensor, Constant)
+    }
 
 
 def _places(access: Access, tensor: Tensor) -> Places:
     if access.base is not tensor:  # padded
         return (None,) * tensor.rank
-    fixed = [not form.terms and low <= form.const < high for form, (low, high) in zip(access.subscripts, tensor.axes)]
-    return tuple(int(form.const) if alone else None for form, alone in zip(access.subscripts, fixed))
+    fixed = [
+        not form.terms and low <= form.const < high
+        for form, (low, high) in zip(access.subscripts, tensor.axes)
+    ]
+    return tuple(
+        int(form.const) if alone else None for form, alone in zip(access.subscripts, fixed)
+    )
 
 
 def on_slabs(scope: Scope, found: Mapping[str, tuple[Slab, Tensor]]) -> Scope:
     """The scope, reading slabs, as these tensors, in the place of the tensors of these names."""
-    return _changed(scope, {name: partial(slab.of, name=tensor) for name, (slab, tensor) in found.items()})
+    return _changed(
+        scope, {name: partial(slab.of, name=tensor) for name, (slab, tensor) in found.items()}
+    )
 
 
 def on_tensors(scope: Scope, found: Mapping[str, Slab]) -> Scope:
@@ -100,6 +137,10 @@ def on_tensors(scope: Scope, found: Mapping[str, Slab]) -> Scope:
 def _changed(scope: Scope, changes: Mapping[str, Callable[[Access], Access]]) -> Scope:
     def change(access: Access) -> Access:
         tensor = access.tensor
-        return changes[tensor.name](access) if isinstance(tensor, Tensor) and tensor.name in changes else access
+        return (
+            changes[tensor.name](access)
+            if isinstance(tensor, Tensor) and tensor.name in changes
+            else access
+        )
 
     return substitute_accesses(scope, change)

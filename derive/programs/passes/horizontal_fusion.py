@@ -37,7 +37,11 @@ def joined(program: Program) -> Program:
     while (pair := next((pair for pair in _pairs(found) if pair not in refused), None)) is not None:
         refused.add(pair)
         found = _joined(found, *pair)
-    return found if found is program else fused(found, lambda _, scope: isinstance(scope.body, Access))[0]
+    return (
+        found
+        if found is program
+        else fused(found, lambda _, scope: isinstance(scope.body, Access))[0]
+    )
 
 
 def _pairs(program: Program) -> Iterator[Pair]:
@@ -45,8 +49,15 @@ def _pairs(program: Program) -> Iterator[Pair]:
     ahead = settled(program)
     readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
-        given = [n for n, tensor in scope.tensors.items() if not is_weight(tensor) and n not in ahead]
-        if name not in ahead and name not in program.outputs and len(given) == 1 and _is_product(scope):
+        given = [
+            n for n, tensor in scope.tensors.items() if not is_weight(tensor) and n not in ahead
+        ]
+        if (
+            name not in ahead
+            and name not in program.outputs
+            and len(given) == 1
+            and _is_product(scope)
+        ):
             readers.setdefault(given[0], []).append(name)
     for names in readers.values():
         yield from combinations(names, 2)
@@ -60,7 +71,11 @@ def _joined(program: Program, one: str, other: str) -> Program:
     """The program with two statements as one, along the first axis that allows it; as it was where none does."""
     for axis in range(program[one].rank):
         try:
-            return apply(program, Move(expression_merging.RULE.name, (one,), {"sibling": other, "axis": axis}), ALL)
+            return apply(
+                program,
+                Move(expression_merging.RULE.name, (one,), {"sibling": other, "axis": axis}),
+                ALL,
+            )
         except EinalgError:
             continue
     return program

@@ -35,7 +35,11 @@ def channels_last(program: Program) -> Program:
     R[f:5, h:6] = Max(0, O[h, f])
     """
     fixed = {name for name in program.outputs if is_elementwise(program[name])}
-    moved = {name: order for name, order in _orders(program).items() if order != sorted(order) and name not in fixed}
+    moved = {
+        name: order
+        for name, order in _orders(program).items()
+        if order != sorted(order) and name not in fixed
+    }
     if not moved:
         return program
     known = dict(program.statements)
@@ -52,7 +56,9 @@ def _renamed(program: Program, names: Mapping[str, str]) -> Program:
     statements: list[tuple[str, Scope]] = []
     known: dict[str, Tensor] = {}
     for name, scope in program.statements:
-        placed = substitute_tensors(scope, {read: known[read] for read in scope.tensors if read in known})
+        placed = substitute_tensors(
+            scope, {read: known[read] for read in scope.tensors if read in known}
+        )
         label = names.get(name, name)
         statements.append((name if label in program.names else label, placed))
         known[name] = statement_tensor(*statements[-1])
@@ -73,7 +79,10 @@ def _orders(program: Program) -> dict[str, list[int]]:
         new = beside.get(waiting.pop(), set()) - found
         found |= new
         waiting += new
-    return {name: sorted(range(scope.rank), key=lambda k: (name, k) in found) for name, scope in scopes.items()}
+    return {
+        name: sorted(range(scope.rank), key=lambda k: (name, k) in found)
+        for name, scope in scopes.items()
+    }
 
 
 def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:

@@ -53,7 +53,9 @@ def with_epilogues(program: Program) -> Program:
     return fused(program, lambda name, scope: name in generated & small)[0]
 
 
-def fused(program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)) -> tuple[Program, list[Move]]:
+def fused(
+    program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)
+) -> tuple[Program, list[Move]]:
     """A flat program with those statements, if these can, as parts of what reads them; and the moves."""
     fusing = _Fusing(program, which)
     while fusing.once():
@@ -98,17 +100,37 @@ class _Fusing:
         scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
             return True
-        reads = {a for a in accesses(other.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name}
-        if len(self.readers[name]) != 1 or not is_elementwise(other) or len(reads) != 1 or len({*scope.tensors, *other.tensors}) > MOST_READS:
+        reads = {
+            a
+            for a in accesses(other.body)
+            if isinstance(a.tensor, Tensor) and a.tensor.name == name
+        }
+        if (
+            len(self.readers[name]) != 1
+            or not is_elementwise(other)
+            or len(reads) != 1
+            or len({*scope.tensors, *other.tensors}) > MOST_READS
+        ):
             return False
         (read,) = reads
         bare = [s.as_index() for s in read.subscripts if s.terms]
-        return not isinstance(read.base, Padded) and None not in bare and len(set(bare)) == len(bare) and not _is_repeated(scope, bare, other)
+        return (
+            not isinstance(read.base, Padded)
+            and None not in bare
+            and len(set(bare)) == len(bare)
+            and not _is_repeated(scope, bare, other)
+        )
 
     def _fuse(self, name: str, reader: str) -> None:
         move = Move(NESTING.name, (reader,), {"producer": name})
-        fused = _fused(excerpt(self.known, [name, reader]), move) if move not in self.refused else None
-        if fused is None or _is_product(reader, self.known[reader]) and not _is_product(reader, fused):
+        fused = (
+            _fused(excerpt(self.known, [name, reader]), move) if move not in self.refused else None
+        )
+        if (
+            fused is None
+            or _is_product(reader, self.known[reader])
+            and not _is_product(reader, fused)
+        ):
             self.refused.add(move)
             return
         self._reads_no_more(reader, self.known[reader])
@@ -137,12 +159,17 @@ def _fused(program: Program, move: Move) -> Scope | None:
     except EinalgError:
         return None
     known, found = program[reader], nested[reader]
-    return found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
+    return (
+        found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
+    )
 
 
 def _is_product(name: str, scope: Scope) -> bool:
     """Whether a statement is an operator that sums products of several tensors, as of matrices."""
-    return any(len(set(accesses(node))) > 1 for node in reductions(scope.body)) and kernel_of(name, scope).op != EOP
+    return (
+        any(len(set(accesses(node))) > 1 for node in reductions(scope.body))
+        and kernel_of(name, scope).op != EOP
+    )
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:

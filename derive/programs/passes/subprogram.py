@@ -24,14 +24,25 @@ def excerpt(known: Mapping[str, Scope], names: Sequence[str]) -> Program:
 
     for name in names:
         add(name)
-    read = {t: tensor for scope in rows.values() for t, tensor in scope.tensors.items() if t in known and t not in rows}
+    read = {
+        t: tensor
+        for scope in rows.values()
+        for t, tensor in scope.tensors.items()
+        if t in known and t not in rows
+    }
     given = {t: Tensor(t, tensor.axes, tensor.dtype) for t, tensor in read.items()}
-    return Program([(name, substitute_tensors(scope, _among(given, scope))) for name, scope in rows.items()], [names[-1]])
+    return Program(
+        [(name, substitute_tensors(scope, _among(given, scope))) for name, scope in rows.items()],
+        [names[-1]],
+    )
 
 
 def returned(scope: Scope, known: Mapping[str, Scope]) -> Scope:
     """A statement of an excerpt, reading the statements of the whole program again."""
-    return substitute_tensors(scope, {name: statement_tensor(name, known[name]) for name in scope.tensors if name in known})
+    return substitute_tensors(
+        scope,
+        {name: statement_tensor(name, known[name]) for name in scope.tensors if name in known},
+    )
 
 
 def _among(tensors: Mapping[str, Tensor], scope: Scope) -> dict[str, Tensor]:

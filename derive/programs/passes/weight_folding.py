@@ -44,7 +44,9 @@ class _Read:
         for reader, scope in program.statements:
             for read in scope.tensors.keys() & self.readers.keys():
                 self.readers[read].append(reader)
-        self.ahead = known_ahead(program) | {n for n, t in program.tensors.items() if isinstance(t, Constant)}
+        self.ahead = known_ahead(program) | {
+            n for n, t in program.tensors.items() if isinstance(t, Constant)
+        }
 
 
 def folded(program: Program) -> Program:
@@ -58,22 +60,32 @@ def folded(program: Program) -> Program:
 
 def _folded_at(given: _Read, name: str) -> Program:
     program, ahead = given.program, given.ahead
-    if name in program.outputs or len(given.readers[name]) != 1 or not _is_product_with_weights(program[name].body, ahead):
+    if (
+        name in program.outputs
+        or len(given.readers[name]) != 1
+        or not _is_product_with_weights(program[name].body, ahead)
+    ):
         return program
     (reader,) = given.readers[name]
     after = program[reader]
-    reads = [a for a in accesses(after.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name]
+    reads = [
+        a for a in accesses(after.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name
+    ]
     if len(set(reads)) != 1 or not is_elementwise(after) or not _is_bare(reads[0]):
         return program
     split = _linear(after.body, reads[0], ahead)
     if split is None or (split[1].factor == 1):
         return program
     place, linear = split
-    inward = dict(zip((s.as_index() for s in reads[0].subscripts), (affine(i) for i in program[name].indices)))
+    inward = dict(
+        zip((s.as_index() for s in reads[0].subscripts), (affine(i) for i in program[name].indices))
+    )
     if not {i for i in linear.factor.free_symbols if isinstance(i, Index)} <= set(inward):
         return program
     try:
-        return _rewritten(given, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward))
+        return _rewritten(
+            given, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward)
+        )
     except EinalgError:
         return program
 
@@ -81,7 +93,10 @@ def _folded_at(given: _Read, name: str) -> Program:
 def _is_product_with_weights(body: Any, ahead: frozenset[str]) -> bool:
     if not isinstance(body, Reduce) or body.op != "Sum":
         return False
-    names = [{a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)} for f in sympy.Mul.make_args(body.body)]
+    names = [
+        {a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)}
+        for f in sympy.Mul.make_args(body.body)
+    ]
     return any(n and n <= ahead for n in names) and any(n - ahead for n in names)
 
 
@@ -94,7 +109,9 @@ def _linear(body: Any, read: Access, ahead: frozenset[str]) -> tuple[Any, Linear
     """The largest part of a body that is linear in the read with a known factor, and how."""
     if body == read:
         return body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero)
-    holding = [a for a in body.args if read in set(accesses(a))] if not isinstance(body, Access) else []
+    holding = (
+        [a for a in body.args if read in set(accesses(a))] if not isinstance(body, Access) else []
+    )
     if len(holding) != 1:
         return None
     below = _linear(holding[0], read, ahead)
@@ -105,7 +122,9 @@ def _linear(body: Any, read: Access, ahead: frozenset[str]) -> tuple[Any, Linear
     if isinstance(body, sympy.Add):
         known = [a for a in others if _is_known(a, ahead)]
         rest = [a for a in others if not _is_known(a, ahead)]
-        return body, Linear(linear.factor, sympy.Add(linear.known, *known), sympy.Add(linear.rest, *rest))
+        return body, Linear(
+            linear.factor, sympy.Add(linear.known, *known), sympy.Add(linear.rest, *rest)
+        )
     if isinstance(body, sympy.Mul) and all(_is_known(a, ahead) for a in others):
         factor = sympy.Mul(*others)
         return body, Linear(linear.factor * factor, linear.known * factor, linear.rest * factor)
@@ -113,16 +132,29 @@ def _linear(body: Any, read: Access, ahead: frozenset[str]) -> tuple[Any, Linear
 
 
 def _is_known(part: Any, ahead: frozenset[str]) -> bool:
-    return all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part)) and not part.atoms(Index) - part.free_symbols
+    return (
+        all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part))
+        and not part.atoms(Index) - part.free_symbols
+    )
 
 
-def _rewritten(given: _Read, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any) -> Program:
+def _rewritten(
+    given: _Read, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any
+) -> Program:
     program = given.program
     name, reader = names
     place, linear = split
     body: Any = program[name].body
-    scaled = Scope(program[name].iterators, program[name].where, Reduce(body.op, body.iterators, body.where, body.body * factor))
-    roles = {n: Tensor(n, t.axes, t.dtype, "weight") for n, t in scaled.tensors.items() if n in given.ahead and t.role == "intermediate"}
+    scaled = Scope(
+        program[name].iterators,
+        program[name].where,
+        Reduce(body.op, body.iterators, body.where, body.body * factor),
+    )
+    roles = {
+        n: Tensor(n, t.axes, t.dtype, "weight")
+        for n, t in scaled.tensors.items()
+        if n in given.ahead and t.role == "intermediate"
+    }
     for args in staging.subterms(substitute_tensors(scaled, roles)):
         if args.get("factors") is not None and args["reduction"] == 0:
             scaled = staging.stage(substitute_tensors(scaled, roles), **args)
@@ -131,12 +163,23 @@ def _rewritten(given: _Read, names: tuple[str, str], read: Access, split: tuple[
         return program
     after = program[reader]
     new_body = after.body.xreplace({place: read + _apart(linear.known, after) + linear.rest})
-    changed = [(n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s)) for n, s in program.statements]
-    if prove(excerpt(dict(program.statements), names), excerpt(dict(changed), names)).verdict != "proved":
+    changed = [
+        (n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s))
+        for n, s in program.statements
+    ]
+    if (
+        prove(excerpt(dict(program.statements), names), excerpt(dict(changed), names)).verdict
+        != "proved"
+    ):
         return program
     known = {n: statement_tensor(n, s) for n, s in program.statements}
     back = {n: known[n] for n in roles}
-    return lifted(Program([(n, substitute_tensors(s, back) if n == name else s) for n, s in changed], program.outputs))
+    return lifted(
+        Program(
+            [(n, substitute_tensors(s, back) if n == name else s) for n, s in changed],
+            program.outputs,
+        )
+    )
 
 
 def _apart(known: Any, scope: Scope) -> Any:

@@ -16,7 +16,9 @@ from einalg.language.index.affine import Index
 from einalg.language.index.isl import bounded
 from einalg.language.ir.scope import Scope
 
-OPERATIONS = 1_000_000  # of isl, for one output: a few seconds at most, where ordinary proofs take 50,000
+OPERATIONS = (
+    1_000_000  # of isl, for one output: a few seconds at most, where ordinary proofs take 50,000
+)
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,43 @@ def _compare(one: Scope, two: Scope) -> Outcome:
     if not left:
         return Outcome(True)
     reductions = _reduction(ours), _reduction(theirs)
-    if left.interpreted() and reductions[0] and reductions[1] and reductions[0].function == reductions[1].function:
-        left = _left_over(classes, point, reductions[0].arguments[0], reductions[1].arguments[0], reductions[0].idempotent)
+    if (
+        left.interpreted()
+        and reductions[0]
+        and reductions[1]
+        and reductions[0].function == reductions[1].function
+    ):
+        left = _left_over(
+            classes,
+            point,
+            reductions[0].arguments[0],
+            reductions[1].arguments[0],
+            reductions[0].idempotent,
+        )
         if not left:
             return Outcome(True)
     if left.interpreted():
-        return Outcome(None, why=f"functions that may obey other laws: {', '.join(left.interpreted())}")
+        return Outcome(
+            None, why=f"functions that may obey other laws: {', '.join(left.interpreted())}"
+        )
     return Outcome(False, readable(left.region(), [index.name for index in one.indices]))
 
 
-def _left_over(classes: Classes, point: Sequence[Index], ours: Polynomial, theirs: Polynomial, once: bool = False) -> Difference:
+def _left_over(
+    classes: Classes,
+    point: Sequence[Index],
+    ours: Polynomial,
+    theirs: Polynomial,
+    once: bool = False,
+) -> Difference:
     return difference(classes.pieces(ours, point), classes.pieces(theirs, point), len(point), once)
 
 
 def _reduction(polynomial: Polynomial) -> Opaque | None:
     """The maximum, minimum or product that a polynomial is: over elements of tensors it is decided by which elements it meets."""
     factor = single_factor(polynomial)
-    return factor.head if factor and isinstance(factor.head, Opaque) and factor.head.function.endswith("[]") else None
+    return (
+        factor.head
+        if factor and isinstance(factor.head, Opaque) and factor.head.function.endswith("[]")
+        else None
+    )

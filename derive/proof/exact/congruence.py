@@ -49,7 +49,9 @@ class _Given:
         found: dict[Any, isl.Map] = {}
         for position, pieces in enumerate(self.arguments):
             for heads in sorted(self.heads[position]):
-                relation = union([_coordinates(p) for p in pieces if p.heads == heads]).intersect_domain(self.domain)
+                relation = union(
+                    [_coordinates(p) for p in pieces if p.heads == heads]
+                ).intersect_domain(self.domain)
                 if self.domain.is_subset(relation.domain()):
                     found[position, heads] = relation.lexmin().flat_range_product(relation.lexmax())
         return found
@@ -91,15 +93,24 @@ class Classes:
     def _classified(self, opaque: Opaque, domain: isl.Set) -> tuple[str, isl.Map]:
         """The class of a function, and the map from the indices it depends on to the elements of the class."""
         point = opaque.free
-        orders = _orders([self.pieces(argument, point) for argument in opaque.arguments], opaque.commutative)
+        orders = _orders(
+            [self.pieces(argument, point) for argument in opaque.arguments], opaque.commutative
+        )
         given = [_Given(order, domain) for order in orders]
         for known in self.known:
-            if known.function == opaque.function and len(known.given.arguments) == len(opaque.arguments):
+            if known.function == opaque.function and len(known.given.arguments) == len(
+                opaque.arguments
+            ):
                 for one in given:
                     change = _change(known, one)
                     if change is not None:
                         return known.name, change
-        made = _Class(opaque_name(opaque.function, len(self.known) + 1), opaque.function, opaque.idempotent, given[0])
+        made = _Class(
+            opaque_name(opaque.function, len(self.known) + 1),
+            opaque.function,
+            opaque.idempotent,
+            given[0],
+        )
         self.known.append(made)
         return made.name, Space(point).map([affine(i) for i in point])
 
@@ -127,7 +138,12 @@ def _equal_under(change: isl.Map, known: _Class, given: _Given) -> bool:
     domain = given.domain
     for ours, theirs in zip(known.given.arguments, given.arguments):
         moved = [_pulled_back(p, change.intersect_domain(domain)) for p in ours]
-        within = [_pulled_back(p, isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)) for p in theirs]
+        within = [
+            _pulled_back(
+                p, isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
+            )
+            for p in theirs
+        ]
         if difference(moved, within, given.rank, known.idempotent):
             return False
     return True
@@ -135,7 +151,9 @@ def _equal_under(change: isl.Map, known: _Class, given: _Given) -> bool:
 
 def _pulled_back(p: Piece, change: isl.Map) -> Piece:
     """The piece at the point that `change` gives."""
-    reduction = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, p.relation.dim(isl.dim_type.in_) - p.rank)
+    reduction = isl.Space.set_alloc(
+        isl.DEFAULT_CONTEXT, 0, p.relation.dim(isl.dim_type.in_) - p.rank
+    )
     both = change.flat_product(isl.Map.identity(reduction.map_from_set()))
     return Piece(p.weight, p.heads, both.apply_range(p.relation), change.dim(isl.dim_type.in_))
 
@@ -145,11 +163,19 @@ def _by_corners(known: _Class, given: _Given) -> isl.Map | None:
     ours, theirs = known.given.corners, given.corners
     if ours.keys() != theirs.keys() or not ours:
         return None
-    change = product_of([theirs[k] for k in ours]).apply_range(product_of([ours[k] for k in ours]).reverse())
+    change = product_of([theirs[k] for k in ours]).apply_range(
+        product_of([ours[k] for k in ours]).reverse()
+    )
     change = change.intersect_domain(given.domain).lexmin()
-    return change if given.domain.is_subset(change.domain()) and _equal_under(change, known, given) else None
+    return (
+        change
+        if given.domain.is_subset(change.domain()) and _equal_under(change, known, given)
+        else None
+    )
 
 
 def _coordinates(p: Piece) -> isl.Map:
     """`{point -> coordinates}`, whatever the point of the reduction."""
-    return p.relation.project_out(isl.dim_type.in_, p.rank, p.relation.dim(isl.dim_type.in_) - p.rank)
+    return p.relation.project_out(
+        isl.dim_type.in_, p.rank, p.relation.dim(isl.dim_type.in_) - p.rank
+    )

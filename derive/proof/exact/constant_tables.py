@@ -34,17 +34,27 @@ def evaluated(term: Term, ranges: Ranges, most: int = MOST_PARTS) -> Polynomial:
     for group in _groups(term):
         found = _weights(group, term, ranges, most)
         if found is not None:
-            parts = (part for weight, where in found for part in _weighted(term, group, weight, where, ranges))
-            return tuple(made for part in parts for made in evaluated(part, ranges, most // len(found)))
+            parts = (
+                part
+                for weight, where in found
+                for part in _weighted(term, group, weight, where, ranges)
+            )
+            return tuple(
+                made for part in parts for made in evaluated(part, ranges, most // len(found))
+            )
     return (term,)
 
 
-def _weighted(term: Term, group: Sequence[Factor], weight: Fraction, where: Conjunction, ranges: Ranges) -> Polynomial:
+def _weighted(
+    term: Term, group: Sequence[Factor], weight: Fraction, where: Conjunction, ranges: Ranges
+) -> Polynomial:
     """The term with a number under a condition in the place of some factors."""
     left = tuple(f for f in term.factors if not any(f is g for g in group))
     gone = _own_indices(term) & {i for f in group for s in f.subscripts for i in s.indices}
     iterators = tuple(it for it in term.iterators if it.index not in gone)
-    made = replace(term, coefficient=term.coefficient * weight, iterators=iterators, factors=left).guarded(where)
+    made = replace(
+        term, coefficient=term.coefficient * weight, iterators=iterators, factors=left
+    ).guarded(where)
     solved = _solved(made, ranges)
     return () if solved is None else summed((replace(solved, iterators=()),), solved.iterators)
 
@@ -58,14 +68,25 @@ def _groups(term: Term) -> list[list[Factor]]:
             shared = own & {i for s in factor.subscripts for i in s.indices}
             joined = [g for g in groups if g[0] & shared]
             groups = [g for g in groups if not any(g is j for j in joined)]
-            groups.append((shared.union(*(g[0] for g in joined)), [*(f for g in joined for f in g[1]), factor]))
+            groups.append(
+                (
+                    shared.union(*(g[0] for g in joined)),
+                    [*(f for g in joined for f in g[1]), factor],
+                )
+            )
     return [factors for _, factors in groups]
 
 
 def _own_indices(term: Term) -> set[Index]:
     """Summed indices that occur in constants only, and there apart from all others."""
     known = [f for f in term.factors if isinstance(f.head, Known)]
-    others = {i for f in term.factors if not isinstance(f.head, Known) for s in f.subscripts for i in s.indices}
+    others = {
+        i
+        for f in term.factors
+        if not isinstance(f.head, Known)
+        for s in f.subscripts
+        for i in s.indices
+    }
     own = {it.index for it in term.iterators} - others - {i for c in term.where for i in c.indices}
     atoms = [_indices(atom) for f in known for s in f.subscripts for atom, _ in s.terms]
     grown = True
@@ -82,8 +103,14 @@ def _indices(atom: Any) -> set[Index]:
 
 def _weights(group: Sequence[Factor], term: Term, ranges: Ranges, most: int) -> Weights | None:
     """The values of a product of constants, summed over its own indices, with the conditions under which each is taken."""
-    own = sorted(_own_indices(term) & {i for f in group for s in f.subscripts for i in s.indices}, key=str)
-    kept = list(dict.fromkeys(part for f in group for s in f.subscripts if (part := _apart(s, own)[0]).terms))
+    own = sorted(
+        _own_indices(term) & {i for f in group for s in f.subscripts for i in s.indices}, key=str
+    )
+    kept = list(
+        dict.fromkeys(
+            part for f in group for s in f.subscripts if (part := _apart(s, own)[0]).terms
+        )
+    )
     bounds = [form.interval(ranges) for form in kept]
     extents = [high + 1 - low for low, high in bounds]
     sums = [ranges[index] for index in own]
@@ -109,9 +136,17 @@ def _apart(subscript: Affine, own: Iterable[Index]) -> tuple[Affine, Affine]:
     return kept, subscript - kept
 
 
-def _table(group: Sequence[Factor], own: Sequence[Index], kept: Sequence[Affine], axes: Sequence[tuple[int, int]]) -> tuple[Array, int]:
+def _table(
+    group: Sequence[Factor],
+    own: Sequence[Index],
+    kept: Sequence[Affine],
+    axes: Sequence[tuple[int, int]],
+) -> tuple[Array, int]:
     """The product of the constants at every value of the kept forms, summed over the own indices: integers, and their denominator."""
-    grids = [np.arange(*bounds).reshape([-1 if k == axis else 1 for k in range(len(axes))]) for axis, bounds in enumerate(axes)]
+    grids = [
+        np.arange(*bounds).reshape([-1 if k == axis else 1 for k in range(len(axes))])
+        for axis, bounds in enumerate(axes)
+    ]
     values = dict(zip(kept, grids)), dict(zip(own, grids[len(kept) :]))
     scale, bound, tables = 1, prod(high - low for low, high in axes[len(kept) :]), []
     for factor in group:
@@ -131,7 +166,9 @@ def _integers(head: Any) -> tuple[list[int], int]:
     return [int(v * denominator) for v in head.values], denominator
 
 
-def _elements(factor: Factor, numbers: Array, kept: dict[Affine, Array], own: dict[Index, Array]) -> Array:
+def _elements(
+    factor: Factor, numbers: Array, kept: dict[Affine, Array], own: dict[Index, Array]
+) -> Array:
     """The elements of one constant on the grid; 0 at points that its box excludes, which no expression reads."""
     place: Any = 0
     inside: Any = True
@@ -164,15 +201,27 @@ def _determined(term: Term) -> Iterator[tuple[Constraint, Index, Affine]]:
         if equation.relation == "==":
             for atom, coefficient in equation.form.terms:
                 if isinstance(atom, Index) and abs(coefficient) == 1 and atom in term.bound:
-                    value = (equation.form - Affine._make(((atom, coefficient),), 0)).scaled(-coefficient)
+                    value = (equation.form - Affine._make(((atom, coefficient),), 0)).scaled(
+                        -coefficient
+                    )
                     if atom not in value.indices:
                         yield equation, atom, value
 
 
-def _substituted(term: Term, equation: Constraint, index: Index, value: Affine, ranges: Ranges) -> Term:
+def _substituted(
+    term: Term, equation: Constraint, index: Index, value: Affine, ranges: Ranges
+) -> Term:
     mapping = {index: value}
     low, high = ranges[index]
     bounds = (Constraint(value - low, ">="), Constraint(-value + (high - 1), ">="))
     where = (*(c.substitute(mapping) for c in term.where if c is not equation), *bounds)
-    factors = tuple(replace(f, subscripts=tuple(s.substitute(mapping) for s in f.subscripts)) for f in term.factors)
-    return replace(term, iterators=tuple(it for it in term.iterators if it.index != index), where=tuple(dict.fromkeys(where)), factors=factors)
+    factors = tuple(
+        replace(f, subscripts=tuple(s.substitute(mapping) for s in f.subscripts))
+        for f in term.factors
+    )
+    return replace(
+        term,
+        iterators=tuple(it for it in term.iterators if it.index != index),
+        where=tuple(dict.fromkeys(where)),
+        factors=factors,
+    )

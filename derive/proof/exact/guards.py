@@ -28,7 +28,10 @@ def negated(condition: Constraint) -> list[Constraint]:
 
 def inside(forms: Sequence[Affine], box: Sequence[tuple[int, int]]) -> Conjunction:
     """`low <= form < high` for every axis."""
-    pairs = ((Constraint(f - low, ">="), Constraint(-f + (high - 1), ">=")) for f, (low, high) in zip(forms, box))
+    pairs = (
+        (Constraint(f - low, ">="), Constraint(-f + (high - 1), ">="))
+        for f, (low, high) in zip(forms, box)
+    )
     return tuple(c for pair in pairs for c in pair)
 
 
@@ -78,7 +81,9 @@ def is_index_condition(condition: Any) -> bool:
         return True
     if isinstance(condition, Relational):
         return all(index_form(side) is not None for side in condition.args)
-    return isinstance(condition, (sympy.And, sympy.Or, sympy.Not)) and all(map(is_index_condition, condition.args))
+    return isinstance(condition, (sympy.And, sympy.Or, sympy.Not)) and all(
+        map(is_index_condition, condition.args)
+    )
 
 
 def conjunctions(condition: Any, form: Callable[[Affine], Affine]) -> list[Conjunction]:
@@ -93,7 +98,11 @@ def conjunctions(condition: Any, form: Callable[[Affine], Affine]) -> list[Conju
     left, right = (form(affine(side)) for side in condition.args)
     if isinstance(condition, (sympy.Eq, sympy.Ne)):
         equal = Constraint(left - right, "==")
-        return [(equal,)] if isinstance(condition, sympy.Eq) else [(opposite,) for opposite in negated(equal)]
+        return (
+            [(equal,)]
+            if isinstance(condition, sympy.Eq)
+            else [(opposite,) for opposite in negated(equal)]
+        )
     if isinstance(condition, (sympy.GreaterThan, sympy.StrictGreaterThan)):
         left, right = right, left
     strict = isinstance(condition, (sympy.StrictLessThan, sympy.StrictGreaterThan))
@@ -113,11 +122,20 @@ def _either(one: list[Conjunction], two: list[Conjunction]) -> list[Conjunction]
 
 def failing(parts: list[Conjunction]) -> list[Conjunction]:
     """The points at which every conjunction fails, as disjoint conjunctions."""
-    opposites = [[(*part[:k], opposite) for k, condition in enumerate(part) for opposite in negated(condition)] for part in parts]
+    opposites = [
+        [
+            (*part[:k], opposite)
+            for k, condition in enumerate(part)
+            for opposite in negated(condition)
+        ]
+        for part in parts
+    ]
     return reduce(both, opposites, [()])
 
 
-def cells(arguments: tuple[Polynomial, ...], ranges: Ranges, known: Conjunction = ()) -> list[tuple[Conjunction, tuple[Polynomial, ...]]]:
+def cells(
+    arguments: tuple[Polynomial, ...], ranges: Ranges, known: Conjunction = ()
+) -> list[tuple[Conjunction, tuple[Polynomial, ...]]]:
     """Disjoint parts of the index space, with the arguments as they are there: without guards on outer indices.
 
     Guards that concern a term's own reduction stay. All in one part where there would be more than `MOST_CELLS`.
@@ -151,7 +169,10 @@ def _split(
     for fact in (guard, *negated(guard)):
         part = needed((fact,), ranges)
         if part is not None:
-            yield (*where, *part), tuple(tuple(_given(fact, polynomial)) for polynomial in arguments)
+            yield (
+                (*where, *part),
+                tuple(tuple(_given(fact, polynomial)) for polynomial in arguments),
+            )
 
 
 def _given(fact: Constraint, polynomial: Polynomial) -> Iterator[Any]:
@@ -167,10 +188,18 @@ def follows(fact: Constraint, condition: Constraint) -> bool | None:
     """Whether a condition holds (True) or fails (False) wherever a fact about the same sum of indices does."""
     for sign in (1, -1):
         if fact.form.scaled(sign).terms == condition.form.terms:
-            offset = condition.form.const - sign * fact.form.const  # condition's form is sign * fact's form + offset
+            offset = (
+                condition.form.const - sign * fact.form.const
+            )  # condition's form is sign * fact's form + offset
             if fact.relation == "==":
                 return offset == 0 if condition.relation == "==" else offset >= 0
             if sign > 0:
-                return True if condition.relation == ">=" and offset >= 0 else False if condition.relation == "==" and offset > 0 else None
+                return (
+                    True
+                    if condition.relation == ">=" and offset >= 0
+                    else False
+                    if condition.relation == "==" and offset > 0
+                    else None
+                )
             return False if offset < 0 else None
     return None

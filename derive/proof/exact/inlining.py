@@ -10,7 +10,18 @@ from typing import Any
 
 import sympy
 
-from derive.proof.exact.guards import Conjunction, both, cells, conjunctions, failing, index_form, inside, is_index_condition, needed, outside
+from derive.proof.exact.guards import (
+    Conjunction,
+    both,
+    cells,
+    conjunctions,
+    failing,
+    index_form,
+    inside,
+    is_index_condition,
+    needed,
+    outside,
+)
 from derive.proof.exact.polynomial import (
     Constant,
     Factor,
@@ -61,7 +72,10 @@ class Expansion:
         """The value at every point of the output, counted from 0 on every axis; 0 where the scope has none."""
         indices = output_indices(scope.rank)
         self.ranges.update({i: (0, it.extent) for i, it in zip(indices, scope.iterators)})
-        point = tuple(affine(i) + it.low if it.extent != 1 else affine(it.low) for i, it in zip(indices, scope.iterators))
+        point = tuple(
+            affine(i) + it.low if it.extent != 1 else affine(it.low)
+            for i, it in zip(indices, scope.iterators)
+        )
         return self.under(scope, point, ())
 
     def under(self, scope: Scope, point: Sequence[Affine], conditions: Conjunction) -> Polynomial:
@@ -91,9 +105,15 @@ class Expansion:
             return self._sum(body, names)
         if isinstance(body, sympy.Mul):
             return multiplied([self.body(part, names) for part in body.args], MOST_TERMS)
-        if isinstance(body, sympy.Pow) and body.exp.is_Integer and 0 < abs(body.exp) <= LARGEST_POWER:
+        if (
+            isinstance(body, sympy.Pow)
+            and body.exp.is_Integer
+            and 0 < abs(body.exp) <= LARGEST_POWER
+        ):
             return self._power(body, names)
-        if isinstance(body, sympy.Piecewise) and all(is_index_condition(pair.args[1]) for pair in body.args):
+        if isinstance(body, sympy.Piecewise) and all(
+            is_index_condition(pair.args[1]) for pair in body.args
+        ):
             return self._piecewise(body, names)
         return _number(body) if not body.args else self._function(body, names)
 
@@ -107,8 +127,12 @@ class Expansion:
     def _power(self, body: Any, names: Names) -> Polynomial:
         """Written out anew for every factor, so that no two factors sum over the same index."""
         if body.exp > 0:
-            return multiplied([self.body(body.base, names) for _ in range(int(body.exp))], MOST_TERMS)
-        inverses = [self.opaque("inverse", (self.body(body.base, names),)) for _ in range(-int(body.exp))]
+            return multiplied(
+                [self.body(body.base, names) for _ in range(int(body.exp))], MOST_TERMS
+            )
+        inverses = [
+            self.opaque("inverse", (self.body(body.base, names),)) for _ in range(-int(body.exp))
+        ]
         return multiplied(inverses, MOST_TERMS)
 
     def _piecewise(self, body: sympy.Piecewise, names: Names) -> Polynomial:
@@ -138,7 +162,15 @@ class Expansion:
         if held is None:
             return _number(base.fill)
         value = self.read(base.base, point)
-        filled = [term for part in outside(held, self.ranges) for term in guarded(_number(base.fill), part)] if base.fill != 0 else []
+        filled = (
+            [
+                term
+                for part in outside(held, self.ranges)
+                for term in guarded(_number(base.fill), part)
+            ]
+            if base.fill != 0
+            else []
+        )
         return (*guarded(value, held), *filled)
 
     def _held(self, view: Padded, point: tuple[Affine, ...]) -> Conjunction:
@@ -150,7 +182,9 @@ class Expansion:
 
     def _bound(self, iterators: Sequence[Iterator]) -> tuple[Names, tuple[Iterator, ...]]:
         """Iterators with names that occur nowhere else, counted from 0; one of a single value is replaced by it."""
-        names: dict[Index, Affine] = {it.index: affine(it.low) for it in iterators if it.extent == 1}
+        names: dict[Index, Affine] = {
+            it.index: affine(it.low) for it in iterators if it.extent == 1
+        }
         fresh = []
         for it in iterators:
             if it.extent == 1:
@@ -185,24 +219,48 @@ class Expansion:
         """A reduction of values that are given as a sum of single factors, so that their relation has a multiplicity."""
         found: list[Any] = []
         for where, (part,) in cells((values,), self.ranges):
-            reduced = Opaque(_reduction_name(node.op), (part,), idempotent=node.op in ("Max", "Min"))
-            found += guarded(of_factor(_factor_of(reduced)) if part else _number(node.identity), where)
+            reduced = Opaque(
+                _reduction_name(node.op), (part,), idempotent=node.op in ("Max", "Min")
+            )
+            found += guarded(
+                of_factor(_factor_of(reduced)) if part else _number(node.identity), where
+            )
         return tuple(found)
 
     def _function(self, body: Any, names: Names) -> Polynomial:
         """A function of which nothing is known but its arguments."""
-        parts = [a for pair in body.args for a in pair.args] if isinstance(body, sympy.Piecewise) else list(body.args)
+        parts = (
+            [a for pair in body.args for a in pair.args]
+            if isinstance(body, sympy.Piecewise)
+            else list(body.args)
+        )
         name = type(body).__name__
         if type(body) in MIRRORED:
             name, parts = MIRRORED[type(body)], parts[::-1]
-        return self.opaque(name, tuple(self.body(part, names) for part in parts), commutative=isinstance(body, COMMUTATIVE), build=body.func)
+        return self.opaque(
+            name,
+            tuple(self.body(part, names) for part in parts),
+            commutative=isinstance(body, COMMUTATIVE),
+            build=body.func,
+        )
 
-    def opaque(self, name: str, arguments: tuple[Polynomial, ...], commutative: bool = False, build: Any = None) -> Polynomial:
+    def opaque(
+        self,
+        name: str,
+        arguments: tuple[Polynomial, ...],
+        commutative: bool = False,
+        build: Any = None,
+    ) -> Polynomial:
         """The value of a function, apart for every cell of its arguments' guards; a number where all of them are numbers."""
         found: list[Any] = []
         for where, parts in cells(arguments, self.ranges):
             value = _folded(name, [constant_value(part) for part in parts], build)
-            found += guarded(of_factor(_factor_of(Opaque(name, parts, commutative))) if value is None else _number(value), where)
+            found += guarded(
+                of_factor(_factor_of(Opaque(name, parts, commutative)))
+                if value is None
+                else _number(value),
+                where,
+            )
         return tuple(found)
 
 
@@ -227,7 +285,11 @@ def _met(element: Polynomial, op: str) -> Polynomial:
         return of_factor(Factor(Constant(str(value))))
     if op == "Prod" and len(element) == 1 and not element[0].iterators and not element[0].where:
         numbers = constant(element[0].coefficient) if element[0].coefficient != 1 else None
-        parts = [of_factor(factor) for factor in element[0].factors] if numbers is None else [numbers, *map(of_factor, element[0].factors)]
+        parts = (
+            [of_factor(factor) for factor in element[0].factors]
+            if numbers is None
+            else [numbers, *map(of_factor, element[0].factors)]
+        )
         if len(parts) > 1:
             return tuple(term for part in parts for term in _met(part, op))
     factor = single_factor(element)
@@ -245,7 +307,18 @@ def _folded(name: str, values: list[Fraction | None], build: Any) -> Any:
     numbers = [sympy.Rational(v.numerator, v.denominator) for v in values if v is not None]
     if name == "inverse":
         return 1 / numbers[0]
-    if build not in (sympy.exp, sympy.tanh, sympy.Max, sympy.Min, sympy.Abs, sympy.sign, sympy.sqrt, sympy.Pow, sympy.erf, sympy.log):
+    if build not in (
+        sympy.exp,
+        sympy.tanh,
+        sympy.Max,
+        sympy.Min,
+        sympy.Abs,
+        sympy.sign,
+        sympy.sqrt,
+        sympy.Pow,
+        sympy.erf,
+        sympy.log,
+    ):
         return None
     result = build(*numbers)
     return result if result.is_Rational else None

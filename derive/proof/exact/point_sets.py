@@ -28,18 +28,30 @@ def conjunctions_of(points: Array, forms: Sequence[Affine]) -> Iterator[tuple[Co
     equations = _equations(points)
     low, high = points.min(axis=0), points.max(axis=0)
     if _count(equations, low, high) == len(points):
-        equal = [Constraint(sum((f * c for f, c in zip(forms, row)), affine(0)) - total, "==") for row, total in equations]
-        bounds = [Constraint(side, ">=") for f, a, b in zip(forms, low.tolist(), high.tolist()) for side in (f - a, -f + b)]
+        equal = [
+            Constraint(sum((f * c for f, c in zip(forms, row)), affine(0)) - total, "==")
+            for row, total in equations
+        ]
+        bounds = [
+            Constraint(side, ">=")
+            for f, a, b in zip(forms, low.tolist(), high.tolist())
+            for side in (f - a, -f + b)
+        ]
         yield (*(c for c in equal if c.truth is None), *bounds)
         return
-    axis = min((k for k in range(points.shape[1]) if low[k] < high[k]), key=lambda k: len(np.unique(points[:, k])))
+    axis = min(
+        (k for k in range(points.shape[1]) if low[k] < high[k]),
+        key=lambda k: len(np.unique(points[:, k])),
+    )
     for value in np.unique(points[:, axis]):
         yield from conjunctions_of(points[points[:, axis] == value], forms)
 
 
 def _count(equations: Sequence[tuple[list[int], int]], low: Array, high: Array) -> int:
     """How many points of a box fulfil all equations."""
-    grid = np.meshgrid(*(np.arange(a, b + 1) for a, b in zip(low, high)), indexing="ij", sparse=True)
+    grid = np.meshgrid(
+        *(np.arange(a, b + 1) for a, b in zip(low, high)), indexing="ij", sparse=True
+    )
     inside: Any = np.ones((high - low + 1).tolist(), bool)
     for row, total in equations:
         inside = inside & (sum((g * c for g, c in zip(grid, row)), np.int64(0)) == total)

@@ -136,7 +136,9 @@ def summed(polynomial: Polynomial, iterators: tuple[Iterator, ...]) -> Polynomia
             coefficient *= 1 if it.index in used else it.extent
         if coefficient:
             kept = tuple(it for it in iterators if it.index in used)
-            result.append(replace(term, coefficient=coefficient, iterators=(*term.iterators, *kept)))
+            result.append(
+                replace(term, coefficient=coefficient, iterators=(*term.iterators, *kept))
+            )
     return tuple(result)
 
 
@@ -151,7 +153,12 @@ def multiplied(polynomials: Iterable[Polynomial], most_terms: int) -> Polynomial
 
 
 def _joined(a: Term, b: Term) -> Term:
-    joined = Term(a.coefficient * b.coefficient, (*a.iterators, *b.iterators), a.where, (*a.factors, *b.factors))
+    joined = Term(
+        a.coefficient * b.coefficient,
+        (*a.iterators, *b.iterators),
+        a.where,
+        (*a.factors, *b.factors),
+    )
     return joined.guarded(b.where)
 
 
@@ -166,6 +173,11 @@ def single_factor(polynomial: Polynomial) -> Factor | None:
     """The factor that a polynomial is, or None."""
     if len(polynomial) == 1:
         term = polynomial[0]
-        if term.coefficient == 1 and len(term.factors) == 1 and not term.iterators and not term.where:
+        if (
+            term.coefficient == 1
+            and len(term.factors) == 1
+            and not term.iterators
+            and not term.where
+        ):
             return term.factors[0]
     return None

@@ -60,7 +60,11 @@ def _sorting(times: Sequence[int], axes: int) -> isl.Map:
         domain = space.universe()
         for a, b in pairwise(order):
             domain = domain.intersect(_before(space, points[a], points[b], strictly=a > b))
-        orders.append(space.map([affine(i) for k in order for i in points[k] * times[k]]).intersect_domain(domain))
+        orders.append(
+            space.map([affine(i) for k in order for i in points[k] * times[k]]).intersect_domain(
+                domain
+            )
+        )
     return union(orders)
 
 

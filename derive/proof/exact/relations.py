@@ -59,7 +59,12 @@ class Difference:
     def region(self) -> isl.Set:
         """The points at which some monomial differs."""
         sets = [s for parts in self.left.values() for s in parts]
-        return union([s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank) for s in sets]).coalesce()
+        return union(
+            [
+                s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank)
+                for s in sets
+            ]
+        ).coalesce()
 
     def interpreted(self) -> list[str]:
         """Factors that are left over and obey laws of their own (functions, constants, indices), so that no difference is proven."""
@@ -71,7 +76,12 @@ def opaque_name(function: str, number: int) -> str:
     return f"{function} #{number}"
 
 
-def piece(term: Term, point: Sequence[Index], ranges: Ranges, factor: Callable[[Any, Space, isl.Set], tuple[str, isl.Map]]) -> Piece | None:
+def piece(
+    term: Term,
+    point: Sequence[Index],
+    ranges: Ranges,
+    factor: Callable[[Any, Space, isl.Set], tuple[str, isl.Map]],
+) -> Piece | None:
     """A term as a relation over the points of `point`; None where it is empty. `factor` names a factor and maps to its coordinates."""
     iterators = _in_order_of_use(term)
     space = Space([*point, *(it.index for it in iterators)])
@@ -82,15 +92,24 @@ def piece(term: Term, point: Sequence[Index], ranges: Ranges, factor: Callable[[
     relation = space.map(())
     for _, group in groupby(factors, key=lambda pair: pair[0]):
         relation = relation.flat_range_product(sorted_product([m for _, m in group]))
-    return Piece(term.coefficient, tuple(name for name, _ in factors), relation.intersect_domain(domain), len(point))
+    return Piece(
+        term.coefficient,
+        tuple(name for name, _ in factors),
+        relation.intersect_domain(domain),
+        len(point),
+    )
 
 
 def _in_order_of_use(term: Term) -> list[Iterator]:
     """Iterators in the order of their first use, so that those of equal terms correspond more often."""
     used: dict[Index, None] = {}
-    for factor in sorted(term.factors, key=lambda f: f.head.tensor if isinstance(f.head, Read) else ""):
+    for factor in sorted(
+        term.factors, key=lambda f: f.head.tensor if isinstance(f.head, Read) else ""
+    ):
         for subscript in factor.subscripts:
-            used.update(dict.fromkeys(sorted(subscript.indices, key=lambda i: (len(i.name), i.name))))
+            used.update(
+                dict.fromkeys(sorted(subscript.indices, key=lambda i: (len(i.name), i.name)))
+            )
     order = {index: k for k, index in enumerate(used)}
     return sorted(term.iterators, key=lambda it: order.get(it.index, len(order)))
 
@@ -113,7 +132,9 @@ def _levels(relation: isl.Map) -> Iterable[isl.Set]:
     raise OutsideFragment(f"a monomial occurs more than {MOST_LEVELS} times")
 
 
-def difference(one: Sequence[Piece], two: Sequence[Piece], rank: int, once: bool = False) -> Difference:
+def difference(
+    one: Sequence[Piece], two: Sequence[Piece], rank: int, once: bool = False
+) -> Difference:
     """Where two polynomials are not the same; `once` compares which monomials occur, not how often."""
     one, two = _without_equal(one, two)
     groups: dict[Heads, tuple[list[Piece], list[Piece]]] = {}
@@ -140,7 +161,9 @@ def _without_equal(one: Sequence[Piece], two: Sequence[Piece]) -> tuple[list[Pie
 def _same(one: Piece, two: Piece) -> bool:
     if one.weight != two.weight or one.heads != two.heads:
         return False
-    return one.relation.dim(isl.dim_type.in_) == two.relation.dim(isl.dim_type.in_) and one.relation.is_equal(two.relation)
+    return one.relation.dim(isl.dim_type.in_) == two.relation.dim(
+        isl.dim_type.in_
+    ) and one.relation.is_equal(two.relation)
 
 
 def _left_over(one: Sequence[Piece], two: Sequence[Piece], once: bool) -> list[isl.Set]:
@@ -160,7 +183,9 @@ def _by_weight(pieces: Sequence[Piece], once: bool) -> dict[Fraction, list[isl.S
     for p in pieces:
         joined = found.setdefault(Fraction(1) if once else p.weight, [])
         for image in p.images(once):
-            place = next((k for k, known in enumerate(joined) if once or known.is_disjoint(image)), None)
+            place = next(
+                (k for k, known in enumerate(joined) if once or known.is_disjoint(image)), None
+            )
             if place is None:
                 joined.append(image)
             else:

@@ -36,7 +36,9 @@ def named(region: isl.Set, names: Sequence[str]) -> isl.Set:
     return region
 
 
-def from_mask(mask: np.ndarray[Any, Any], names: Sequence[str], origin: Sequence[int] | None = None) -> isl.Set:
+def from_mask(
+    mask: np.ndarray[Any, Any], names: Sequence[str], origin: Sequence[int] | None = None
+) -> isl.Set:
     """The points at which a mask is true, from `origin` on; at most `MOST_BOXES` boxes of them."""
     boxes = [box for box, _ in zip(_boxes(mask, origin or (0,) * mask.ndim), range(MOST_BOXES))]
     return named(_of_boxes(boxes, mask.ndim), names)
@@ -49,7 +51,12 @@ def _boxes(mask: np.ndarray[Any, Any], origin: Sequence[int]) -> Iterator[Box]:
     if mask.ndim == 0:
         yield ()
         return
-    changes = np.flatnonzero((mask[1:] != mask[:-1]).reshape(len(mask) - 1, mask.size // len(mask)).any(axis=1)) + 1
+    changes = (
+        np.flatnonzero(
+            (mask[1:] != mask[:-1]).reshape(len(mask) - 1, mask.size // len(mask)).any(axis=1)
+        )
+        + 1
+    )
     bounds = [0, *changes.tolist(), len(mask)]
     for low, high in pairwise(bounds):
         for rest in _boxes(mask[low], origin[1:]):
@@ -59,9 +66,14 @@ def _boxes(mask: np.ndarray[Any, Any], origin: Sequence[int]) -> Iterator[Box]:
 def _of_boxes(boxes: Sequence[Box], rank: int) -> isl.Set:
     indices = [Index(f"x{axis}") for axis in range(rank)]
     space = Space(indices)
-    found = [space.set([Range(i, low, high) for i, (low, high) in zip(indices, box)]) for box in boxes]
+    found = [
+        space.set([Range(i, low, high) for i, (low, high) in zip(indices, box)]) for box in boxes
+    ]
     while len(found) > 1:  # pairwise, so that every set is copied a few times only
-        found = [found[k].union(found[k + 1]) if k + 1 < len(found) else found[k] for k in range(0, len(found), 2)]
+        found = [
+            found[k].union(found[k + 1]) if k + 1 < len(found) else found[k]
+            for k in range(0, len(found), 2)
+        ]
     return found[0].coalesce() if found else isl.Set.empty(space.space)
 
 
@@ -75,7 +87,12 @@ def _listed(region: isl.Set) -> tuple[np.ndarray[Any, Any], list[int]] | None:
     mask = np.zeros([b - a for a, b in zip(low, high)], bool)
 
     def mark(point: Any) -> None:
-        mask[tuple(int(point.get_coordinate_val(isl.dim_type.set, k).to_python()) - low[k] for k in axes)] = True
+        mask[
+            tuple(
+                int(point.get_coordinate_val(isl.dim_type.set, k).to_python()) - low[k]
+                for k in axes
+            )
+        ] = True
 
     region.foreach_point(mark)
     return mask, low

@@ -48,7 +48,11 @@ class Proof:
     def _bound(self) -> str:
         if self.error_probability:
             return f"; error probability {self.error_probability:.1g}"
-        return "; no bound on the error is known" if self.verdict == TESTED and self.error_probability is None else ""
+        return (
+            "; no bound on the error is known"
+            if self.verdict == TESTED and self.error_probability is None
+            else ""
+        )
 
 
 def _shortened(text: str) -> str:

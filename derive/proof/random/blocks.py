@@ -49,7 +49,9 @@ def cut(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) 
 def _demands(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> _Demand:
     demands = _Demand()
     for scope in scopes:
-        demands.scopes[scope] = tuple((it.low + o, it.low + o + e) for it, o, e in zip(scope.iterators, origin, extents))
+        demands.scopes[scope] = tuple(
+            (it.low + o, it.low + o + e) for it, o, e in zip(scope.iterators, origin, extents)
+        )
         for node in reversed(list(all_scopes(scope))):
             box = demands.scopes.setdefault(node, _first_element(node.box))
             ranges = _ranges(node, box)
@@ -59,18 +61,25 @@ def _demands(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, .
 
 
 def _ranges(node: Scope, box: Box) -> Ranges:
-    return {**{it.index: bounds for it, bounds in zip(node.iterators, box)}, **_reduction_ranges(node.body)}
+    return {
+        **{it.index: bounds for it, bounds in zip(node.iterators, box)},
+        **_reduction_ranges(node.body),
+    }
 
 
 def _demand_of_access(access: Access, ranges: Ranges, box: Box, demands: _Demand) -> None:
     base = access.tensor
-    read = tuple(_overlap(s.interval(ranges), bounds) for s, bounds in zip(access.subscripts, base.box))
+    read = tuple(
+        _overlap(s.interval(ranges), bounds) for s, bounds in zip(access.subscripts, base.box)
+    )
     if any(low >= high for low, high in (*box, *read)):
         return
     if isinstance(base, Scope):
         demands.scopes[base] = _hull(demands.scopes.get(base), read)
     else:
-        from_zero = tuple((low - first, high - first) for (low, high), (first, _) in zip(read, base.box))
+        from_zero = tuple(
+            (low - first, high - first) for (low, high), (first, _) in zip(read, base.box)
+        )
         demands.tensors[base.name] = _hull(demands.tensors.get(base.name), from_zero)
 
 
@@ -94,7 +103,11 @@ def _first_element(box: Box) -> Box:
 
 
 def _hull(known: Box | None, box: Box) -> Box:
-    return box if known is None else tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(known, box))
+    return (
+        box
+        if known is None
+        else tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(known, box))
+    )
 
 
 def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scope:
@@ -104,11 +117,17 @@ def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scop
     def change(access: Access) -> Access:
         base = access.tensor
         smaller = made[base] if isinstance(base, Scope) else _tensor(base, demands, tensors)
-        return Access.of(_viewed(access.base, smaller, [s.interval(ranges) for s in access.subscripts]), access.subscripts)
+        return Access.of(
+            _viewed(access.base, smaller, [s.interval(ranges) for s in access.subscripts]),
+            access.subscripts,
+        )
 
     for node in all_scopes(scope):
         ranges = _ranges(node, demands.scopes[node])
-        iterators = [Iterator(it.index, low, high) for it, (low, high) in zip(node.iterators, demands.scopes[node])]
+        iterators = [
+            Iterator(it.index, low, high)
+            for it, (low, high) in zip(node.iterators, demands.scopes[node])
+        ]
         made[node] = Scope(iterators, node.where, map_accesses(node.body, change))
     return made[scope]
 
@@ -116,8 +135,12 @@ def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scop
 def _tensor(tensor: Tensor, demands: _Demand, tensors: dict[str, Tensor]) -> Tensor:
     if isinstance(tensor, Constant):
         return as_double(tensor)
-    from_zero = demands.tensors.get(tensor.name) or _first_element(tuple((0, n) for n in tensor.shape))
-    axes = tuple((low + first, high + first) for (low, high), (first, _) in zip(from_zero, tensor.box))
+    from_zero = demands.tensors.get(tensor.name) or _first_element(
+        tuple((0, n) for n in tensor.shape)
+    )
+    axes = tuple(
+        (low + first, high + first) for (low, high), (first, _) in zip(from_zero, tensor.box)
+    )
     made = as_double(Tensor(tensor.name, axes, tensor.dtype, tensor.role))
     tensors.setdefault(tensor.name, made)
     return made
@@ -129,18 +152,27 @@ def _viewed(view: Any, base: Any, reach: list[tuple[int, int]]) -> Any:
         return base
     inner = _viewed(view.base, base, reach)
     pads = []
-    for (low, high), (first, last), (inner_low, inner_high) in zip(padded_box(view), reach, padded_box(inner)):
+    for (low, high), (first, last), (inner_low, inner_high) in zip(
+        padded_box(view), reach, padded_box(inner)
+    ):
         pads.append((max(0, inner_low - max(low, first)), max(0, min(high, last + 1) - inner_high)))
     return Padded(inner, pads, view.fill)
 
 
 def work(scopes: list[Scope]) -> int:
     """How many times bodies are evaluated, those of reductions included."""
-    return sum(prod(node.shape) * max(1, _body_work(node.body)) for scope in scopes for node in all_scopes(scope))
+    return sum(
+        prod(node.shape) * max(1, _body_work(node.body))
+        for scope in scopes
+        for node in all_scopes(scope)
+    )
 
 
 def _work(demands: _Demand, costs: dict[Scope, int]) -> int:
-    return sum(prod(high - low for low, high in box) * max(1, costs[node]) for node, box in demands.scopes.items())
+    return sum(
+        prod(high - low for low, high in box) * max(1, costs[node])
+        for node, box in demands.scopes.items()
+    )
 
 
 def _body_work(body: Any) -> int:
@@ -153,14 +185,22 @@ def _body_work(body: Any) -> int:
 
 def block_extents(scopes: list[Scope], limit: int) -> tuple[int, ...]:
     """Extents of the largest block, found by halving the longest axis, whose evaluation takes at most `limit` steps."""
-    extents, costs = list(scopes[0].shape), {node: _body_work(node.body) for scope in scopes for node in all_scopes(scope)}
-    while prod(extents) > 1 and _work(_demands(scopes, (0,) * len(extents), tuple(extents)), costs) > limit:
+    extents, costs = (
+        list(scopes[0].shape),
+        {node: _body_work(node.body) for scope in scopes for node in all_scopes(scope)},
+    )
+    while (
+        prod(extents) > 1
+        and _work(_demands(scopes, (0,) * len(extents), tuple(extents)), costs) > limit
+    ):
         longest = max(range(len(extents)), key=lambda axis: extents[axis])
         extents[longest] = (extents[longest] + 1) // 2
     return tuple(extents)
 
 
-def origins(shape: tuple[int, ...], extents: tuple[int, ...], number: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def origins(
+    shape: tuple[int, ...], extents: tuple[int, ...], number: int, rng: np.random.Generator
+) -> list[tuple[int, ...]]:
     """Where the blocks of a round start: a corner of the output, where padding is read, and a random place."""
     room = [n - e for n, e in zip(shape, extents)]
     corner = tuple(room) if number % 2 else (0,) * len(room)

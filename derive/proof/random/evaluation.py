@@ -37,10 +37,15 @@ EXACTLY = "exact evaluation at random rational numbers"
 DIVISORS = (1, 1, 2, 3, 8)  # of the fractions that are drawn
 BESIDE = (Fraction(0), *(Fraction(side, below) for below in (1, 2, 8, 1000) for side in (-1, 1)))
 FEW, MOST_ROUNDS = 200, 50  # elements of all rounds, where there are fewer
-MOST_REACH, MOST_MARK = 10**12, 20  # of a number beside which is drawn; exp and its kin leave nothing to see of larger ones
+MOST_REACH, MOST_MARK = (
+    10**12,
+    20,
+)  # of a number beside which is drawn; exp and its kin leave nothing to see of larger ones
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 Array = np.ndarray[Any, Any]
-Comparison = Callable[[Cut, np.random.Generator], Array]  # where the sides differ at inputs that are drawn
+Comparison = Callable[
+    [Cut, np.random.Generator], Array
+]  # where the sides differ at inputs that are drawn
 Found = dict[tuple[int, ...], Array]
 
 
@@ -66,10 +71,15 @@ class _Tests:
 
     def region(self, found: Found) -> Any:
         """The union of what differed in all rounds."""
-        parts = [from_mask(mask, [i.name for i in self.one.indices], origin) for origin, mask in found.items()]
+        parts = [
+            from_mask(mask, [i.name for i in self.one.indices], origin)
+            for origin, mask in found.items()
+        ]
         return union(parts).coalesce()
 
-    def proof(self, verdict: str, method: str, limit: int, region: Any = None, error: float | None = None) -> Proof:
+    def proof(
+        self, verdict: str, method: str, limit: int, region: Any = None, error: float | None = None
+    ) -> Proof:
         where = "" if self.is_whole(limit) else ", on blocks of the output"
         return Proof(verdict, region, f"{method}{where}", error)
 
@@ -82,21 +92,32 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     found = _differing(tests, MOST_WORK, _unequal_in_field, confirm=True)
     kind = max(laws(one), laws(two))
     if found and kind is Laws.RATIONAL:
-        return tests.proof(DIFFERENT, f"evaluation modulo {MERSENNE}", MOST_WORK, tests.region(found), 0.0)
+        return tests.proof(
+            DIFFERENT, f"evaluation modulo {MERSENNE}", MOST_WORK, tests.region(found), 0.0
+        )
     equal = None if found else _equal_in_field(tests)
     if equal is not None and (equal.error_probability is not None or kind is Laws.RATIONAL):
         return equal
     decided = _in_rationals(tests) if kind is Laws.ORDERED else None
     if decided is None:
         decided = _in_floats(tests)
-    return decided if equal is None or decided.verdict == DIFFERENT else replace(equal, method=f"{equal.method}; {decided.method}")
+    return (
+        decided
+        if equal is None or decided.verdict == DIFFERENT
+        else replace(equal, method=f"{equal.method}; {decided.method}")
+    )
 
 
 def _equal_in_field(tests: _Tests) -> Proof:
     whole = tests.is_whole(MOST_WORK)
     chance = miss_probability([tests.one, tests.two], MERSENNE) if whole else None
     times = f"{tests.rounds} random input{'s' if tests.rounds > 1 else ''}"
-    return tests.proof(TESTED, f"evaluation modulo {MERSENNE} at {times}", MOST_WORK, error=None if chance is None else chance**tests.rounds)
+    return tests.proof(
+        TESTED,
+        f"evaluation modulo {MERSENNE} at {times}",
+        MOST_WORK,
+        error=None if chance is None else chance**tests.rounds,
+    )
 
 
 def _differing(tests: _Tests, limit: int, differs: Comparison, confirm: bool = False) -> Found:
@@ -117,15 +138,24 @@ def _differing(tests: _Tests, limit: int, differs: Comparison, confirm: bool = F
 def _unequal_in_field(block: Cut, rng: np.random.Generator) -> Array:
     """Both sides over the prime field; the functions that it lacks are drawn anew every time."""
     field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
-    arrays = {name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape)) for name, t in block.tensors.items()}
-    one, two = (next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes)
+    arrays = {
+        name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape))
+        for name, t in block.tensors.items()
+    }
+    one, two = (
+        next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes
+    )
     return np.asarray(one != two)
 
 
 def _in_rationals(tests: _Tests) -> Proof | None:
     """Exact, on rational numbers, among which ties are common; None where a division by zero spoils it."""
     try:
-        found = _differing(replace(tests, rounds=EXACT_ROUNDS * tests.rounds), MOST_EXACT_WORK, _unequal_exactly(_marks(tests)))
+        found = _differing(
+            replace(tests, rounds=EXACT_ROUNDS * tests.rounds),
+            MOST_EXACT_WORK,
+            _unequal_exactly(_marks(tests)),
+        )
     except (ZeroDivisionError, OverflowError, TypeError):
         return None
     if not found:
@@ -156,21 +186,34 @@ def _unequal_exactly(marks: Sequence[Fraction]) -> Comparison:
 
     def differs(block: Cut, rng: np.random.Generator) -> Array:
         low, high = map(int, rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-top, top)]))
-        arrays = {name: values_for(t, _rationals(t, rng, low, high, marks)) for name, t in block.tensors.items()}
-        one, two = (evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays}) for scope in block.scopes)
+        arrays = {
+            name: values_for(t, _rationals(t, rng, low, high, marks))
+            for name, t in block.tensors.items()
+        }
+        one, two = (
+            evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays})
+            for scope in block.scopes
+        )
         return np.asarray(one != two)
 
     return differs
 
 
-def _rationals(tensor: Tensor, rng: np.random.Generator, low: int, high: int, marks: Sequence[Fraction]) -> Callable[[Any], Array]:
+def _rationals(
+    tensor: Tensor, rng: np.random.Generator, low: int, high: int, marks: Sequence[Fraction]
+) -> Callable[[Any], Array]:
     """Draws integers, for a tensor of floats fractions too, and every third near one of some marks."""
     whole = not is_float(tensor.dtype)
 
     def draw(shape: Any) -> Array:
         divisors = np.ones(shape, np.int64) if whole else rng.choice(DIVISORS, shape)
         drawn = np.asarray(_fraction(rng.integers(low * divisors, high * divisors + 1), divisors))
-        near = np.asarray(_sum(rng.choice(np.array(marks, object), shape), rng.choice(np.array(BESIDE, object), shape)))
+        near = np.asarray(
+            _sum(
+                rng.choice(np.array(marks, object), shape),
+                rng.choice(np.array(BESIDE, object), shape),
+            )
+        )
         chosen = np.where(rng.random(shape) < 1 / 3, near, drawn)
         return np.asarray(_integer(chosen)).astype(np.int64) if whole else chosen
 
@@ -189,19 +232,36 @@ def _in_floats(tests: _Tests) -> Proof:
 
     def either(rng: np.random.Generator, shape: Any) -> Array:
         near = rng.choice(marks, shape) + rng.normal(size=shape)
-        return np.where(rng.random(shape) < 1 / 3, near, rng.normal(size=shape) * rng.choice([1, 1 + marks[-1]], shape))
+        return np.where(
+            rng.random(shape) < 1 / 3,
+            near,
+            rng.normal(size=shape) * rng.choice([1, 1 + marks[-1]], shape),
+        )
 
     tests = replace(tests, rounds=max(tests.rounds, min(MOST_ROUNDS, FEW // prod(tests.one.shape))))
     for draw in (either, lambda rng, shape: rng.uniform(0.25, 1.75, shape)):
-        found = found or _differing(tests, MOST_WORK, _in_double(draw, _apart)) or _differing(tests, MOST_WORK, _in_double(draw, _undefined))
+        found = (
+            found
+            or _differing(tests, MOST_WORK, _in_double(draw, _apart))
+            or _differing(tests, MOST_WORK, _in_double(draw, _undefined))
+        )
     if found:
         return tests.proof(DIFFERENT, method, MOST_WORK, tests.region(found))
     return tests.proof(TESTED, method, MOST_WORK)
 
 
-def _in_double(draw: Callable[[np.random.Generator, Any], Array], differs: Callable[[Cut, Mapping[str, Array]], Array]) -> Comparison:
+def _in_double(
+    draw: Callable[[np.random.Generator, Any], Array],
+    differs: Callable[[Cut, Mapping[str, Array]], Array],
+) -> Comparison:
     def differs_at(block: Cut, rng: np.random.Generator) -> Array:
-        return differs(block, {name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t)) for name, t in block.tensors.items()})
+        return differs(
+            block,
+            {
+                name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t))
+                for name, t in block.tensors.items()
+            },
+        )
 
     return differs_at
 
@@ -219,5 +279,13 @@ def _apart(block: Cut, arrays: Mapping[str, Array]) -> Array:
     """Where the sides differ by more than a small part of the element itself, and by more than they are rounded there."""
     one, two = (in_double(scope, arrays) for scope in block.scopes)
     with np.errstate(invalid="ignore", over="ignore"):
-        far = np.isfinite(one) & np.isfinite(two) & (np.abs(one - two) > TOLERANCE * np.maximum(np.abs(one), np.abs(two)))
-        return far & (np.abs(one - two) > sum(rounding(scope, arrays) for scope in block.scopes)) if far.any() else far
+        far = (
+            np.isfinite(one)
+            & np.isfinite(two)
+            & (np.abs(one - two) > TOLERANCE * np.maximum(np.abs(one), np.abs(two)))
+        )
+        return (
+            far & (np.abs(one - two) > sum(rounding(scope, arrays) for scope in block.scopes))
+            if far.any()
+            else far
+        )

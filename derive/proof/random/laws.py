@@ -71,7 +71,12 @@ def _function_laws(body: Any) -> Laws:
     if isinstance(body, (sympy.Add, sympy.Mul, sympy.Piecewise, ExprCondPair)):
         return Laws.RATIONAL
     if isinstance(body, sympy.Pow):
-        return Laws.RATIONAL if body.exp.is_Integer or (isinstance(body.exp, IndexArithmetic) and body.base.is_Rational) else Laws.REAL
+        return (
+            Laws.RATIONAL
+            if body.exp.is_Integer
+            or (isinstance(body.exp, IndexArithmetic) and body.base.is_Rational)
+            else Laws.REAL
+        )
     if isinstance(body, ORDERED_FUNCTIONS):
         return Laws.RATIONAL if next(accesses(body), None) is None else Laws.ORDERED
     return Laws.REAL
@@ -88,7 +93,9 @@ class Degree:
 
     def times(self, count: int) -> Degree:
         """The product of `count` such elements."""
-        return Degree(self.above * count, self.below * count, self.applications * count, self.argument)
+        return Degree(
+            self.above * count, self.below * count, self.applications * count, self.argument
+        )
 
 
 class Unbounded(Exception):
@@ -106,7 +113,9 @@ def miss_probability(scopes: Iterable[Scope], modulus: int) -> float | None:
     except Unbounded:
         return None
     applications = sum(d.applications for d in degrees)
-    meetings = applications * (applications - 1) // 2 * 2 * max((d.argument for d in degrees), default=0)
+    meetings = (
+        applications * (applications - 1) // 2 * 2 * max((d.argument for d in degrees), default=0)
+    )
     return min(1.0, (sum(d.above + d.below for d in degrees) + meetings) / modulus)
 
 
@@ -126,7 +135,9 @@ def _degree(body: Any, known: dict[int, Degree]) -> Degree:
     if isinstance(body, sympy.Add):
         return _sum(parts, 1)
     if isinstance(body, sympy.Mul):
-        above, below, applications = (sum(numbers) for numbers in zip(*((p.above, p.below, p.applications) for p in parts)))
+        above, below, applications = (
+            sum(numbers) for numbers in zip(*((p.above, p.below, p.applications) for p in parts))
+        )
         return Degree(above, below, applications, max(p.argument for p in parts))
     return _degree_of_function(body, parts)
 
@@ -141,13 +152,22 @@ def _sum(parts: list[Degree], count: int) -> Degree:
     """`count` times the sum of elements of these degrees, all denominators different."""
     below = sum(p.below for p in parts) * count
     above = max((p.above - p.below for p in parts), default=0) + below
-    return Degree(max(0, above), below, sum(p.applications for p in parts) * count, max((p.argument for p in parts), default=0))
+    return Degree(
+        max(0, above),
+        below,
+        sum(p.applications for p in parts) * count,
+        max((p.argument for p in parts), default=0),
+    )
 
 
 def _degree_of_function(body: Any, parts: list[Degree]) -> Degree:
     if isinstance(body, sympy.Pow) and body.exp.is_Integer:
         power = parts[0].times(abs(int(body.exp)))
-        return power if body.exp > 0 else Degree(power.below, power.above, power.applications, power.argument)
+        return (
+            power
+            if body.exp > 0
+            else Degree(power.below, power.above, power.applications, power.argument)
+        )
     if isinstance(body, (sympy.Pow, sympy.Piecewise, *ORDERED_FUNCTIONS)):
         raise Unbounded
     argument = max([p.argument for p in parts] + [sum(p.above + p.below for p in parts)])

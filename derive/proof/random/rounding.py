@@ -17,11 +17,20 @@ from einalg.language.interpreters.numpy import FLOAT, Arithmetic, execute
 from einalg.language.interpreters.numpy.arithmetic import Array, FloatArithmetic
 from einalg.language.ir.scope import Scope
 
-SHIFT = 2.0**-26  # of operands, relative: far from rounding, and small enough that an element moves in proportion
+SHIFT = (
+    2.0**-26
+)  # of operands, relative: far from rounding, and small enough that an element moves in proportion
 UNIT = 2.0**-53  # of rounding in double precision
-MARGIN = 2.0**12  # many roundings, and a chance that the moves of one element are much smaller than others could be
+MARGIN = (
+    2.0**12
+)  # many roundings, and a chance that the moves of one element are much smaller than others could be
 TIMES = 4
-STEPS = (sympy.floor, sympy.ceiling, sympy.Mod, sympy.sign)  # what is moved beside a step is no rounding
+STEPS = (
+    sympy.floor,
+    sympy.ceiling,
+    sympy.Mod,
+    sympy.sign,
+)  # what is moved beside a step is no rounding
 
 
 def in_double(scope: Scope, arrays: Mapping[str, Any], arithmetic: Arithmetic = FLOAT) -> Array:
@@ -52,7 +61,11 @@ class _Moved(FloatArithmetic):
 
     def _moved(self, values: Any) -> Any:
         array = np.asarray(values)
-        return array * (1 + SHIFT * self._rng.uniform(-1, 1, array.shape)) if array.dtype.kind == "f" else values
+        return (
+            array * (1 + SHIFT * self._rng.uniform(-1, 1, array.shape))
+            if array.dtype.kind == "f"
+            else values
+        )
 
     def add(self, values: Sequence[Any]) -> Any:
         return super().add([self._moved(v) for v in values])
@@ -70,7 +83,9 @@ class _Moved(FloatArithmetic):
         if function in STEPS:
             return super().function(function, values)
         first, *others = values
-        moved = others if function is sympy.Pow else [self._moved(v) for v in others]  # a negative number has powers of integers only
+        moved = (
+            others if function is sympy.Pow else [self._moved(v) for v in others]
+        )  # a negative number has powers of integers only
         return super().function(function, [self._moved(first), *moved])
 
     def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:

@@ -45,7 +45,9 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 def _correlations(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     for x in scope.iterators if is_float(scope.dtype) else ():
         for r in summed(scope):
-            if min(x.extent, r.extent) > 1 and next(correlation_sides(found, x.index, r.index), None):
+            if min(x.extent, r.extent) > 1 and next(
+                correlation_sides(found, x.index, r.index), None
+            ):
                 for tile in tiles(x.extent, r.extent):
                     yield {"output": x.index.name, "tap": r.index.name, "tile": tile}
 
@@ -57,17 +59,27 @@ def tiles(extent: int, taps: int) -> list[int]:
     ([2, 4, 6], [2, 4], [2, 5], [])
     """
     found = range(2, min(extent, MOST_PRODUCTS + 1 - taps) + 1)
-    return [m for m in found if (m % 2 == 0 or extent % m == 0) and m == -(-extent // -(-extent // m))]
+    return [
+        m for m in found if (m % 2 == 0 or extent % m == 0) and m == -(-extent // -(-extent // m))
+    ]
 
 
 def _products(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
-    rows, inner = ([it for it in its if it.extent >= SMALLEST_MATRIX] for its in (scope.iterators, summed(scope)))
+    rows, inner = (
+        [it for it in its if it.extent >= SMALLEST_MATRIX]
+        for its in (scope.iterators, summed(scope))
+    )
     for k in inner:
         for m, n in combinations(rows, 2):
             for row, column in ((m, n), (n, m)):
                 pair = matmul_sides(found, row.index, column.index, k.index)
                 if pair is not None and fills_blocks(pair, k, 2):
-                    yield {"row": row.index.name, "column": column.index.name, "inner": k.index.name, "factorisation": STRASSEN.name}
+                    yield {
+                        "row": row.index.name,
+                        "column": column.index.name,
+                        "inner": k.index.name,
+                        "factorisation": STRASSEN.name,
+                    }
                     break  # the other order is the same product, transposed
 
 
@@ -94,15 +106,24 @@ def factorise(scope: Scope, factorisation: Any = None, **args: Any) -> Scope:
 def _cut(scope: Scope, factorisation: Any, args: dict[str, Any]) -> Cut:
     names = set(args)
     if names == {"row", "column", "inner"} and factorisation is not None:
-        return cut_matmul(scope, args["row"], args["column"], args["inner"], _factorisation(factorisation))
+        return cut_matmul(
+            scope, args["row"], args["column"], args["inner"], _factorisation(factorisation)
+        )
     if names == {"tensor"} and factorisation is not None:
         return cut_constant(scope, args["tensor"], _factorisation(factorisation))
     if names == {"output", "tap"} and factorisation is not None:
         return cut_correlation(scope, args["output"], args["tap"], _factorisation(factorisation))
-    if {"output", "tap", "tile"} <= names <= {"output", "tap", "tile", "points"} and factorisation is None:
+    if {"output", "tap", "tile"} <= names <= {
+        "output",
+        "tap",
+        "tile",
+        "points",
+    } and factorisation is None:
         taps = next((it.extent for it in summed(scope) if it.index.name == args["tap"]), 1)
         points = tuple(map(str, args["points"])) if args.get("points") is not None else None
-        return cut_correlation(scope, args["output"], args["tap"], correlation(int(args["tile"]), taps, points))
+        return cut_correlation(
+            scope, args["output"], args["tap"], correlation(int(args["tile"]), taps, points)
+        )
     raise RuleError(
         f"bilinear factorisation cannot use the arguments {', '.join(sorted(names)) or 'none'}\n"
         "  give output=, tap=, tile=; or row=, column=, inner=, factorisation=; or tensor=, factorisation="

@@ -68,7 +68,12 @@ def _into(scope: Scope, reduction: int) -> Scope:
 def _may_enter(product: Any, node: Reduce) -> bool:
     others = [a for a in product.args if a is not node]
     plain = all(a.is_number or not list(reductions(a)) for a in others)
-    return len(others) < len(product.args) and plain and finite(product) and not all(a.is_number for a in others)
+    return (
+        len(others) < len(product.args)
+        and plain
+        and finite(product)
+        and not all(a.is_number for a in others)
+    )
 
 
 def _out_of(scope: Scope, reduction: int) -> Scope:
@@ -86,7 +91,12 @@ def _out_of(scope: Scope, reduction: int) -> Scope:
 def _may_leave(node: Reduce) -> bool:
     """Whether a factor may be moved out; one that a condition may guard is not proposed."""
     free, rest = _independent(node)
-    return bool(rest) and any(not a.is_number for a in free) and not node.where and all(it.extent > 0 for it in node.iterators)
+    return (
+        bool(rest)
+        and any(not a.is_number for a in free)
+        and not node.where
+        and all(it.extent > 0 for it in node.iterators)
+    )
 
 
 def _independent(node: Reduce) -> tuple[list[Any], list[Any]]:
@@ -114,18 +124,33 @@ def _apart(scope: Scope, reduction: int) -> Scope:
 
 
 def _term_by_term(node: Reduce, terms: Sequence[Any]) -> Any:
-    return sympy.Add(*(c * Reduce(node.op, node.iterators, node.where, term) for c, term in (t.as_coeff_Mul() for t in terms)))
+    return sympy.Add(
+        *(
+            c * Reduce(node.op, node.iterators, node.where, term)
+            for c, term in (t.as_coeff_Mul() for t in terms)
+        )
+    )
 
 
 def _joints(terms: Any, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
     found = [t.as_coeff_Mul()[1] for t in terms.args]
-    found = [t for t in found if isinstance(t, Reduce) and t.op == "Sum" and t.iterators and finite(t.body)]
+    found = [
+        t
+        for t in found
+        if isinstance(t, Reduce) and t.op == "Sum" and t.iterators and finite(t.body)
+    ]
     for k, one in enumerate(found):
         for other in found[k + 1 :]:
-            names = next((n for n in _namings(one, other) if _common(one, _renamed(other, n))), None)
+            names = next(
+                (n for n in _namings(one, other) if _common(one, _renamed(other, n))), None
+            )
             if names is not None:
                 shown = {i.name: j.name for i, j in names.items()}
-                yield {"step": "join", "reductions": [positions[id(one)], positions[id(other)]], "names": shown}
+                yield {
+                    "step": "join",
+                    "reductions": [positions[id(one)], positions[id(other)]],
+                    "names": shown,
+                }
 
 
 def _namings(one: Reduce, other: Reduce) -> Iterator[dict[Index, Index]]:
@@ -141,7 +166,9 @@ def _namings(one: Reduce, other: Reduce) -> Iterator[dict[Index, Index]]:
 def _renamed(node: Reduce, names: Mapping[Index, Index]) -> Reduce:
     forms = {i: affine(j) for i, j in names.items()}
     iterators = [it._replace(index=names[it.index]) for it in node.iterators]
-    return Reduce(node.op, iterators, [c.substitute(forms) for c in node.where], substitute(node.body, forms))
+    return Reduce(
+        node.op, iterators, [c.substitute(forms) for c in node.where], substitute(node.body, forms)
+    )
 
 
 def _common(one: Reduce, other: Reduce) -> list[Any]:
@@ -154,18 +181,34 @@ def _common(one: Reduce, other: Reduce) -> list[Any]:
 
 def _join(scope: Scope, reductions: Sequence[int], names: Mapping[str, str]) -> Scope:
     one, other = (_finite_sum(scope, k) for k in reductions)
-    terms = next((t for t in _sums(scope.body) if _coefficient(t, one) is not None and _coefficient(t, other) is not None), None)
+    terms = next(
+        (
+            t
+            for t in _sums(scope.body)
+            if _coefficient(t, one) is not None and _coefficient(t, other) is not None
+        ),
+        None,
+    )
     given = {Index(i): Index(j) for i, j in names.items()}
     if one is other or terms is None or given not in list(_namings(one, other)):
-        raise RuleError("these are not two terms of one sum over the same points, under these names")
+        raise RuleError(
+            "these are not two terms of one sum over the same points, under these names"
+        )
     renamed = _renamed(other, given)
     common = _common(one, renamed)
     if not common:
         raise RuleError("the two sums have no factor in common")
-    parts = [_without(r.body, common) * _coefficient(terms, node) for r, node in ((one, one), (renamed, other))]
+    parts = [
+        _without(r.body, common) * _coefficient(terms, node)
+        for r, node in ((one, one), (renamed, other))
+    ]
     joined = Reduce(one.op, one.iterators, one.where, sympy.Mul(*common, sympy.Add(*parts)))
-    rest = [t for t in terms.args if t.as_coeff_Mul()[1] is not one and t.as_coeff_Mul()[1] is not other]
-    return Scope(scope.iterators, scope.where, _replaced(scope.body, terms, sympy.Add(joined, *rest)))
+    rest = [
+        t for t in terms.args if t.as_coeff_Mul()[1] is not one and t.as_coeff_Mul()[1] is not other
+    ]
+    return Scope(
+        scope.iterators, scope.where, _replaced(scope.body, terms, sympy.Add(joined, *rest))
+    )
 
 
 def _coefficient(terms: Any, node: Reduce) -> Any:
@@ -185,10 +228,17 @@ def _expand(scope: Scope, product: int, factor: int) -> Scope:
         raise RuleError(f"there is no product number {product}: there are {len(found)}")
     old = found[product]
     factors = _factors(old)
-    if not isinstance(factor, int) or not 0 <= factor < len(factors) or not isinstance(factors[factor], sympy.Add) or not finite(old):
+    if (
+        not isinstance(factor, int)
+        or not 0 <= factor < len(factors)
+        or not isinstance(factors[factor], sympy.Add)
+        or not finite(old)
+    ):
         raise RuleError(f"factor {factor} of {old} is not a sum of finite terms")
     if isinstance(old, sympy.Pow):
-        terms = sympy.Add.make_args(sympy.expand_multinomial(old, deep=False))  # where equal products of its terms are one
+        terms = sympy.Add.make_args(
+            sympy.expand_multinomial(old, deep=False)
+        )  # where equal products of its terms are one
     else:
         others = sympy.Mul(*factors[:factor], *factors[factor + 1 :])
         terms = [others * term for term in factors[factor].args]
@@ -203,14 +253,22 @@ def _expand(scope: Scope, product: int, factor: int) -> Scope:
 
 def _products(body: Any) -> Iterator[Any]:
     """Every product of a body, outer before inner; a small power of a sum is one."""
-    return (node for node in _nodes(body, (sympy.Mul, sympy.Pow)) if isinstance(node, sympy.Mul) or len(_factors(node)) > 1)
+    return (
+        node
+        for node in _nodes(body, (sympy.Mul, sympy.Pow))
+        if isinstance(node, sympy.Mul) or len(_factors(node)) > 1
+    )
 
 
 def _factors(product: Any) -> tuple[Any, ...]:
     """The factors of a product, or of a small power of a sum."""
     if isinstance(product, sympy.Mul):
         return product.args
-    small = isinstance(product.base, sympy.Add) and product.exp.is_Integer and 1 < product.exp <= MOST_POWER
+    small = (
+        isinstance(product.base, sympy.Add)
+        and product.exp.is_Integer
+        and 1 < product.exp <= MOST_POWER
+    )
     return (product.base,) * int(product.exp) if small else (product,)
 
 
@@ -239,10 +297,20 @@ def _replaced(body: Any, old: Any, new: Any) -> Any:
     changed = [_replaced(child, old, new) for child in children]
     if all(a is b for a, b in zip(children, changed)):
         return body
-    return Reduce(body.op, body.iterators, body.where, changed[0]) if isinstance(body, Reduce) else body.func(*changed)
+    return (
+        Reduce(body.op, body.iterators, body.where, changed[0])
+        if isinstance(body, Reduce)
+        else body.func(*changed)
+    )
 
 
-_STEPS: dict[str, Callable[..., Scope]] = {"into": _into, "out of": _out_of, "join": _join, "apart": _apart, "expand": _expand}
+_STEPS: dict[str, Callable[..., Scope]] = {
+    "into": _into,
+    "out of": _out_of,
+    "join": _join,
+    "apart": _apart,
+    "expand": _expand,
+}
 
 RULE = Rule(
     name="distribution",

@@ -15,7 +15,16 @@ import islpy as isl
 import sympy
 
 from derive.rewriting.arguments import form, text
-from derive.rewriting.body_queries import Read, around, covered, holds_everywhere, reads, reduction_at, remembered, replace_reduction
+from derive.rewriting.body_queries import (
+    Read,
+    around,
+    covered,
+    holds_everywhere,
+    reads,
+    reduction_at,
+    remembered,
+    replace_reduction,
+)
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify, simplify_scope
@@ -63,7 +72,11 @@ def stage(
         raise RuleError("staging takes one of access=, factors= and terms=")
     if access is not None:
         return _stage_access(scope, access, axes, subscripts)
-    return _stage_operands(scope, sympy.Mul, factors, reduction, axes) if terms is None else _stage_operands(scope, sympy.Add, terms, reduction, axes)
+    return (
+        _stage_operands(scope, sympy.Mul, factors, reduction, axes)
+        if terms is None
+        else _stage_operands(scope, sympy.Add, terms, reduction, axes)
+    )
 
 
 def distinct_reads(scope: Scope) -> list[list[Read]]:
@@ -74,7 +87,9 @@ def distinct_reads(scope: Scope) -> list[list[Read]]:
     return list(found.values())
 
 
-def _stage_access(scope: Scope, access: Any, axes: Sequence[str], subscripts: Sequence[str]) -> Scope:
+def _stage_access(
+    scope: Scope, access: Any, axes: Sequence[str], subscripts: Sequence[str]
+) -> Scope:
     found = distinct_reads(scope)
     if not isinstance(access, int) or not 0 <= access < len(found):
         raise RuleError(f"there is no read number {access}: there are {len(found)}")
@@ -88,17 +103,29 @@ def _stage_access(scope: Scope, access: Any, axes: Sequence[str], subscripts: Se
     iterators = [Range(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
     inner = simplify_scope(Scope(iterators, (), covered(Access.of(old.base, staged), iterators)))
     read = Access.of(inner, tuple(components))
-    return simplify_scope(Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: read if a == old else a)))
+    return simplify_scope(
+        Scope(
+            scope.iterators,
+            scope.where,
+            map_accesses(scope.body, lambda a: read if a == old else a),
+        )
+    )
 
 
-def _check_same(places: list[Read], components: list[Affine], names: list[Index], staged: tuple[Affine, ...]) -> None:
+def _check_same(
+    places: list[Read], components: list[Affine], names: list[Index], staged: tuple[Affine, ...]
+) -> None:
     """The staged subscripts at the components must be the subscripts that are read."""
     subscripts = places[0].access.subscripts
     if len(staged) != len(subscripts):
-        raise RuleError(f"{len(staged)} subscripts for {places[0].access}, which has {len(subscripts)}")
+        raise RuleError(
+            f"{len(staged)} subscripts for {places[0].access}, which has {len(subscripts)}"
+        )
     loose = sorted(i.name for s in staged for i in s.indices if i not in names)
     if loose:
-        raise RuleError(f"the staged subscripts speak of {loose[0]}, but the axes are {', '.join(map(str, names))}")
+        raise RuleError(
+            f"the staged subscripts speak of {loose[0]}, but the axes are {', '.join(map(str, names))}"
+        )
     mapping = dict(zip(names, components))
     for read in places:
         loose = sorted(i.name for c in components for i in c.indices if i not in read.ranges)
@@ -144,20 +171,32 @@ def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
-    if not _is_given(read.access.tensor) or not read.access.free_symbols or any(lo >= hi for lo, hi in read.ranges.values()):
+    if (
+        not _is_given(read.access.tensor)
+        or not read.access.free_symbols
+        or any(lo >= hi for lo, hi in read.ranges.values())
+    ):
         return
     seen: set[Any] = set()
     gather = _gather(read.access)
-    repeats = prod(high - low for i, (low, high) in read.ranges.items() if i in read.access.free_symbols) / max(1, prod(read.access.tensor.shape))
+    repeats = prod(
+        high - low for i, (low, high) in read.ranges.items() if i in read.access.free_symbols
+    ) / max(1, prod(read.access.tensor.shape))
     for axes, subscripts in (*([gather] if repeats <= MOST_REPEATS else []), *_digits(read)):
         if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
             seen.add((tuple(axes), tuple(subscripts)))
-            yield {"access": position, "axes": [text(a) for a in axes], "subscripts": [text(s) for s in subscripts]}
+            yield {
+                "access": position,
+                "axes": [text(a) for a in axes],
+                "subscripts": [text(s) for s in subscripts],
+            }
 
 
 def _is_given(tensor: Any) -> bool:
     """Whether a tensor is read, or a copy of one."""
-    return isinstance(tensor, Tensor) or (isinstance(tensor.body, Access) and isinstance(tensor.body.tensor, Tensor))
+    return isinstance(tensor, Tensor) or (
+        isinstance(tensor.body, Access) and isinstance(tensor.body.tensor, Tensor)
+    )
 
 
 def _idle(access: Access, subscripts: Sequence[Affine]) -> bool:
@@ -189,7 +228,9 @@ def _digits(read: Read) -> Iterator[tuple[list[Affine], list[Affine]]]:
     largest = [found[-1] if found else None for found in choices]
     for divisors in (*together, largest)[:MOST_CHOICES]:
         if any(divisors):
-            yield _assembled([_cut(s, d, read) if d else None for s, d in zip(subscripts, divisors)], subscripts)
+            yield _assembled(
+                [_cut(s, d, read) if d else None for s, d in zip(subscripts, divisors)], subscripts
+            )
 
 
 def _divisors(subscript: Affine) -> list[int]:
@@ -198,14 +239,20 @@ def _divisors(subscript: Affine) -> list[int]:
 
 def _cut(subscript: Affine, divisor: int, read: Read) -> list[tuple[Affine, int]] | None:
     """Components with their coefficients; None where several values of the rest are one modulo the divisor, and so one element twice."""
-    whole = Affine._make(tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0)
+    whole = Affine._make(
+        tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0
+    )
     rest = tuple((a, c) for a, c in subscript.terms if c % divisor)
     if not rest:
         return [(whole, divisor)]
     common = gcd(*(c for _, c in rest))
     component = Affine._make(tuple((a, c // common) for a, c in rest), 0)
     low, high = component.interval(read.ranges)
-    return [(whole, divisor), (component, common)] if high - low < divisor // gcd(common, divisor) else None
+    return (
+        [(whole, divisor), (component, common)]
+        if high - low < divisor // gcd(common, divisor)
+        else None
+    )
 
 
 def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affine], list[Affine]]:
@@ -224,25 +271,33 @@ def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affi
 # --- parts of a product or a sum
 
 
-def _stage_operands(scope: Scope, kind: Any, chosen: Any, reduction: int | None, axes: Sequence[str]) -> Scope:
+def _stage_operands(
+    scope: Scope, kind: Any, chosen: Any, reduction: int | None, axes: Sequence[str]
+) -> Scope:
     body, iterators = _place(scope, reduction)
     operands = kind.make_args(body)
     what = "factors" if kind is sympy.Mul else "terms"
     if not chosen or any(not isinstance(k, int) or not 0 <= k < len(operands) for k in chosen):
-        raise RuleError(f"there are {len(operands)} {what}, not all of {', '.join(map(str, chosen)) or 'none'}")
+        raise RuleError(
+            f"there are {len(operands)} {what}, not all of {', '.join(map(str, chosen)) or 'none'}"
+        )
     part = kind(*(operands[k] for k in dict.fromkeys(chosen)))
     rest = [a for k, a in enumerate(operands) if k not in chosen]
     by_name = {it.index.name: it for it in iterators}
     used = {str(i) for i in part.free_symbols}
     if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
-        raise RuleError(f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}")
+        raise RuleError(
+            f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}"
+        )
     own = [by_name[name] for name in axes]
     inner = simplify_scope(Scope(own, (), covered(part, own)))
     staged = kind(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
     node = reduction_at(scope, reduction)
-    return simplify_scope(replace_reduction(scope, node, Reduce(node.op, node.iterators, node.where, staged)))
+    return simplify_scope(
+        replace_reduction(scope, node, Reduce(node.op, node.iterators, node.where, staged))
+    )
 
 
 def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]:
@@ -257,10 +312,22 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]
 def subterms(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
     for position, body, iterators in _bodies(scope):
-        what, operands = ("terms", body.args) if isinstance(body, sympy.Add) else ("factors", sympy.Mul.make_args(body))
+        what, operands = (
+            ("terms", body.args)
+            if isinstance(body, sympy.Add)
+            else ("factors", sympy.Mul.make_args(body))
+        )
         known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
-        groups = [known] if len(known) > 1 or (known and not isinstance(operands[known[0]], Access)) else []
-        groups += [(k,) for k, a in enumerate(operands) if _computes(a) and (k,) not in groups and len(operands) > 1]
+        groups = (
+            [known]
+            if len(known) > 1 or (known and not isinstance(operands[known[0]], Access))
+            else []
+        )
+        groups += [
+            (k,)
+            for k, a in enumerate(operands)
+            if _computes(a) and (k,) not in groups and len(operands) > 1
+        ]
         yield from _with_fewer_indices(what, operands, groups, position, iterators)
 
 
@@ -268,8 +335,14 @@ def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
     """Two of several factors that a reduction reads, where fewer indices occur than around them."""
     for position, body, iterators in _bodies(scope):
         factors = sympy.Mul.make_args(body)
-        if position is not None and 2 < len(factors) <= MOST_FACTORS and all(isinstance(a, Access) for a in factors):
-            yield from _with_fewer_indices("factors", factors, combinations(range(len(factors)), 2), position, iterators)
+        if (
+            position is not None
+            and 2 < len(factors) <= MOST_FACTORS
+            and all(isinstance(a, Access) for a in factors)
+        ):
+            yield from _with_fewer_indices(
+                "factors", factors, combinations(range(len(factors)), 2), position, iterators
+            )
 
 
 def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[Range, ...]]]:
@@ -283,7 +356,9 @@ def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[Range, ...]]]
             yield position, body, iterators
 
 
-def _with_fewer_indices(what: str, operands: Any, groups: Iterable[tuple[int, ...]], position: int | None, outside: Any) -> Iterator[dict[str, Any]]:
+def _with_fewer_indices(
+    what: str, operands: Any, groups: Iterable[tuple[int, ...]], position: int | None, outside: Any
+) -> Iterator[dict[str, Any]]:
     """The stagings of those groups of operands in which fewer indices occur than `outside` of them."""
     for chosen in groups:
         order = _order([operands[k] for k in chosen])
@@ -310,7 +385,9 @@ def _order(factors: list[Any]) -> list[Index]:
     """The indices of a subterm in the order of its largest read, then of the others."""
     found = sorted((a for f in factors for a in accesses(f)), key=lambda a: -len(a.subscripts))
     free: set[Any] = set().union(*(f.free_symbols for f in factors))
-    order = dict.fromkeys(i for a in found for s in a.subscripts for i in _indices_in_order(s) if i in free)
+    order = dict.fromkeys(
+        i for a in found for s in a.subscripts for i in _indices_in_order(s) if i in free
+    )
     return [*order, *sorted((i for i in free if i not in order), key=str)]
 
 

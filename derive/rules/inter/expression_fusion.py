@@ -35,7 +35,11 @@ def fuse(program: Program, path: Path, producer: str, limit: int = RECOMPUTE) ->
     `limit` bounds how often an element of the producer that costs a reduction is computed.
     """
     name = path[0]
-    if name not in program.names or producer not in program[name].tensors or producer not in program.names:
+    if (
+        name not in program.names
+        or producer not in program[name].tensors
+        or producer not in program.names
+    ):
         raise RuleError(f"statement {name} does not read a statement {producer}")
     refusal = _refusal(program, name, producer, limit)
     if refusal is not None:
@@ -43,7 +47,11 @@ def fuse(program: Program, path: Path, producer: str, limit: int = RECOMPUTE) ->
     nested = substitute_tensors(program[name], {producer: program[producer]})
     fused = program.replaced(name, _inlined_everywhere(nested, program[producer]))
     still = producer in fused.outputs or any(producer in s.tensors for _, s in fused.statements)
-    return fused if still else Program([(n, s) for n, s in fused.statements if n != producer], fused.outputs)
+    return (
+        fused
+        if still
+        else Program([(n, s) for n, s in fused.statements if n != producer], fused.outputs)
+    )
 
 
 def _inlined_everywhere(scope: Scope, target: Scope) -> Scope:
@@ -54,11 +62,17 @@ def _inlined_everywhere(scope: Scope, target: Scope) -> Scope:
 
         def change(access: Any) -> Any:
             base = access.tensor
-            return rebased(access, memo[id(base)]) if isinstance(base, Scope) and memo.get(id(base), base) is not base else access
+            return (
+                rebased(access, memo[id(base)])
+                if isinstance(base, Scope) and memo.get(id(base), base) is not base
+                else access
+            )
 
         current = Scope(node.iterators, node.where, map_accesses(node.body, change))
         if any(inner == target for inner in inner_scopes(current)):
-            current = simplify_scope(Scope(current.iterators, current.where, inline(current, target)))
+            current = simplify_scope(
+                Scope(current.iterators, current.where, inline(current, target))
+            )
         memo[id(node)] = current
     return memo[id(scope)]
 
@@ -72,7 +86,9 @@ def _refusal(program: Program, name: str, producer: str, limit: int) -> str | No
         for read in reads(node):
             if read.access.tensor == tensor:
                 base = read.access.base
-                if isinstance(base, Padded) and (isinstance(base.base, Padded) or base.fill not in IDENTITY.values()):
+                if isinstance(base, Padded) and (
+                    isinstance(base.base, Padded) or base.fill not in IDENTITY.values()
+                ):
                     return f"{producer} is read through padding with {base.fill}, which no reduction gives for an empty domain"
                 count += prod(it.extent for it in read.iterators)
     points = max(1, prod(target.shape))

@@ -57,7 +57,13 @@ def _pairs_of_parts(scope: Scope) -> Iterator[tuple[int, int]]:
 
 def _union(one: Any, two: Any) -> Access | None:
     """The read of one scope that is the sum of two reads of its adjacent parts."""
-    if not all(isinstance(p, Access) and isinstance(p.base, Padded) and p.base.fill == 0 and isinstance(p.base.base, Scope) for p in (one, two)):
+    if not all(
+        isinstance(p, Access)
+        and isinstance(p.base, Padded)
+        and p.base.fill == 0
+        and isinstance(p.base.base, Scope)
+        for p in (one, two)
+    ):
         return None
     first, second = one.base.base, two.base.base
     differing = [k for k, (a, b) in enumerate(zip(first.box, second.box)) if a != b]
@@ -69,7 +75,10 @@ def _union(one: Any, two: Any) -> Access | None:
     renamed = [Range(b.index, a.low, a.high) for a, b in zip(first.iterators, second.iterators)]
     if Scope(renamed, second.where, second.body) != first:
         return None
-    iterators = [Range(it.index, it.low, second.box[axis][1]) if k == axis else it for k, it in enumerate(first.iterators)]
+    iterators = [
+        Range(it.index, it.low, second.box[axis][1]) if k == axis else it
+        for k, it in enumerate(first.iterators)
+    ]
     amounts = [(a, b) for a, b in one.base.amounts]
     amounts[axis] = (one.base.amounts[axis][0], two.base.amounts[axis][1])
     return Access.of(Padded(Scope(iterators, first.where, first.body), amounts), one.subscripts)
@@ -77,8 +86,13 @@ def _union(one: Any, two: Any) -> Access | None:
 
 def _joined(scope: Scope, first: Any, second: Any) -> Scope:
     parts = _parts(scope)
-    if not all(isinstance(p, int) and 0 <= p < len(parts) for p in (first, second)) or first == second:
-        raise RuleError(f"the body is a sum of {len(parts)} terms; {first} and {second} are not two of them")
+    if (
+        not all(isinstance(p, int) and 0 <= p < len(parts) for p in (first, second))
+        or first == second
+    ):
+        raise RuleError(
+            f"the body is a sum of {len(parts)} terms; {first} and {second} are not two of them"
+        )
     union = _union(parts[first], parts[second])
     if union is None:
         raise RuleError("the two terms are not adjacent parts of one expression")
@@ -88,7 +102,11 @@ def _joined(scope: Scope, first: Any, second: Any) -> Scope:
 
 def _siblings(program: Program) -> Iterator[tuple[str, str]]:
     for (name, scope), (other, second) in combinations(program.statements, 2):
-        if scope.rank == second.rank and not _depends(program, other, name) and set(scope.tensors) & set(second.tensors):
+        if (
+            scope.rank == second.rank
+            and not _depends(program, other, name)
+            and set(scope.tensors) & set(second.tensors)
+        ):
             yield name, other
 
 
@@ -118,10 +136,16 @@ def _pairing(one: Scope, two: Scope, axis: int | None) -> dict[str, Tensor] | No
     theirs = [t for n, t in two.tensors.items() if n not in one.tensors]
     if len(mine) != len(theirs) or not 0 < len(mine) <= MOST_PAIRED:
         return None
-    renamed = Scope([Range(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)], two.where, two.body)
+    renamed = Scope(
+        [Range(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)],
+        two.where,
+        two.body,
+    )
     for candidate in permutations(theirs):
         exchange = dict(zip((t.name for t in candidate), mine))
-        if all(_fits(a, b, one, axis) for a, b in zip(mine, candidate)) and key(substitute_tensors(renamed, exchange)) == key(one):
+        if all(_fits(a, b, one, axis) for a, b in zip(mine, candidate)) and key(
+            substitute_tensors(renamed, exchange)
+        ) == key(one):
             return {m.name: t for m, t in zip(mine, candidate)}
     return None
 
@@ -132,7 +156,9 @@ def _fits(mine: Tensor, theirs: Tensor, scope: Scope, axis: int | None) -> bool:
     if axis is None:
         return mine.axes == theirs.axes
     position = _position(mine, scope, axis)
-    return position is not None and all(a == b for k, (a, b) in enumerate(zip(mine.axes, theirs.axes)) if k != position)
+    return position is not None and all(
+        a == b for k, (a, b) in enumerate(zip(mine.axes, theirs.axes)) if k != position
+    )
 
 
 def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
@@ -145,7 +171,11 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
             if uses:
                 return None
             continue
-        if len(uses) != 1 or access.subscripts[uses[0]].as_index() != index or isinstance(access.base, Padded):
+        if (
+            len(uses) != 1
+            or access.subscripts[uses[0]].as_index() != index
+            or isinstance(access.base, Padded)
+        ):
             return None
         positions |= set(uses)
     if any(index in c.indices for c in scope.where) or len(positions) != 1:
@@ -155,30 +185,48 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
 
 
 def _stack(program: Program, name: str, other: str, axis: int | None) -> Program:
-    if name not in program.names or other not in program.names or _depends(program, other, name) or _depends(program, name, other):
+    if (
+        name not in program.names
+        or other not in program.names
+        or _depends(program, other, name)
+        or _depends(program, name, other)
+    ):
         raise RuleError(f"{name} and {other} are not two independent statements")
     one, two = program[name], program[other]
     pairs = _pairing(one, two, axis)
     if pairs is None:
         place = "a new axis" if axis is None else f"axis {axis}"
-        raise RuleError(f"{name} and {other} do not become equal by exchanging tensors that can be stacked along {place}")
+        raise RuleError(
+            f"{name} and {other} do not become equal by exchanging tensors that can be stacked along {place}"
+        )
     taken = {*program.names, *program.tensors}
     stacked, values = [], {}
     for mine, theirs in pairs.items():
         tensor = one.tensors[mine]
         position = None if axis is None else _position(tensor, one, axis)
-        joined = _along_new_axis(tensor, theirs) if position is None else _along(tensor, theirs, position)
+        joined = (
+            _along_new_axis(tensor, theirs)
+            if position is None
+            else _along(tensor, theirs, position)
+        )
         label = _fresh_name(f"{mine}_{theirs.name}", taken)
         stacked.append((label, joined))
         values[mine] = statement_tensor(label, joined)
-    whole = _with_new_axis(one, values) if axis is None else _with_longer_axis(one, two, values, axis)
+    whole = (
+        _with_new_axis(one, values) if axis is None else _with_longer_axis(one, two, values, axis)
+    )
     label = _fresh_name(f"{name}_{other}", taken)
     read = statement_tensor(label, whole)
-    copies = {name: _copy(one, read, axis, 0), other: _copy(two, read, axis, 1 if axis is None else one.box[axis][1] - two.box[axis][0])}
+    copies = {
+        name: _copy(one, read, axis, 0),
+        other: _copy(two, read, axis, 1 if axis is None else one.box[axis][1] - two.box[axis][0]),
+    }
     return _rebuilt(program, (name, other), [*stacked, (label, whole)], copies)
 
 
-def _rebuilt(program: Program, pair: tuple[str, str], added: list[Any], copies: dict[str, Scope]) -> Program:
+def _rebuilt(
+    program: Program, pair: tuple[str, str], added: list[Any], copies: dict[str, Scope]
+) -> Program:
     """The added statements stand before the first of the pair, after everything that they read."""
     statements = [(n, copies.get(n, s)) for n, s in program.statements if n not in pair]
     needed = {t for _, s in added for t in s.tensors}
@@ -211,7 +259,9 @@ def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
     after = [(end - low, 0) if k == position else (0, 0) for k in range(mine.rank)]
     subscripts = [affine(it.index) for it in iterators]
     moved = [s - (end - low2) if k == position else s for k, s in enumerate(subscripts)]
-    return Scope(iterators, (), mine.pad(*before)[tuple(subscripts)] + theirs.pad(*after)[tuple(moved)])
+    return Scope(
+        iterators, (), mine.pad(*before)[tuple(subscripts)] + theirs.pad(*after)[tuple(moved)]
+    )
 
 
 def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
@@ -220,13 +270,17 @@ def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
     subscripts = tuple(affine(it.index) for it in iterators)
     total: Any = sympy.S.Zero
     for k, tensor in enumerate((mine, theirs)):
-        plane = Scope([Range(layer, k, k + 1), *iterators[1:]], (), Access.of(tensor, subscripts[1:]))
+        plane = Scope(
+            [Range(layer, k, k + 1), *iterators[1:]], (), Access.of(tensor, subscripts[1:])
+        )
         total = total + Access.of(Padded(plane, [(k, 1 - k)] + [(0, 0)] * mine.rank), subscripts)
     return Scope(iterators, (), total)
 
 
 def _with_new_axis(one: Scope, values: dict[str, Tensor]) -> Scope:
-    layer = fresh_index("z", {*one.indices, *(i for node in reductions(one.body) for i in node.indices)})
+    layer = fresh_index(
+        "z", {*one.indices, *(i for node in reductions(one.body) for i in node.indices)}
+    )
 
     def change(access: Access) -> Access:
         base = access.tensor
@@ -242,14 +296,21 @@ def _with_new_axis(one: Scope, values: dict[str, Tensor]) -> Scope:
 
 def _with_longer_axis(one: Scope, two: Scope, values: dict[str, Tensor], axis: int) -> Scope:
     length = two.box[axis][1] - two.box[axis][0]
-    iterators = [Range(it.index, it.low, it.high + length) if k == axis else it for k, it in enumerate(one.iterators)]
+    iterators = [
+        Range(it.index, it.low, it.high + length) if k == axis else it
+        for k, it in enumerate(one.iterators)
+    ]
     renamed = substitute_tensors(one, values)
     return Scope(iterators, renamed.where, renamed.body)
 
 
 def _copy(scope: Scope, stacked: Tensor, axis: int | None, offset: int) -> Scope:
     subscripts = [affine(i) for i in scope.indices]
-    moved = [affine(offset), *subscripts] if axis is None else [s + offset if k == axis else s for k, s in enumerate(subscripts)]
+    moved = (
+        [affine(offset), *subscripts]
+        if axis is None
+        else [s + offset if k == axis else s for k, s in enumerate(subscripts)]
+    )
     return Scope(scope.iterators, scope.where, Access.of(stacked, tuple(moved)))
 
 
@@ -261,5 +322,7 @@ RULE = Rule(
     find=find,
     rewrite=merge,
     level="program",
-    example=Example("P[i,j] += X[i,k]*V[k,j]\nQ[i,j] += X[i,k]*W[k,j]", {"X": (4, 6), "V": (6, 3), "W": (6, 5)}),
+    example=Example(
+        "P[i,j] += X[i,k]*V[k,j]\nQ[i,j] += X[i,k]*W[k,j]", {"X": (4, 6), "V": (6, 3), "W": (6, 5)}
+    ),
 )

@@ -30,7 +30,9 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     yield from _phases(scope)
     for it in scope.iterators:
         if it.extent > 1:
-            cuts = list(dict.fromkeys(v for v in _cuts(scope, it) if it.low < v < it.high))[:MOST_CUTS]
+            cuts = list(dict.fromkeys(v for v in _cuts(scope, it) if it.low < v < it.high))[
+                :MOST_CUTS
+            ]
             for at in sorted(cuts) or [it.low + it.extent // 2]:
                 yield {"index": it.index.name, "at": at}
 
@@ -43,7 +45,9 @@ def _cuts(scope: Scope, it: Range) -> Iterator[int]:
                 yield from _crossings(subscript - low, it, ranges)
                 yield from _crossings(subscript - high, it, ranges)
     for condition in scope.where:
-        yield from _crossings(condition.form, it, {o.index: (o.low, o.high) for o in scope.iterators if o is not it})
+        yield from _crossings(
+            condition.form, it, {o.index: (o.low, o.high) for o in scope.iterators if o is not it}
+        )
 
 
 def _crossings(form: Affine, it: Range, ranges: Any) -> Iterator[int]:
@@ -58,7 +62,10 @@ def _crossings(form: Affine, it: Range, ranges: Any) -> Iterator[int]:
 
 def _phases(scope: Scope) -> Iterator[dict[str, Any]]:
     """The numbers of phases after which a quotient or a condition repeats: of each index, and of all together."""
-    found = {it.index.name: sorted({n for n in _periods(scope, it.index) if n < it.extent}) for it in scope.iterators}
+    found = {
+        it.index.name: sorted({n for n in _periods(scope, it.index) if n < it.extent})
+        for it in scope.iterators
+    }
     several = {index: counts[0] for index, counts in found.items() if counts}
     if len(several) > 1 and _count(several.values()) <= MOST_PHASES:
         yield {"index": list(several), "phases": list(several.values())}
@@ -76,7 +83,11 @@ def _count(phases: Any) -> int:
 def _periods(scope: Scope, index: Index) -> Iterator[int]:
     """The divisors of quotients and remainders that the index occurs in, as far as its coefficient does not cancel them."""
     forms = [s for read in reads(scope) for s in read.access.subscripts]
-    forms += [c.form for where in (scope.where, *(node.where for node in reductions(scope.body))) for c in where]
+    forms += [
+        c.form
+        for where in (scope.where, *(node.where for node in reductions(scope.body)))
+        for c in where
+    ]
     for atom in (atom for form in forms for atom in _quotients(form)):
         period = atom.divisor // gcd(atom.divisor, atom.argument.coefficient(index))
         if period > 1:
@@ -100,25 +111,39 @@ def split(scope: Scope, index: Any, at: int | None = None, phases: Any = None) -
     if phases is None:
         return _split_at(scope, _iterator(scope, index), at)
     names, counts = ([index], [phases]) if isinstance(index, str) else (list(index), list(phases))
-    if len(names) != len(counts) or len(set(names)) != len(names) or any(not isinstance(n, int) or n < 2 for n in counts):
+    if (
+        len(names) != len(counts)
+        or len(set(names)) != len(names)
+        or any(not isinstance(n, int) or n < 2 for n in counts)
+    ):
         raise RuleError("give a number of phases, 2 or more, for each of the indices")
-    return _split_phases(scope, {_iterator(scope, name): count for name, count in zip(names, counts)})
+    return _split_phases(
+        scope, {_iterator(scope, name): count for name, count in zip(names, counts)}
+    )
 
 
 def _iterator(scope: Scope, index: str) -> Range:
     found = next((it for it in scope.iterators if it.index.name == index), None)
     if found is None:
-        raise RuleError(f"there is no index {index} in the traversal; it has {', '.join(map(str, scope.indices))}")
+        raise RuleError(
+            f"there is no index {index} in the traversal; it has {', '.join(map(str, scope.indices))}"
+        )
     return found
 
 
 def _split_at(scope: Scope, it: Range, at: Any) -> Scope:
     if not it.low < at < it.high:
-        raise RuleError(f"{it.index} ranges over [{it.low},{it.high}): a cut at {at} leaves one part empty")
+        raise RuleError(
+            f"{it.index} ranges over [{it.low},{it.high}): a cut at {at} leaves one part empty"
+        )
     subscripts = tuple(affine(i) for i in scope.indices)
     parts = []
     for low, high in ((it.low, at), (at, it.high)):
-        part = Scope([Range(o.index, low, high) if o is it else o for o in scope.iterators], scope.where, scope.body)
+        part = Scope(
+            [Range(o.index, low, high) if o is it else o for o in scope.iterators],
+            scope.where,
+            scope.body,
+        )
         amounts = [(low - it.low, it.high - high) if o is it else (0, 0) for o in scope.iterators]
         parts.append(Access.of(Padded(simplify_scope(part), amounts), subscripts))
     return Scope(scope.iterators, scope.where, parts[0] + parts[1])
@@ -127,20 +152,33 @@ def _split_at(scope: Scope, it: Range, at: Any) -> Scope:
 def _split_phases(scope: Scope, counts: Mapping[Range, int]) -> Scope:
     if any(it.extent < 1 for it in scope.iterators):
         raise RuleError("a scope without points has no phases")
-    parts = [_phase(scope, dict(zip(counts, zip(counts.values(), rests)))) for rests in product(*(range(n) for n in counts.values()))]
+    parts = [
+        _phase(scope, dict(zip(counts, zip(counts.values(), rests))))
+        for rests in product(*(range(n) for n in counts.values()))
+    ]
     return Scope(scope.iterators, scope.where, sum(part for part in parts if part is not None))
 
 
 def _phase(scope: Scope, chosen: Mapping[Range, Sequence[int]]) -> Reduce | None:
     """The scope at the points with the given remainders, read under the condition that it is their phase; None if there are none."""
-    inner = {it: Range(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1) for it, (count, rest) in chosen.items()}
+    inner = {
+        it: Range(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1)
+        for it, (count, rest) in chosen.items()
+    }
     if any(it.extent < 1 for it in inner.values()):
         return None
     forms = {it.index: affine(it.index) * count + rest for it, (count, rest) in chosen.items()}
     where = [c.substitute(forms) for c in scope.where]
-    part = simplify_scope(Scope([inner.get(it, it) for it in scope.iterators], where, substitute(scope.body, forms)))
-    read = [affine(it.index) // chosen[it][0] if it in chosen else affine(it.index) for it in scope.iterators]
-    guard = [Constraint(affine(it.index) % count - rest, "==") for it, (count, rest) in chosen.items()]
+    part = simplify_scope(
+        Scope([inner.get(it, it) for it in scope.iterators], where, substitute(scope.body, forms))
+    )
+    read = [
+        affine(it.index) // chosen[it][0] if it in chosen else affine(it.index)
+        for it in scope.iterators
+    ]
+    guard = [
+        Constraint(affine(it.index) % count - rest, "==") for it, (count, rest) in chosen.items()
+    ]
     return Reduce("Sum", (), guard, Access.of(part, tuple(read)))
 
 

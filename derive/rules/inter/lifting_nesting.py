@@ -30,9 +30,15 @@ def lift(program: Program, path: Path, name: str) -> Program:
     if name in program.names or name in program.tensors or not name.isidentifier():
         raise RuleError(f"{name!r} is not a free name for a statement")
     if not _liftable(program, target):
-        raise RuleError("an inner scope with conditions that is read through padding with another fill than 0 cannot be a statement")
+        raise RuleError(
+            "an inner scope with conditions that is read through padding with another fill than 0 cannot be a statement"
+        )
     tensor = statement_tensor(name, target)
-    first = next(k for k, (_, scope) in enumerate(program.statements) if any(node == target for node in all_scopes(scope)))
+    first = next(
+        k
+        for k, (_, scope) in enumerate(program.statements)
+        if any(node == target for node in all_scopes(scope))
+    )
     rest = [(n, _with_reads(scope, target, tensor)) for n, scope in program.statements]
     return Program([*rest[:first], (name, target), *rest[first:]], program.outputs)
 
@@ -81,14 +87,25 @@ def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
 
 def _reading(node: Scope, known: Mapping[Scope, Any]) -> Scope:
     """A scope that reads, for its inner scopes, what is known for them; the same object where nothing is."""
-    body = map_accesses(node.body, lambda a: rebased(a, known[a.tensor]) if isinstance(a.tensor, Scope) and a.tensor in known else a)
+    body = map_accesses(
+        node.body,
+        lambda a: (
+            rebased(a, known[a.tensor]) if isinstance(a.tensor, Scope) and a.tensor in known else a
+        ),
+    )
     return node if body is node.body else Scope(node.iterators, node.where, body)
 
 
 def _liftable(program: Program, target: Scope) -> bool:
     if not target.where:
         return True
-    every = (read for _, scope in program.statements for node in all_scopes(scope) for read in reads(node) if read.access.tensor == target)
+    every = (
+        read
+        for _, scope in program.statements
+        for node in all_scopes(scope)
+        for read in reads(node)
+        if read.access.tensor == target
+    )
     return all(not isinstance(r.access.base, Padded) or r.access.base.fill == 0 for r in every)
 
 
@@ -102,11 +119,21 @@ def find_inlinable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
 def nest(program: Program, path: Path, producer: str) -> Program:
     """Read a statement as an inner scope; it vanishes if nothing else needs it."""
     name = path[0]
-    if name not in program.names or producer not in program.names or producer not in program[name].tensors:
+    if (
+        name not in program.names
+        or producer not in program.names
+        or producer not in program[name].tensors
+    ):
         raise RuleError(f"statement {name} does not read a statement {producer}")
-    nested = program.replaced(name, substitute_tensors(program[name], {producer: program[producer]}))
+    nested = program.replaced(
+        name, substitute_tensors(program[name], {producer: program[producer]})
+    )
     still = producer in nested.outputs or any(producer in s.tensors for _, s in nested.statements)
-    return nested if still else Program([(n, s) for n, s in nested.statements if n != producer], nested.outputs)
+    return (
+        nested
+        if still
+        else Program([(n, s) for n, s in nested.statements if n != producer], nested.outputs)
+    )
 
 
 LIFTING = Rule(

@@ -56,7 +56,9 @@ def _holds(perform: Any, scope: Scope, args: dict[str, Any]) -> bool:
         return False
 
 
-def _larger(iterators: Sequence[Range], where: tuple[Constraint, ...], scope: Scope) -> Iterator[tuple[Any, Any]]:
+def _larger(
+    iterators: Sequence[Range], where: tuple[Constraint, ...], scope: Scope
+) -> Iterator[tuple[Any, Any]]:
     """Candidate domains: the box without conditions; and the axes that are read bare, to their full padded extent."""
     box = [[it.low, it.high] for it in iterators]
     if where:
@@ -71,11 +73,21 @@ def _larger(iterators: Sequence[Range], where: tuple[Constraint, ...], scope: Sc
         yield grown, [str(c) for c in where]
 
 
-def relax(scope: Scope, box: Box, where: Sequence[str], inner: int | None = None, reduction: int | None = None) -> Scope:
+def relax(
+    scope: Scope,
+    box: Box,
+    where: Sequence[str],
+    inner: int | None = None,
+    reduction: int | None = None,
+) -> Scope:
     """Grow the domain of an inner scope, or of a reduction, to `box` (half-open bounds an index) under the conditions `where`."""
     if (inner is None) == (reduction is None):
         raise RuleError("boundary relaxing takes either inner= or reduction=")
-    return relax_inner(scope, inner, box, where) if reduction is None else relax_reduction(scope, reduction, box, where)
+    return (
+        relax_inner(scope, inner, box, where)
+        if reduction is None
+        else relax_reduction(scope, reduction, box, where)
+    )
 
 
 def relax_inner(scope: Scope, inner: int | None, box: Box, where: Sequence[str]) -> Scope:
@@ -86,7 +98,9 @@ def relax_inner(scope: Scope, inner: int | None, box: Box, where: Sequence[str])
     _check_larger(target.iterators, target.where, iterators, kept)
     added = larger.domain.subtract(target.domain)
     for read in reads_of(scope, target):
-        if isinstance(read.access.base, Padded) and not holds_everywhere(lambda read=read: _harmless(read, larger, added)):
+        if isinstance(read.access.base, Padded) and not holds_everywhere(
+            lambda read=read: _harmless(read, larger, added)
+        ):
             raise RuleError(f"{read.access} reads the fill at a point that would get a value")
     check_scope(larger)
     return simplify_scope(replace_child(scope, target, simplify_scope(larger)))
@@ -96,8 +110,12 @@ def _harmless(read: Any, larger: Scope, added: Any) -> bool:
     """Whether the added points that are read hold the fill anyway, or none is read."""
     touched = read.image().intersect(added)
     if touched.is_empty() or isinstance(read.access.base.base, Padded):
-        return touched.is_empty()  # through two paddings, which fill a point shows depends on how far out it lies
-    return touched.intersect(may_differ_from(read.access.base.fill, larger.body, larger.iterators, larger.where)).is_empty()
+        return (
+            touched.is_empty()
+        )  # through two paddings, which fill a point shows depends on how far out it lies
+    return touched.intersect(
+        may_differ_from(read.access.base.fill, larger.body, larger.iterators, larger.where)
+    ).is_empty()
 
 
 def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequence[str]) -> Scope:
@@ -105,14 +123,21 @@ def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequen
     outer, outer_where = around(scope, node)
     iterators = _grown(node.iterators, box)
     kept = conditions(where)
-    _check_larger((*outer, *node.iterators), (*outer_where, *node.where), (*outer, *iterators), (*outer_where, *kept))
+    _check_larger(
+        (*outer, *node.iterators),
+        (*outer_where, *node.where),
+        (*outer, *iterators),
+        (*outer_where, *kept),
+    )
     fill = node.identity
     body = covered(node.body, (*outer, *iterators), fill)
     before = domain_set((*outer, *node.iterators), (*outer_where, *node.where))
     after = domain_set((*outer, *iterators), (*outer_where, *kept))
     changed = may_differ_from(fill, body, (*outer, *iterators), (*outer_where, *kept))
     if not holds_everywhere(lambda: after.subtract(before).intersect(changed).is_empty()):
-        raise RuleError(f"the body is not {fill} at every point that would be added to the reduction")
+        raise RuleError(
+            f"the body is not {fill} at every point that would be added to the reduction"
+        )
     result = replace_reduction(scope, node, Reduce(node.op, iterators, kept, body))
     check_scope(result)
     return simplify_scope(result)
@@ -127,8 +152,14 @@ def _grown(iterators: Sequence[Range], box: Box) -> tuple[Range, ...]:
 def _check_larger(iterators: Any, where: Any, grown: Any, kept: Any) -> None:
     before, after = domain_set(iterators, where), domain_set(grown, kept)
     if not before.is_subset(after):
-        raise RuleError("the new domain does not contain the old one\n  boundary tightening makes domains smaller")
-    if after.is_subset(before) and all(a.low == b.low and a.high == b.high for a, b in zip(iterators, grown)) and len(where) == len(kept):
+        raise RuleError(
+            "the new domain does not contain the old one\n  boundary tightening makes domains smaller"
+        )
+    if (
+        after.is_subset(before)
+        and all(a.low == b.low and a.high == b.high for a, b in zip(iterators, grown))
+        and len(where) == len(kept)
+    ):
         raise RuleError("the new domain is the old one")
 
 
@@ -139,5 +170,8 @@ RULE = Rule(
     requires="the added points are not read, or f is the fill there; the added reads are covered by padding",
     find=find,
     rewrite=relax,
-    example=Example("O[r:3,h:8] = (L[r:3,t:-1:9](A.pad(1)[t]*K[r], where=(t+1>=r, r+6>=t)))[r,h+r-1]", {"A": 8, "K": 3}),
+    example=Example(
+        "O[r:3,h:8] = (L[r:3,t:-1:9](A.pad(1)[t]*K[r], where=(t+1>=r, r+6>=t)))[r,h+r-1]",
+        {"A": 8, "K": 3},
+    ),
 )

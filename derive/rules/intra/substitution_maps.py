@@ -17,7 +17,9 @@ Forms = dict[Index, Affine]
 Map = tuple[Forms, Forms]
 
 
-def maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set[Index], ordered: bool) -> Iterator[Map]:
+def maps(
+    iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set[Index], ordered: bool
+) -> Iterator[Map]:
     """Changes of single indices, those that stand side by side (of `h` and of `w`) at once, and orders."""
     own = {it.index: it for it in iterators if it.extent > 0}
     forms = list(dict.fromkeys(s for read in found for s in read.access.subscripts))
@@ -30,21 +32,35 @@ def maps(iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set
     reflections = [] if ordered else _reflections(parts, own, taken)
     for groups in (list(quotients.values()), *_splits(forms, own, not ordered, taken), reflections):
         together = list(_beside(groups, own))
-        chosen += [*together, *([c] for changes in groups for c in changes if not any(c in other for other in together))]
+        chosen += [
+            *together,
+            *(
+                [c]
+                for changes in groups
+                for c in changes
+                if not any(c in other for other in together)
+            ),
+        ]
     for changes in chosen:
         yield _completed(own, changes, taken)
     if ordered:
         yield from _reorders(iterators, found)
 
 
-def _splits(forms: list[Affine], own: Mapping[Index, Range], windows: bool, taken: set[Index]) -> Iterator[list[list[Change]]]:
+def _splits(
+    forms: list[Affine], own: Mapping[Index, Range], windows: bool, taken: set[Index]
+) -> Iterator[list[list[Change]]]:
     """For every divisor, the indices that it may split, those of one subscript together."""
     parts = list(dict.fromkeys(part for f in forms for part in _parts(f)))
     found: dict[int, list[Index]] = {}
     for index, divisor in (*_divisors(parts, own), *(_windows(parts, own) if windows else ())):
         found.setdefault(divisor, []).append(index)
     for divisor, indices in found.items():
-        yield [[_split(i, divisor, taken) for i in dict.fromkeys(indices) if i in f.indices] for f in forms if f.as_index() is None]
+        yield [
+            [_split(i, divisor, taken) for i in dict.fromkeys(indices) if i in f.indices]
+            for f in forms
+            if f.as_index() is None
+        ]
 
 
 class Change(NamedTuple):
@@ -62,8 +78,16 @@ def _beside(groups: list[list[Change]], own: Mapping[Index, Range]) -> Iterator[
         chosen: list[Change] = []
         spoken: set[Index] = set()
         for changes in groups:
-            change = choose((c for c in changes if len(c.gone) == 1), key=lambda c: order[next(iter(c.gone))], default=None)
-            indices = set[Index]().union(*(f.indices for f in change.forward.values())) if change else set[Index]()
+            change = choose(
+                (c for c in changes if len(c.gone) == 1),
+                key=lambda c: order[next(iter(c.gone))],
+                default=None,
+            )
+            indices = (
+                set[Index]().union(*(f.indices for f in change.forward.values()))
+                if change
+                else set[Index]()
+            )
             if change and spoken.isdisjoint(indices):
                 chosen.append(change)
                 spoken |= indices
@@ -91,7 +115,9 @@ def _skews(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[
         return []
     found = _merge(part, own, taken)
     name = fresh_index("t", taken)
-    smallest = min((abs(c) for _, c in terms), default=0)  # another would leave a condition of divisibility
+    smallest = min(
+        (abs(c) for _, c in terms), default=0
+    )  # another would leave a condition of divisibility
     for index, coefficient in (t for t in terms if abs(t[1]) == smallest):
         rest = part - affine(index) * coefficient
         back = (affine(name) - rest) if coefficient > 0 else (rest - affine(name))
@@ -108,21 +134,33 @@ def _skews_inside(form: Affine, own: Mapping[Index, Range], taken: set[Index]) -
     return _skews(part, own, taken)
 
 
-def _reflections(parts: list[Affine], own: Mapping[Index, Range], taken: set[Index]) -> list[list[Change]]:
+def _reflections(
+    parts: list[Affine], own: Mapping[Index, Range], taken: set[Index]
+) -> list[list[Change]]:
     """A window that is read backwards, `h - r`, is read forwards."""
     found: dict[Index, Change] = {}
-    for index, coefficient in (term for part in parts if len(part.terms) > 1 for term in part.terms):
+    for index, coefficient in (
+        term for part in parts if len(part.terms) > 1 for term in part.terms
+    ):
         if coefficient < 0 and isinstance(index, Index) and index in own:
             name = fresh_index(index.name, taken)
             ends = own[index].low + own[index].high - 1
-            found[index] = Change({index: [name]}, {name: ends - affine(index)}, {index: ends - affine(name)})
+            found[index] = Change(
+                {index: [name]}, {name: ends - affine(index)}, {index: ends - affine(name)}
+            )
     return [[change] for change in found.values()]
 
 
-def _quotients(subscript: Affine, own: Mapping[Index, Range], where: Any, taken: set[Index]) -> list[Change]:
+def _quotients(
+    subscript: Affine, own: Mapping[Index, Range], where: Any, taken: set[Index]
+) -> list[Change]:
     """`u = (h + e)//d` takes the place of `h` where a condition fixes `(h + e) % d`."""
     atom = subscript.as_atom() or (subscript - subscript.const).as_atom()
-    if not isinstance(atom, FloorDiv) or not atom.argument.is_affine() or not atom.argument.indices <= set(own):
+    if (
+        not isinstance(atom, FloorDiv)
+        or not atom.argument.is_affine()
+        or not atom.argument.indices <= set(own)
+    ):
         return []
     remainder = known_remainder(atom.argument, atom.divisor, where)
     if remainder is None:
@@ -133,7 +171,9 @@ def _quotients(subscript: Affine, own: Mapping[Index, Range], where: Any, taken:
     for index, coefficient in atom.argument.terms:
         if isinstance(index, Index) and abs(coefficient) == 1:
             rest = atom.argument - affine(index) * coefficient
-            found.append(Change({index: [name]}, {name: subscript}, {index: (whole - rest) * coefficient}))
+            found.append(
+                Change({index: [name]}, {name: subscript}, {index: (whole - rest) * coefficient})
+            )
     return found
 
 
@@ -164,15 +204,29 @@ def _divisors(parts: list[Affine], own: Mapping[Index, Range]) -> Iterator[tuple
     for part in parts:
         for atom, _ in part.terms:
             if isinstance(atom, (FloorDiv, Modulo)):
-                yield from ((i, atom.divisor) for i in atom.argument.indices if i in own and 1 < atom.divisor < own[i].extent)
+                yield from (
+                    (i, atom.divisor)
+                    for i in atom.argument.indices
+                    if i in own and 1 < atom.divisor < own[i].extent
+                )
         strides = {abs(c) for a, c in part.terms if isinstance(a, Index) and abs(c) > 1}
         for index in (a for a, _ in part.terms if isinstance(a, Index) and a in own):
-            yield from ((index, stride) for stride in sorted(strides) if stride < own[index].extent and part.coefficient(index) % stride)
+            yield from (
+                (index, stride)
+                for stride in sorted(strides)
+                if stride < own[index].extent and part.coefficient(index) % stride
+            )
 
 
 def _windows(parts: list[Affine], own: Mapping[Index, Range]) -> Iterator[tuple[Index, int]]:
     """Widths of smaller windows of which a window `h + r` is made: for each index of a reduction that slides along another."""
-    sliding = dict.fromkeys(a for part in parts if len(part.terms) > 1 for a, _ in part.terms if isinstance(a, Index) and a in own)
+    sliding = dict.fromkeys(
+        a
+        for part in parts
+        if len(part.terms) > 1
+        for a, _ in part.terms
+        if isinstance(a, Index) and a in own
+    )
     for index in sliding:
         widest = (own[index].extent + 1) // 2
         if 3 < own[index].extent <= WIDEST:
@@ -204,7 +258,11 @@ def _completed(own: Mapping[Index, Range], changes: list[Change], taken: set[Ind
     forward: Forms = {}
     backward: Forms = {}
     for change in changes:
-        names = {i: fresh_index(i.name, taken | set(forward)) for i in change.forward} if len(changes) > 1 else {i: i for i in change.forward}
+        names = (
+            {i: fresh_index(i.name, taken | set(forward)) for i in change.forward}
+            if len(changes) > 1
+            else {i: i for i in change.forward}
+        )
         renaming = {i: affine(j) for i, j in names.items() if i != j}
         gone.update({i: [names[j] for j in new] for i, new in change.gone.items()})
         forward.update({names[i]: f for i, f in change.forward.items()})

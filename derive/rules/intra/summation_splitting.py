@@ -40,7 +40,12 @@ def _side_by_side(node: Reduce) -> list[list[Index]]:
     """The indices of a reduction, those together that occur in the same reads with the same strides (`r` and `s` of a window)."""
     groups: dict[Any, list[Index]] = {}
     for index in node.indices:
-        uses = [(k, s.coefficient(index), len(s.terms) == 1) for k, a in enumerate(accesses(node.body)) for s in a.subscripts if index in s.indices]
+        uses = [
+            (k, s.coefficient(index), len(s.terms) == 1)
+            for k, a in enumerate(accesses(node.body))
+            for s in a.subscripts
+            if index in s.indices
+        ]
         groups.setdefault(tuple(uses), []).append(index)
     return list(groups.values())
 
@@ -55,11 +60,19 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     kept = [it for it in node.iterators if it.index.name in outer]
     moved = [it for it in node.iterators if it.index.name not in outer]
     if len(kept) != len(set(outer)):
-        raise RuleError(f"the reduction has the indices {', '.join(map(str, node.indices))}, not all of {', '.join(outer)}")
+        raise RuleError(
+            f"the reduction has the indices {', '.join(map(str, node.indices))}, not all of {', '.join(outer)}"
+        )
     if not moved:
-        raise RuleError("no index is left to move into the inner scope\n  leave at least one index out of `outer`")
+        raise RuleError(
+            "no index is left to move into the inner scope\n  leave at least one index out of `outer`"
+        )
     inside = tuple(c for c in node.where if not c.indices.isdisjoint(it.index for it in moved))
-    factor, inner_body = _independent_factor(node, {it.index for it in moved}) if not inside else (sympy.S.One, node.body)
+    factor, inner_body = (
+        _independent_factor(node, {it.index for it in moved})
+        if not inside
+        else (sympy.S.One, node.body)
+    )
     outside = tuple(c for c in node.where if c not in inside)
     inner = _inner_scope(scope, node, (kept, moved), (inside, outside), inner_body)
     read = Access.of(inner, tuple(affine(i) for i in inner.indices)) * factor
@@ -82,13 +95,20 @@ def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, bo
     reduced = Reduce(node.op, moved, inside, body)
     outer_where = (*conditions_around, *outside)
     used = {i for i in reduced.free_symbols if isinstance(i, Index)}
-    alone, tied = (_over(reduced, [*kept, *outer], outer_where, indices) for indices in (used, _closure(used, outer_where)))
+    alone, tied = (
+        _over(reduced, [*kept, *outer], outer_where, indices)
+        for indices in (used, _closure(used, outer_where))
+    )
     return alone if alone.rank < tied.rank and _is_well_formed(alone) else tied
 
 
 def _over(body: Any, iterators: Any, where: Any, indices: set[Any]) -> Scope:
     """A body over some of the iterators, under the conditions on these alone."""
-    return Scope([it for it in iterators if it.index in indices], [c for c in where if c.indices <= indices], body)
+    return Scope(
+        [it for it in iterators if it.index in indices],
+        [c for c in where if c.indices <= indices],
+        body,
+    )
 
 
 def _is_well_formed(scope: Scope) -> bool:

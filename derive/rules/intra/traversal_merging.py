@@ -32,24 +32,34 @@ def merge(scope: Scope, inner: int) -> Scope:
     """Replace every read of an inner scope by its body at the point that is read."""
     target = child(scope, inner)
     if not all(_mergeable(read, target) for read in reads_of(scope, target)):
-        raise RuleError("the inner scope is read outside its domain, and its fill is not what the reduction around the read ignores")
+        raise RuleError(
+            "the inner scope is read outside its domain, and its fill is not what the reduction around the read ignores"
+        )
     return simplify_scope(Scope(scope.iterators, scope.where, flattened(inline(scope, target))))
 
 
 def inline(scope: Scope, target: Scope) -> Any:
     """The body of `scope` with every read of `target` replaced by its body there; reads outside its domain give nothing."""
-    taken = {*scope.indices, *target.indices, *(i for node in reductions(scope.body) for i in node.indices)}
+    taken = {
+        *scope.indices,
+        *target.indices,
+        *(i for node in reductions(scope.body) for i in node.indices),
+    }
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access) and isinstance(node.tensor, Scope) and node.tensor == target:
-            return _padded_copy(node, target) or _guarded(node, target, _body_at(target, node, taken), ranges)
+            return _padded_copy(node, target) or _guarded(
+                node, target, _body_at(target, node, taken), ranges
+            )
         if isinstance(node, Reduce):
             outer = dict(ranges)
             ranges.update({it.index: (it.low, it.high) for it in node.iterators})
             inner = rebuild(node.body, leaf)
             ranges.clear()
             ranges.update(outer)
-            return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            return (
+                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            )
         return node
 
     ranges = scope.ranges
@@ -57,7 +67,9 @@ def inline(scope: Scope, target: Scope) -> Any:
 
 
 def _body_at(target: Scope, access: Access, taken: set[Index]) -> Any:
-    return substitute(_with_fresh_names(target.body, taken), dict(zip(target.indices, access.subscripts)))
+    return substitute(
+        _with_fresh_names(target.body, taken), dict(zip(target.indices, access.subscripts))
+    )
 
 
 def _with_fresh_names(body: Any, taken: set[Index]) -> Any:
@@ -73,22 +85,39 @@ def _with_fresh_names(body: Any, taken: set[Index]) -> Any:
         iterators = [Range(names[it.index], it.low, it.high) for it in node.iterators]
         renamed = Reduce(node.op, node.iterators, node.where, node.body)
         where = tuple(c.substitute({k: v + 0 for k, v in names.items()}) for c in renamed.where)
-        return Reduce(node.op, iterators, where, _with_fresh_names(substitute(node.body, names), taken))
+        return Reduce(
+            node.op, iterators, where, _with_fresh_names(substitute(node.body, names), taken)
+        )
 
     return rebuild(body, leaf)
 
 
 def _padded_copy(access: Access, target: Scope) -> Access | None:
     """A padded read of a scope that is another tensor with its axes in another order: a read of that tensor, padded in the same way."""
-    if not isinstance(access.base, Padded) or isinstance(access.base.base, Padded) or target.where or not isinstance(target.body, Access):
+    if (
+        not isinstance(access.base, Padded)
+        or isinstance(access.base.base, Padded)
+        or target.where
+        or not isinstance(target.body, Access)
+    ):
         return None
     copied, places = target.body, {index: k for k, index in enumerate(target.indices)}
     bare = [subscript.as_index() for subscript in copied.subscripts]
-    whole = [index in places and target.ranges[index] == range_ for index, range_ in zip(bare, copied.tensor.box)]
+    whole = [
+        index in places and target.ranges[index] == range_
+        for index, range_ in zip(bare, copied.tensor.box)
+    ]
     if isinstance(copied.base, Padded) or not all(whole) or len(set(bare)) != len(places):
         return None
-    moved = [(access.base.amounts[places[index]], access.subscripts[places[index]]) for index in bare if index is not None]
-    return Access.of(Padded(copied.base, [amount for amount, _ in moved], access.base.fill), tuple(subscript for _, subscript in moved))
+    moved = [
+        (access.base.amounts[places[index]], access.subscripts[places[index]])
+        for index in bare
+        if index is not None
+    ]
+    return Access.of(
+        Padded(copied.base, [amount for amount, _ in moved], access.base.fill),
+        tuple(subscript for _, subscript in moved),
+    )
 
 
 def _guarded(access: Access, target: Scope, body: Any, ranges: Any) -> Any:
@@ -118,7 +147,11 @@ def flattened(body: Any) -> Any:
             return node
         inner = flattened(node.body)
         joined = _join(node, inner)
-        return node if joined is None and inner is node.body else joined or Reduce(node.op, node.iterators, node.where, inner)
+        return (
+            node
+            if joined is None and inner is node.body
+            else joined or Reduce(node.op, node.iterators, node.where, inner)
+        )
 
     return rebuild(body, leaf)
 
@@ -130,7 +163,9 @@ def _join(node: Reduce, inner: Any) -> Reduce | None:
             others = [a for a in factors if a is not factor]
             apart = _apart(factor, node, others)
             body = sympy.Mul(apart.body, *others) if others else apart.body
-            joined = Reduce(node.op, (*node.iterators, *apart.iterators), (*node.where, *apart.where), body)
+            joined = Reduce(
+                node.op, (*node.iterators, *apart.iterators), (*node.where, *apart.where), body
+            )
             return _join(joined, body) or joined
     return None
 
@@ -138,11 +173,19 @@ def _join(node: Reduce, inner: Any) -> Reduce | None:
 def _apart(factor: Reduce, node: Reduce, others: list[Any]) -> Reduce:
     """The factor with names for its indices that nothing around it uses."""
     around = {*node.indices, *(i for a in (*others, *node.where) for i in _names_in(a))}
-    return factor if around.isdisjoint(factor.indices) else _with_fresh_names(factor, around | factor.free_symbols)
+    return (
+        factor
+        if around.isdisjoint(factor.indices)
+        else _with_fresh_names(factor, around | factor.free_symbols)
+    )
 
 
 def _names_in(part: Any) -> set[Index]:
-    bound = {i for r in reductions(part) for i in r.indices} if not isinstance(part, Constraint) else set()
+    bound = (
+        {i for r in reductions(part) for i in r.indices}
+        if not isinstance(part, Constraint)
+        else set()
+    )
     return bound | (set(part.indices) if isinstance(part, Constraint) else part.free_symbols)
 
 
@@ -155,7 +198,9 @@ def _mergeable(read: Read, inner: Scope) -> bool:
         return False
     if _padded_copy(read.access, inner) is not None:
         return True
-    return base.fill in IDENTITY.values() or holds_everywhere(lambda: read.image().is_subset(inner.domain))
+    return base.fill in IDENTITY.values() or holds_everywhere(
+        lambda: read.image().is_subset(inner.domain)
+    )
 
 
 RULE = Rule(
@@ -165,5 +210,7 @@ RULE = Rule(
     requires="Φ(X) inside the domain of the inner scope, or outside it the fill is the reduction's identity",
     find=find,
     rewrite=merge,
-    example=Example("O[h] += (L[r:3,h:8](Sum[c](A.pad(1,0)[h+r-1,c]*K[r,c])))[r,h]", {"A": (8, 4), "K": (3, 4)}),
+    example=Example(
+        "O[h] += (L[r:3,h:8](Sum[c](A.pad(1,0)[h+r-1,c]*K[r,c])))[r,h]", {"A": (8, 4), "K": (3, 4)}
+    ),
 )

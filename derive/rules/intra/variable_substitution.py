@@ -11,7 +11,14 @@ from typing import Any
 import islpy as isl
 
 from derive.rewriting.arguments import form, text
-from derive.rewriting.body_queries import Read, around, reads, reduction_at, remembered, replace_reduction
+from derive.rewriting.body_queries import (
+    Read,
+    around,
+    reads,
+    reduction_at,
+    remembered,
+    replace_reduction,
+)
 from derive.rewriting.moves import Example, Rule
 from derive.rules.intra.substitution_maps import Forms, Map, maps
 from einalg.errors import RuleError
@@ -43,7 +50,9 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
                 yield {"target": target, "forward": texts, "backward": _texts(backward)}
 
 
-def _targets(scope: Scope, found: list[Read], taken: set[Index]) -> Iterator[tuple[Iterator[Map], Any]]:
+def _targets(
+    scope: Scope, found: list[Read], taken: set[Index]
+) -> Iterator[tuple[Iterator[Map], Any]]:
     yield maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
@@ -59,7 +68,9 @@ def _texts(forms: Forms) -> dict[str, str]:
     return {i.name: text(f) for i, f in forms.items()}
 
 
-def substituted(scope: Scope, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]) -> Scope:
+def substituted(
+    scope: Scope, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
+) -> Scope:
     """Rename the points of the traversal, or of a reduction, by `forward` (new index: form in the old) and its inverse."""
     ahead = {Index(name): form(text) for name, text in forward.items()}
     back = {Index(name): form(text) for name, text in backward.items()}
@@ -83,7 +94,9 @@ def _substitute_traversal(scope: Scope, ahead: Forms, back: Forms) -> Scope:
 def _check_names(ahead: Forms, outer: set[Index]) -> None:
     clash = sorted(i.name for i in ahead if i in outer)
     if clash:
-        raise RuleError(f"index {clash[0]} is already bound around the reduction\n  give the new index another name")
+        raise RuleError(
+            f"index {clash[0]} is already bound around the reduction\n  give the new index another name"
+        )
 
 
 def _renamed(
@@ -91,7 +104,11 @@ def _renamed(
 ) -> tuple[list[Range], tuple[Constraint, ...], Forms]:
     """Ranges and conditions of the image of a domain under a bijective map, and the substitution for its body."""
     own = {it.index for it in iterators}
-    if set(back) != own or any(f.indices - own for f in ahead.values()) or any(f.indices - set(ahead) for f in back.values()):
+    if (
+        set(back) != own
+        or any(f.indices - own for f in ahead.values())
+        or any(f.indices - set(ahead) for f in back.values())
+    ):
         raise RuleError(
             f"the map must go from the indices {', '.join(str(it.index) for it in iterators)} to new ones and back\n"
             "  give forward={new: form in the old indices} and backward={old: form in the new indices}"
@@ -101,7 +118,10 @@ def _renamed(
     ranges = {it.index: (it.low, it.high) for it in (*outer, *box)}
     conditions = [c.substitute(back) for c in where]
     for it in iterators:
-        conditions += [Constraint(back[it.index] - it.low, ">="), Constraint(-back[it.index] + (it.high - 1), ">=")]
+        conditions += [
+            Constraint(back[it.index] - it.low, ">="),
+            Constraint(-back[it.index] + (it.high - 1), ">="),
+        ]
     conditions += [Constraint(f.substitute(back) - i, "==") for i, f in ahead.items()]
     return box, needed_conditions(conditions, ranges), back
 
@@ -128,7 +148,9 @@ def _check_bijective(iterators: Any, where: Any, ahead: Forms, back: Forms, oute
     points = space.set((*outer, *iterators), where)
     for difference in open_forms:
         if not points.is_subset(space.where(Constraint(difference, "=="))):
-            raise RuleError(f"the map is not a bijection with that inverse: it returns to a point {difference} away")
+            raise RuleError(
+                f"the map is not a bijection with that inverse: it returns to a point {difference} away"
+            )
 
 
 def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, Any]:
@@ -144,10 +166,14 @@ def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, A
             given = isl.Map(mapping) if isinstance(mapping, str) else mapping
             return {"target": target, **_from_isl(scope, given, iterators, where)}
     except isl.Error as error:
-        raise RuleError(f"isl cannot read the map: {error}\n  write it as '{{ [h, w] -> [w, h] }}'") from None
+        raise RuleError(
+            f"isl cannot read the map: {error}\n  write it as '{{ [h, w] -> [w, h] }}'"
+        ) from None
 
 
-def _from_isl(scope: Scope, given: isl.Map, iterators: tuple[Range, ...], where: Any) -> dict[str, Any]:
+def _from_isl(
+    scope: Scope, given: isl.Map, iterators: tuple[Range, ...], where: Any
+) -> dict[str, Any]:
     space = Space([it.index for it in iterators])
     if given.dim(isl.dim_type.in_) != len(iterators):
         raise RuleError(

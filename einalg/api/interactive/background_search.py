@@ -37,12 +37,30 @@ class Searching:
         """Search from the program as it is now, for so many seconds."""
         if self.running:
             raise UseError("a search is running\n  stop it first")
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 3600:
+        if (
+            isinstance(seconds, bool)
+            or not isinstance(seconds, (int, float))
+            or not 0 < seconds <= 3600
+        ):
             raise UseError(f"a search takes a number of seconds up to 3600, not {seconds!r}")
         self._stop.clear()
         self._found, self._began = None, self.session.expr
-        self._tell(running=True, seconds=seconds, spent=0.0, states=0, candidates=[], tree="", summary="", error="")
-        self._thread = Thread(target=self._run, args=(float(seconds), bool(measure)), name="einalg search", daemon=True)
+        self._tell(
+            running=True,
+            seconds=seconds,
+            spent=0.0,
+            states=0,
+            candidates=[],
+            tree="",
+            summary="",
+            error="",
+        )
+        self._thread = Thread(
+            target=self._run,
+            args=(float(seconds), bool(measure)),
+            name="einalg search",
+            daemon=True,
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -80,7 +98,10 @@ class Searching:
             raise
         else:
             self._found = found
-            shown = [_candidate(number, candidate) for number, candidate in enumerate(found.candidates[:SHOWN])]
+            shown = [
+                _candidate(number, candidate)
+                for number, candidate in enumerate(found.candidates[:SHOWN])
+            ]
             self._tell(
                 running=False,
                 spent=perf_counter() - began,

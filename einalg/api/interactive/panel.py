@@ -45,12 +45,18 @@ class Panel:
         """Everything that depends on the program, anew: what is quick to say first."""
         with self._lock:
             self.version += 1
-            kernels = {"kernels": [str(kernel) for kernel in self.session.kernels], "source": "", "language": ""}
+            kernels = {
+                "kernels": [str(kernel) for kernel in self.session.kernels],
+                "source": "",
+                "language": "",
+            }
             self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
             self._choices = list(self.session.possible())
             if not self._opened & {choice.move.rule for choice in self._choices}:
                 self._opened |= {choice.move.rule for choice in self._choices[:1]}
-            self._publish(version=self.version, rules=self._rules(), search=self._searching.section())
+            self._publish(
+                version=self.version, rules=self._rules(), search=self._searching.section()
+            )
             self._publish(distances=self._distances())
 
     def handle(self, message: Mapping[str, Any]) -> None:
@@ -71,7 +77,9 @@ class Panel:
         try:
             name = given.pop("do", None)
             if name not in actions:
-                raise UseError(f"there is nothing that does {name!r}\n  known: {', '.join(actions)}")
+                raise UseError(
+                    f"there is nothing that does {name!r}\n  known: {', '.join(actions)}"
+                )
             actions[name](**given)
         except EinalgError as error:
             self._say(str(error), "error")
@@ -115,7 +123,9 @@ class Panel:
         line = [self.session.history.start, *(step.program for step in self.session.timeline)]
         number = next((k for k, program in enumerate(line) if program is began), None)
         if number is None:
-            raise UseError("the search began from a step that is no longer there\n  search again from here")
+            raise UseError(
+                "the search began from a step that is no longer there\n  search again from here"
+            )
         if number != len(self.session.history):
             self.session.goto(number)
         self.session.follow(moves)
@@ -123,13 +133,21 @@ class Panel:
 
     def source(self, language: str = "c") -> None:
         """Show the source of the kernels that are generated."""
-        self._publish(kernels={**self.sections["kernels"], "source": "compiling …", "language": language})
+        self._publish(
+            kernels={**self.sections["kernels"], "source": "compiling …", "language": language}
+        )
         try:
             text = self.session.compile("cuda" if language == "cuda" else "cpu").source(language)
         except EinalgError:
             self._publish(kernels={**self.sections["kernels"], "source": "", "language": ""})
             raise
-        self._publish(kernels={**self.sections["kernels"], "source": text or "every kernel is a library's", "language": language})
+        self._publish(
+            kernels={
+                **self.sections["kernels"],
+                "source": text or "every kernel is a library's",
+                "language": language,
+            }
+        )
 
     def export(self, kind: str) -> None:
         """Show the derivation as a script, as JSON or as LaTeX."""
@@ -152,31 +170,66 @@ class Panel:
                 listener(changed)
 
     def _program(self) -> Section:
-        return {"math": formula(self.session.expr), "text": str(self.session.expr), "distance": self.session.distance}
+        return {
+            "math": formula(self.session.expr),
+            "text": str(self.session.expr),
+            "distance": self.session.distance,
+        }
 
     def _steps(self) -> list[Section]:
-        steps = [{"rule": "given", "detail": "", "verdict": "", "text": str(self.session.history.start)}]
+        steps = [
+            {"rule": "given", "detail": "", "verdict": "", "text": str(self.session.history.start)}
+        ]
         for step in self.session.timeline:
-            steps.append({"rule": step.move.rule, "detail": _detail(step.move), "verdict": step.verdict, "text": str(step.program)})
+            steps.append(
+                {
+                    "rule": step.move.rule,
+                    "detail": _detail(step.move),
+                    "verdict": step.verdict,
+                    "text": str(step.program),
+                }
+            )
         now = len(self.session.history)
-        return [{**step, "number": number, "now": number == now, "undone": number > now} for number, step in enumerate(steps)]
+        return [
+            {**step, "number": number, "now": number == now, "undone": number > now}
+            for number, step in enumerate(steps)
+        ]
 
     def _rules(self) -> list[Section]:
-        found = {rule: list(group) for rule, group in groupby(sorted(self._choices, key=lambda c: c.move.rule), key=lambda c: c.move.rule)}
+        found = {
+            rule: list(group)
+            for rule, group in groupby(
+                sorted(self._choices, key=lambda c: c.move.rule), key=lambda c: c.move.rule
+            )
+        }
         return [self._rule(rule, found.get(rule.name, [])) for rule in self.session.offered]
 
     def _rule(self, rule: Any, choices: list[Any]) -> Section:
         opened = rule.name in self._opened and bool(choices)
-        card = {"name": rule.name, "before": rule.before, "after": rule.after, "requires": rule.requires}
+        card = {
+            "name": rule.name,
+            "before": rule.before,
+            "after": rule.after,
+            "requires": rule.requires,
+        }
         moves = [self._move(choice) for choice in choices] if opened else []
         return {**card, "count": len(choices), "open": opened, "moves": moves}
 
     def _move(self, choice: Any) -> Section:
         before, after = choice.html
-        return {"number": choice.number, "detail": _detail(choice.move), "before": before, "after": after, "distance": choice.distance}
+        return {
+            "number": choice.number,
+            "detail": _detail(choice.move),
+            "before": before,
+            "after": after,
+            "distance": choice.distance,
+        }
 
     def _distances(self) -> Section:
-        ranked = [{"operator": d.operator, "distance": float(d), "reasons": [r.text for r in d.reasons]} for d in self.session.distances()]
+        ranked = [
+            {"operator": d.operator, "distance": float(d), "reasons": [r.text for r in d.reasons]}
+            for d in self.session.distances()
+        ]
         return {"near": ranked[:NEAR], "far": ranked[NEAR:]}
 
 

@@ -41,34 +41,64 @@ def static(panel: Panel) -> str:
     """The session as HTML that needs nobody to run it; its moves are applied with `s.apply(number)`."""
     sections = panel.sections
     return page(
-        sections["program"]["math"] + _steps(sections["steps"]) + _moves(panel.session) + _distances(sections["distances"]) + _kernels(sections),
+        sections["program"]["math"]
+        + _steps(sections["steps"])
+        + _moves(panel.session)
+        + _distances(sections["distances"])
+        + _kernels(sections),
         "einalg-static",
     )
 
 
 def _folded(title: str, content: str, opened: bool = False) -> str:
-    return f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>{content}</details>"
+    return (
+        f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>{content}</details>"
+    )
 
 
 def _steps(steps: list[Any]) -> str:
-    rows = [[str(step["number"]), f"{escape(step['rule'])} <small>{escape(step['detail'])}</small>", _verdict(step)] for step in steps]
+    rows = [
+        [
+            str(step["number"]),
+            f"{escape(step['rule'])} <small>{escape(step['detail'])}</small>",
+            _verdict(step),
+        ]
+        for step in steps
+    ]
     return _folded(f"Steps: {len(steps) - 1}", table(["step", "rule", "verdict"], rows))
 
 
 def _verdict(step: Any) -> str:
-    return badge(step["verdict"], "good" if step["verdict"] == "proved" else "") if step["verdict"] else ""
+    return (
+        badge(step["verdict"], "good" if step["verdict"] == "proved" else "")
+        if step["verdict"]
+        else ""
+    )
 
 
 def _moves(session: Any) -> str:
     choices = session.possible()
-    rows = ([str(c.number), f"{escape(str(c.move))}<br>{code(c.before)}<br>⇒ {code(c.after)}"] for c in choices)
-    return _folded(f"Moves: {len(choices)}, to be applied with s.apply(number)", table(["number", "move"], rows))
+    rows = (
+        [str(c.number), f"{escape(str(c.move))}<br>{code(c.before)}<br>⇒ {code(c.after)}"]
+        for c in choices
+    )
+    return _folded(
+        f"Moves: {len(choices)}, to be applied with s.apply(number)",
+        table(["number", "move"], rows),
+    )
 
 
 def _distances(distances: Any) -> str:
-    rows = [[escape(d["operator"]), f"{d['distance']:g}", "<br>".join(map(escape, d["reasons"]))] for d in distances["near"]]
-    return _folded("Distance to each operator", table(["operator", "distance", "what separates"], rows))
+    rows = [
+        [escape(d["operator"]), f"{d['distance']:g}", "<br>".join(map(escape, d["reasons"]))]
+        for d in distances["near"]
+    ]
+    return _folded(
+        "Distance to each operator", table(["operator", "distance", "what separates"], rows)
+    )
 
 
 def _kernels(sections: Any) -> str:
-    return _folded("Kernels", "".join(f"<p>{code(kernel)}</p>" for kernel in sections["kernels"]["kernels"]))
+    return _folded(
+        "Kernels", "".join(f"<p>{code(kernel)}</p>" for kernel in sections["kernels"]["kernels"])
+    )

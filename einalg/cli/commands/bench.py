@@ -16,17 +16,38 @@ from einalg.display.wording import counted
 TAKES_PART = ("torch",)  # where it has been imported
 
 
-def run(text: str, shapes: Mapping[str, Shape], weights: Iterable[str], most: int, without: Collection[str], as_json: bool, **search: Any) -> None:
+def run(
+    text: str,
+    shapes: Mapping[str, Shape],
+    weights: Iterable[str],
+    most: int,
+    without: Collection[str],
+    as_json: bool,
+    **search: Any,
+) -> None:
     """Search, time all ways in turns, and print a table."""
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as tell:
         for name in TAKES_PART:
             if name not in without and find_spec(name) is not None:
                 import_module(name)
-        found = ea.derive(program, progress=lambda s: tell(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
+        found = ea.derive(
+            program,
+            progress=lambda s: tell(
+                f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"
+            ),
+            **search,
+        )
         timings = found.compare(most)
     if as_json:
-        print_json({"schema": 1, "einalg": ea.__version__, "text": str(program), "ways": [timing.as_record() for timing in timings]})
+        print_json(
+            {
+                "schema": 1,
+                "einalg": ea.__version__,
+                "text": str(program),
+                "ways": [timing.as_record() for timing in timings],
+            }
+        )
         return
     say(str(program))
     table(timings.heads, timings.rows(), numbers=timings.heads[1:4])

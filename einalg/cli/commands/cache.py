@@ -18,7 +18,12 @@ KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 def kept() -> Iterator[Path]:
     """Every file that einalg keeps: SHELF/FIRST TWO DIGITS/KEY-DIGEST.SUFFIX, and what an interrupted writer left there."""
     for path in sorted(cache_folder().glob("*/*/*")):
-        if KEPT.fullmatch(path.name) and re.fullmatch("[0-9a-f]{2}", path.parent.name) and path.is_file() and not path.is_symlink():
+        if (
+            KEPT.fullmatch(path.name)
+            and re.fullmatch("[0-9a-f]{2}", path.parent.name)
+            and path.is_file()
+            and not path.is_symlink()
+        ):
             yield path
 
 
@@ -33,7 +38,11 @@ def info() -> None:
         return
     rows = [(name, str(len(sizes)), in_bytes(sum(sizes))) for name, sizes in shelves.items()]
     every = [size for sizes in shelves.values() for size in sizes]
-    table(("shelf", "files", "size"), [*rows, ("all", str(len(every)), in_bytes(sum(every)))], numbers=("files", "size"))
+    table(
+        ("shelf", "files", "size"),
+        [*rows, ("all", str(len(every)), in_bytes(sum(every)))],
+        numbers=("files", "size"),
+    )
 
 
 def clear(yes: bool) -> None:
@@ -42,7 +51,9 @@ def clear(yes: bool) -> None:
     if not files:
         say(f"{cache_folder()} is empty")
         return
-    if not yes and not click.confirm(f"remove {counted(len(files), 'file')} ({in_bytes(sum(map(_size, files)))}) from {cache_folder()}?"):
+    if not yes and not click.confirm(
+        f"remove {counted(len(files), 'file')} ({in_bytes(sum(map(_size, files)))}) from {cache_folder()}?"
+    ):
         say("nothing was removed")
         return
     for path in files:

@@ -24,7 +24,9 @@ def tell(found: Any) -> None:
 def numbered(found: Any, number: int) -> Any:
     """The candidate with a number; a usage error where there is none."""
     if number >= len(found.candidates):
-        raise click.UsageError(f"there is no candidate {number}: the last of them is {len(found.candidates) - 1}")
+        raise click.UsageError(
+            f"there is no candidate {number}: the last of them is {len(found.candidates) - 1}"
+        )
     return found.candidates[number]
 
 

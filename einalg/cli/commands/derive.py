@@ -39,7 +39,13 @@ def run(
     """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as progress:
-        found = ea.derive(program, progress=lambda s: progress(f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"), **search)
+        found = ea.derive(
+            program,
+            progress=lambda s: progress(
+                f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"
+            ),
+            **search,
+        )
     if save is not None:
         found.save(save)
         note(f"saved in {save}")
@@ -53,7 +59,11 @@ def run(
         say(found.explain(numbered(found, number or 0)))
     if explain and nothing_to_explain(found, number):
         say(f"\n{NOTHING_FASTER} To see another candidate:")
-        click.echo(f"  einalg show {shlex.quote(str(save))} --candidate 1" if save else "  add --save FILE, then einalg show FILE --candidate 1")
+        click.echo(
+            f"  einalg show {shlex.quote(str(save))} --candidate 1"
+            if save
+            else "  add --save FILE, then einalg show FILE --candidate 1"
+        )
 
 
 def record(found: Any) -> dict[str, Any]:
@@ -65,7 +75,10 @@ def record(found: Any) -> dict[str, Any]:
         "expression": _program(found.expression),
         "candidates": [_candidate(c) for c in found.candidates],
         "stats": {
-            **{name: getattr(stats, name) for name in ("states", "generated", "duplicates", "stopped")},
+            **{
+                name: getattr(stats, name)
+                for name in ("states", "generated", "duplicates", "stopped")
+            },
             "seconds": finite(stats.seconds),
             "rejected": dict(stats.rejected),
         },
@@ -73,7 +86,10 @@ def record(found: Any) -> dict[str, Any]:
 
 
 def _program(program: Program) -> dict[str, Any]:
-    inputs = {name: {"shape": list(t.shape), "dtype": t.dtype, "role": t.role} for name, t in program.inputs.items()}
+    inputs = {
+        name: {"shape": list(t.shape), "dtype": t.dtype, "role": t.role}
+        for name, t in program.inputs.items()
+    }
     return {"text": str(program), "inputs": inputs, "outputs": list(program.outputs)}
 
 

@@ -8,4 +8,7 @@ from einalg.cli.output import table
 
 def run() -> None:
     """Print every fact in a table."""
-    table(("", "what", "which, or what to do"), [("ok" if fact.found else "missing", fact.name, fact.detail) for fact in doctor()])
+    table(
+        ("", "what", "which, or what to do"),
+        [("ok" if fact.found else "missing", fact.name, fact.detail) for fact in doctor()],
+    )

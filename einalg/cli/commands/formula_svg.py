@@ -24,11 +24,17 @@ def svg(program: Program) -> str:
         warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its fonts
         from ziamath.zmath import Latex
 
-    lines = [Latex(_formula(f"{latex(statement_tensor(name, scope))} = {latex(scope)}"), size=SIZE) for name, scope in program.statements]
+    lines = [
+        Latex(_formula(f"{latex(statement_tensor(name, scope))} = {latex(scope)}"), size=SIZE)
+        for name, scope in program.statements
+    ]
     sizes = [line.getsize() for line in lines]
     width = 2 * MARGIN + max((w for w, _ in sizes), default=0.0)
     height = 2 * MARGIN + sum(h for _, h in sizes) + GAP * (len(lines) - 1)
-    picture = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "width": f"{width:g}", "height": f"{height:g}"})
+    picture = ElementTree.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "width": f"{width:g}", "height": f"{height:g}"},
+    )
     picture.set("viewBox", f"0 0 {width:g} {height:g}")
     top = MARGIN
     for line, (_, tall) in zip(lines, sizes):

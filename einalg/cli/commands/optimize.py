@@ -23,13 +23,26 @@ Array = np.ndarray[Any, Any]
 
 
 def run(
-    path: str, files: Mapping[str, str], shapes: Mapping[str, Shape], seconds: float, target: str, seed: int, output: Path | None, as_json: bool
+    path: str,
+    files: Mapping[str, str],
+    shapes: Mapping[str, Shape],
+    seconds: float,
+    target: str,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
 ) -> bool:
     """Optimize, print the report, and save where that is asked for; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
-        made = ea.optimize(model, arrays, target, seconds, progress=lambda layer, number, of: tell(f"layer {number + 1} of {of}"))
+        made = ea.optimize(
+            model,
+            arrays,
+            target,
+            seconds,
+            progress=lambda layer, number, of: tell(f"layer {number + 1} of {of}"),
+        )
     if as_json:
         print_json(record(made))
     else:
@@ -56,13 +69,20 @@ def _noticed() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def examples(model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator) -> dict[str, Array]:
+def examples(
+    model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator
+) -> dict[str, Array]:
     """An array for every input of an ONNX model: read from its file, or drawn in the shape that is given or that the model states."""
     inputs = declared(model)
     unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
     if unknown is not None:
-        raise click.UsageError(f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}")
-    return {name: _read(files[name]) if name in files else _drawn(name, kind, shapes.get(name), rng) for name, kind in inputs.items()}
+        raise click.UsageError(
+            f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}"
+        )
+    return {
+        name: _read(files[name]) if name in files else _drawn(name, kind, shapes.get(name), rng)
+        for name, kind in inputs.items()
+    }
 
 
 def _read(path: str) -> Array:
@@ -85,7 +105,9 @@ def _stated(name: str, kind: Any) -> tuple[int, ...]:
         return stated_shape(name, kind)
     except ea.ShapeError as error:
         what = str(error).partition("\n")[0]
-        raise click.UsageError(f"{what}: give --shape {name}=1,3,224,224 or --input {name}=FILE.npy") from None
+        raise click.UsageError(
+            f"{what}: give --shape {name}=1,3,224,224 or --input {name}=FILE.npy"
+        ) from None
 
 
 def record(made: Any) -> dict[str, Any]:
@@ -96,13 +118,21 @@ def record(made: Any) -> dict[str, Any]:
             "seconds_after": finite(part.seconds[1]),
             "verdict": part.verdict,
             "error": finite(part.error),
-            "slices": part.slices.count if part.slices else 1,  # runs of the layers in one of the program
+            "slices": part.slices.count
+            if part.slices
+            else 1,  # runs of the layers in one of the program
             "layers": [_layer(layer) for layer in part.layers],
         }
         for part in made.parts.values()
     ]
     opaque = [{"operator": node.operator, "why": node.why} for node in made.opaque]
-    return {"schema": 1, "einalg": ea.__version__, "seconds": finite(made.seconds), "programs": programs, "opaque": opaque}
+    return {
+        "schema": 1,
+        "einalg": ea.__version__,
+        "seconds": finite(made.seconds),
+        "programs": programs,
+        "opaque": opaque,
+    }
 
 
 def _layer(layer: Any) -> dict[str, Any]:

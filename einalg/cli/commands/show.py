@@ -15,7 +15,14 @@ from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.program import Program, statement_tensor
 
 
-def run(source: str, shapes: Mapping[str, Shape], weights: Iterable[str], form: str, explain: bool, number: int | None) -> None:
+def run(
+    source: str,
+    shapes: Mapping[str, Shape],
+    weights: Iterable[str],
+    form: str,
+    explain: bool,
+    number: int | None,
+) -> None:
     """Print an expression in a form: `text`, `latex`, `svg` or `tree`; of a saved derivation also its candidates."""
     kind = saved_kind(source)
     if kind in SAVED and (shapes or weights):
@@ -24,7 +31,9 @@ def run(source: str, shapes: Mapping[str, Shape], weights: Iterable[str], form: 
         _show_derivation(source, form, explain, number)
         return
     if explain or number is not None:
-        raise click.UsageError("--explain and --candidate are for a saved derivation, which einalg derive --save FILE writes")
+        raise click.UsageError(
+            "--explain and --candidate are for a saved derivation, which einalg derive --save FILE writes"
+        )
     if kind == HISTORY:
         _show_history(source, form)
         return

@@ -10,20 +10,46 @@ import numpy as np
 
 from einalg.errors import EinalgError, RecordError
 from einalg.frontends.graph import Builder
-from einalg.frontends.onnx.nodes.attributes import attributes_of, captured, inner_graphs, with_arguments
+from einalg.frontends.onnx.nodes.attributes import (
+    attributes_of,
+    captured,
+    inner_graphs,
+    with_arguments,
+)
 from einalg.frontends.onnx.nodes.opaque_call import OnnxCall
 from einalg.frontends.onnx.nodes.outputs import Results, results_of
 from einalg.frontends.onnx.nodes.registry import Operator
 from einalg.frontends.onnx.nodes.shape_inference import Opsets, function_of, infer, is_deterministic
-from einalg.frontends.onnx.nodes.values import ELEMENTS, Value, array_of, dtype_of, is_too_large, known, sizes_of, tensor_type
+from einalg.frontends.onnx.nodes.values import (
+    ELEMENTS,
+    Value,
+    array_of,
+    dtype_of,
+    is_too_large,
+    known,
+    sizes_of,
+    tensor_type,
+)
 from einalg.frontends.onnx.operators import DEFINITIONS
 from einalg.language.ir.tensor import Tensor
 
 Environment = dict[str, Value]
-FOLDED = 2**14  # elements: results that are computed while the file is read rather than written as expressions
-STORED = 2**26  # elements of a result that no expression gives but that depends on known values only
+FOLDED = (
+    2**14
+)  # elements: results that are computed while the file is read rather than written as expressions
+STORED = (
+    2**26
+)  # elements of a result that no expression gives but that depends on known values only
 DEEPEST = 40  # functions in functions
-BROKEN = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, MemoryError)  # what damaged nodes lead to
+BROKEN = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)  # what damaged nodes lead to
 STANDARD = ("", "ai.onnx")
 
 
@@ -37,11 +63,17 @@ class Converter:
         self._opsets = _opsets(model)
         self._taken: set[str] = set()  # names that are kept for values
 
-    def run(self, graph: Any, environment: Environment, opsets: Opsets | None = None, depth: int = 0) -> None:
+    def run(
+        self, graph: Any, environment: Environment, opsets: Opsets | None = None, depth: int = 0
+    ) -> None:
         """All nodes of a graph or function; `environment` has the values that they may read, and gets those that they give."""
         if depth > DEEPEST:
-            raise RecordError(f"the functions of the model call each other more than {DEEPEST} deep\n  a function must not call itself")
-        origin: dict[str, int] = {name: position for position, node in enumerate(graph.node) for name in node.output}
+            raise RecordError(
+                f"the functions of the model call each other more than {DEEPEST} deep\n  a function must not call itself"
+            )
+        origin: dict[str, int] = {
+            name: position for position, node in enumerate(graph.node) for name in node.output
+        }
         given: set[str] = set()
         read = _read(graph)
         for position, node in enumerate(graph.node):
@@ -50,7 +82,9 @@ class Converter:
                     raise _missing(name, node, origin.get(name, -1) >= position)
             twice = next((name for name in node.output if name and name in given), None)
             if twice is not None:
-                raise RecordError(f"{twice} is given twice, also by {_place(node)}\n  every value of a graph has one origin")
+                raise RecordError(
+                    f"{twice} is given twice, also by {_place(node)}\n  every value of a graph has one origin"
+                )
             given.update(node.output)
             node = _without_unread(node, read)
             self._node(node, environment, self._opsets if opsets is None else opsets, depth)
@@ -65,14 +99,25 @@ class Converter:
 
     def _operator(self, node: Any, environment: Environment, opsets: Opsets, depth: int) -> None:
         values = [environment[name] if name else None for name in node.input]
-        kinds = [self._kind(name, kind) for name, kind in zip(node.output, infer(node, values, opsets))]
-        large = next((shape for shape in map(sizes_of, kinds) if shape is not None and is_too_large(shape)), None)
+        kinds = [
+            self._kind(name, kind) for name, kind in zip(node.output, infer(node, values, opsets))
+        ]
+        large = next(
+            (shape for shape in map(sizes_of, kinds) if shape is not None and is_too_large(shape)),
+            None,
+        )
         if large is not None:
-            raise RecordError(f"{_place(node)} gives an array of shape {large}, which is too large to compute\n  load the model with smaller inputs")
+            raise RecordError(
+                f"{_place(node)} gives an array of shape {large}, which is too large to compute\n  load the model with smaller inputs"
+            )
         if node.input and self._computed(node, environment, opsets, kinds, FOLDED):
             return
         why = self._expressed(node, environment, opsets, kinds)
-        if why and not self._expanded(node, environment, opsets, depth) and not self._computed(node, environment, opsets, kinds, STORED):
+        if (
+            why
+            and not self._expanded(node, environment, opsets, depth)
+            and not self._computed(node, environment, opsets, kinds, STORED)
+        ):
             self._call(node, environment, opsets, kinds, why)
 
     def _kind(self, name: str, inferred: Any) -> Any:
@@ -84,7 +129,12 @@ class Converter:
 
     def _branch(self, node: Any, environment: Environment, opsets: Opsets, depth: int) -> bool:
         """`If` of a known condition: the nodes of the branch that is taken."""
-        if node.op_type != "If" or node.domain not in STANDARD or len(node.input) != 1 or not node.input[0]:
+        if (
+            node.op_type != "If"
+            or node.domain not in STANDARD
+            or len(node.input) != 1
+            or not node.input[0]
+        ):
             return False
         condition = environment[node.input[0]].array
         if condition is None or np.size(condition) != 1:
@@ -92,38 +142,74 @@ class Converter:
         name = "then_branch" if np.ravel(condition)[0] else "else_branch"
         branch = next((a.g for a in node.attribute if a.name == name), None)
         if branch is None or len(branch.output) != len(node.output):
-            raise RecordError(f"{_place(node)} has no {name} with {len(node.output)} outputs\n  the file is damaged")
-        inner = {**environment, **{t.name: known(t.name, array_of(t, f"initializer {t.name}")) for t in branch.initializer}}
+            raise RecordError(
+                f"{_place(node)} has no {name} with {len(node.output)} outputs\n  the file is damaged"
+            )
+        inner = {
+            **environment,
+            **{
+                t.name: known(t.name, array_of(t, f"initializer {t.name}"))
+                for t in branch.initializer
+            },
+        }
         self.run(branch, inner, opsets, depth + 1)
-        environment.update({outer: given(inner, own.name, _place(node)) for outer, own in zip(node.output, branch.output) if outer})
+        environment.update(
+            {
+                outer: given(inner, own.name, _place(node))
+                for outer, own in zip(node.output, branch.output)
+                if outer
+            }
+        )
         return True
 
     def _function(self, function: Any, node: Any, environment: Environment, depth: int) -> None:
         """A call of a function: the nodes of its body, with arguments for its parameters."""
-        arguments = {parameter: environment[name] for parameter, name in zip(function.input, node.input) if name}
+        arguments = {
+            parameter: environment[name]
+            for parameter, name in zip(function.input, node.input)
+            if name
+        }
         body = with_arguments(function, node)
         for one in body.node:
-            one.input[:] = ["" if name in function.input and name not in arguments else name for name in one.input]
+            one.input[:] = [
+                "" if name in function.input and name not in arguments else name
+                for name in one.input
+            ]
         inner = dict(arguments)
         self.run(body, inner, _opsets(function) or self._opsets, depth + 1)
-        environment.update({outer: given(inner, own, _place(node)) for outer, own in zip(node.output, function.output) if outer})
+        environment.update(
+            {
+                outer: given(inner, own, _place(node))
+                for outer, own in zip(node.output, function.output)
+                if outer
+            }
+        )
 
-    def _computed(self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any], most: int) -> bool:
+    def _computed(
+        self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any], most: int
+    ) -> bool:
         """Whether the node reads known values only and its outputs are small; then these are computed now."""
         values = {name: environment[name] for name in node.input if name}
         if not all(v.is_known for v in values.values()) or not is_deterministic(node, opsets):
             return False
         shapes = [sizes_of(kind) for kind in kinds]
-        if any(shape is None or prod(shape) > most for shape in shapes) or sum(np.size(v.array) for v in values.values()) > STORED:
+        if (
+            any(shape is None or prod(shape) > most for shape in shapes)
+            or sum(np.size(v.array) for v in values.values()) > STORED
+        ):
             return False
         try:
             arrays = OnnxCall(node, opsets, values)()
         except EinalgError:
             return False
-        environment.update((name, known(name, array)) for name, array in zip(filter(None, node.output), arrays))
+        environment.update(
+            (name, known(name, array)) for name, array in zip(filter(None, node.output), arrays)
+        )
         return True
 
-    def _expressed(self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any]) -> str:
+    def _expressed(
+        self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any]
+    ) -> str:
         """Add the node as a program; else say why it is none."""
         definition = DEFINITIONS.get(node.op_type) if node.domain in STANDARD else None
         if definition is None:
@@ -139,7 +225,15 @@ class Converter:
 
         try:
             dtypes = tuple(map(dtype_of, kinds))
-            operator = Operator(node.op_type, opsets.get("", 1), attributes_of(node), values, tuple(node.output), dtypes, read=read)
+            operator = Operator(
+                node.op_type,
+                opsets.get("", 1),
+                attributes_of(node),
+                values,
+                tuple(node.output),
+                dtypes,
+                read=read,
+            )
             results = results_of(definition(operator), operator, kinds)
         except EinalgError as error:
             return str(error).splitlines()[0]
@@ -148,7 +242,14 @@ class Converter:
         self._add(node, results, kinds, seen, environment)
         return ""
 
-    def _add(self, node: Any, results: Results, kinds: Sequence[Any], seen: Mapping[str, Value], environment: Environment) -> None:
+    def _add(
+        self,
+        node: Any,
+        results: Results,
+        kinds: Sequence[Any],
+        seen: Mapping[str, Value],
+        environment: Environment,
+    ) -> None:
         if results.names:
             places = []
             for name in results.names:
@@ -163,7 +264,9 @@ class Converter:
         environment.update((name, seen[tensor.name]) for name, tensor in results.same.items())
         environment.update((name, known(name, array)) for name, array in results.known.items())
 
-    def _call(self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any], why: str) -> None:
+    def _call(
+        self, node: Any, environment: Environment, opsets: Opsets, kinds: Sequence[Any], why: str
+    ) -> None:
         """Leave the node to the framework."""
         read = dict.fromkeys(name for name in (*node.input, *captured(node)) if name in environment)
         values = {name: environment[name] for name in read}
@@ -174,7 +277,10 @@ class Converter:
             places[name] = self._free(name)
             self._taken.add(places[name])
         types = {name: (sizes_of(kind), dtype_of(kind)) for name, kind in zip(node.output, kinds)}
-        outputs = {place: types[name] if None not in types[name] else None for name, place in places.items()}
+        outputs = {
+            place: types[name] if None not in types[name] else None
+            for name, place in places.items()
+        }
         reads = [self.reference(v) for v in values.values() if not v.is_known]
         self.builder.call(node.op_type, reads, outputs, call, why, is_deterministic(node, opsets))  # pyright: ignore
         for name, kind in zip(node.output, kinds):
@@ -201,7 +307,9 @@ class Converter:
         if value.tensor is None and value.is_known and dtype_of(value.type) is not None:
             value.place = self._free(value.name)
             self._taken.add(value.place)
-            value.tensor = Tensor(value.place, value.array.shape, dtype_of(value.type) or "", "weight")
+            value.tensor = Tensor(
+                value.place, value.array.shape, dtype_of(value.type) or "", "weight"
+            )
         return value.tensor
 
     def reference(self, value: Value) -> str:
@@ -215,14 +323,18 @@ class Converter:
 
     def _expanded(self, node: Any, environment: Environment, opsets: Opsets, depth: int) -> bool:
         """Whether ONNX defines the node by other operators of which the language has all; then these are added."""
-        function = function_of(node, [environment[name].type if name else None for name in node.input], opsets)
+        function = function_of(
+            node, [environment[name].type if name else None for name in node.input], opsets
+        )
         if function is None:
             return False
         before, inner = self.builder, dict(environment)
         self.builder = before.copy()
         try:
             self._function(function, node, inner, depth)
-            done = len(self.builder.opaque) == len(before.opaque) and all(name in inner for name in node.output if name)
+            done = len(self.builder.opaque) == len(before.opaque) and all(
+                name in inner for name in node.output if name
+            )
         except EinalgError:
             done = False
         if not done:
@@ -235,14 +347,19 @@ class Converter:
 def given(environment: Environment, name: str, reader: str) -> Value:
     """A value that something must have given; `RecordError` where it has not."""
     if name not in environment:
-        raise RecordError(f"{name}, an output of {reader}, is given by no node\n  the file is damaged, or an initializer is missing")
+        raise RecordError(
+            f"{name}, an output of {reader}, is given by no node\n  the file is damaged, or an initializer is missing"
+        )
     return environment[name]
 
 
 def _read(graph: Any) -> set[str]:
     """The values that some node reads, or that are outputs."""
     inside = (name for node in graph.node for name in (*node.input, *captured(node)))
-    return {*inside, *(output if isinstance(output, str) else output.name for output in graph.output)}
+    return {
+        *inside,
+        *(output if isinstance(output, str) else output.name for output in graph.output),
+    }
 
 
 def _without_unread(node: Any, read: set[str]) -> Any:
@@ -256,7 +373,10 @@ def _without_unread(node: Any, read: set[str]) -> Any:
 
 
 def _opsets(model: Any) -> dict[str, int]:
-    return {"" if entry.domain in STANDARD else entry.domain: entry.version for entry in model.opset_import}
+    return {
+        "" if entry.domain in STANDARD else entry.domain: entry.version
+        for entry in model.opset_import
+    }
 
 
 def _place(node: Any) -> str:
@@ -265,5 +385,9 @@ def _place(node: Any) -> str:
 
 def _missing(name: str, node: Any, later: bool) -> RecordError:
     if later:
-        return RecordError(f"{_place(node)} reads {name}, which is given later\n  the nodes of an ONNX graph stand in order and form no cycle")
-    return RecordError(f"{_place(node)} reads {name}, which nothing gives\n  the file is damaged, or an initializer is missing")
+        return RecordError(
+            f"{_place(node)} reads {name}, which is given later\n  the nodes of an ONNX graph stand in order and form no cycle"
+        )
+    return RecordError(
+        f"{_place(node)} reads {name}, which nothing gives\n  the file is damaged, or an initializer is missing"
+    )

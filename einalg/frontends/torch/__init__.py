@@ -7,14 +7,22 @@ from typing import Any
 
 from einalg.frontends.graph import Graph
 from einalg.frontends.torch.module import Model, read_exported, read_fx
-from einalg.frontends.torch.operators.layers import convolution, normalization, pooling, recurrent, resize
+from einalg.frontends.torch.operators.layers import (
+    convolution,
+    normalization,
+    pooling,
+    recurrent,
+    resize,
+)
 from einalg.frontends.torch.operators.math import arithmetic, elementwise, matmul, reductions
 from einalg.frontends.torch.operators.shape import concatenation, indexing
 
 __all__ = ["Model", "load", "load_fx", "load_model"]
 
 
-def load(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None) -> Graph:
+def load(
+    module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None
+) -> Graph:
     """A `torch.nn.Module` as a graph: parameters and buffers are weights, and share memory with the module.
 
     `example_inputs` are the positional arguments of a call, whose shapes and dtypes the graph has; inputs and outputs of the
@@ -29,7 +37,9 @@ def load(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[s
     return load_model(module, example_inputs, example_keywords).graph
 
 
-def load_model(module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None) -> Model:
+def load_model(
+    module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None
+) -> Model:
     """A module as a graph, with what turns tensors into the arrays of the graph and back; the arguments are those of `load`."""
     return read_exported(module, example_inputs, example_keywords or {})
 

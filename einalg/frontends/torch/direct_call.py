@@ -32,10 +32,19 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
     """
     import torch
 
-    if [*row.inputs, *row.outputs] != [as_torch(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)]:
+    if [*row.inputs, *row.outputs] != [
+        as_torch(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)
+    ]:
         return otherwise
-    plain, strided, nest, run = (torch.Tensor, torch.nn.Parameter), torch.strided, row.nest, direct.run
-    expected = [(tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)]
+    plain, strided, nest, run = (
+        (torch.Tensor, torch.nn.Parameter),
+        torch.strided,
+        row.nest,
+        direct.run,
+    )
+    expected = [
+        (tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)
+    ]
     memory = Results()
     made = [_maker(memory, tensor, dtype) for tensor, dtype in zip(direct.outputs, row.outputs)]
     count = len(expected)
@@ -45,9 +54,19 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
             return otherwise(*arguments, **keywords)
         addresses = []
         for value, (shape, dtype, size) in zip(arguments, expected):
-            if type(value) not in plain or value.dtype is not dtype or value.shape != shape or value.layout is not strided:
+            if (
+                type(value) not in plain
+                or value.dtype is not dtype
+                or value.shape != shape
+                or value.layout is not strided
+            ):
                 return otherwise(*arguments)
-            if not value.is_cpu or not value.is_contiguous() or value.is_neg() or (where := value.data_ptr()) % size:
+            if (
+                not value.is_cpu
+                or not value.is_contiguous()
+                or value.is_neg()
+                or (where := value.data_ptr()) % size
+            ):
                 return otherwise(*arguments)
             addresses.append(where)
         results = [make() for make in made]
@@ -57,16 +76,27 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
 
     if not (read := _reader()):
         return call
-    return direct.on_objects(Objects(plain, call, tuple(made), _finish(nest, len(made)), read, "is_neg")) or call
+    return (
+        direct.on_objects(
+            Objects(plain, call, tuple(made), _finish(nest, len(made)), read, "is_neg")
+        )
+        or call
+    )
 
 
-def _finish(nest: Callable[[Iterator[Any]], Any], count: int) -> Callable[[tuple[Any, ...]], Any] | None:
+def _finish(
+    nest: Callable[[Iterator[Any]], Any], count: int
+) -> Callable[[tuple[Any, ...]], Any] | None:
     """What nests a tuple of results; None where that gives the only one."""
     marks = tuple(object() for _ in range(count))
     nested = nest(iter(marks))
     if count == 1 and nested is marks[0]:
         return None
-    return type(nested) if type(nested) in (tuple, list) and tuple(nested) == marks else lambda results: nest(iter(results))
+    return (
+        type(nested)
+        if type(nested) in (tuple, list) and tuple(nested) == marks
+        else lambda results: nest(iter(results))
+    )
 
 
 def _reader() -> int:

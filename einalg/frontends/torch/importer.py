@@ -27,9 +27,35 @@ if TYPE_CHECKING:
     from torch import fx
 
 LOG = logging.getLogger("einalg")
-UNIFORM = ("full", "full_like", "new_full", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "scalar_tensor")
-SHAPE_ONLY = {"full_like", "zeros_like", "ones_like", "empty_like", "new_full", "new_zeros", "new_ones", "new_empty"}
-FAILURES = (EinalgError, ArithmeticError, IndexError, TypeError, ValueError)  # of a handler, for arguments that it does not know
+UNIFORM = (
+    "full",
+    "full_like",
+    "new_full",
+    "zeros",
+    "zeros_like",
+    "new_zeros",
+    "ones",
+    "ones_like",
+    "new_ones",
+    "scalar_tensor",
+)
+SHAPE_ONLY = {
+    "full_like",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "new_full",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+}
+FAILURES = (
+    EinalgError,
+    ArithmeticError,
+    IndexError,
+    TypeError,
+    ValueError,
+)  # of a handler, for arguments that it does not know
 
 
 class Reader:
@@ -79,7 +105,9 @@ class Reader:
         known = all(name in self.builder.weights for name in names)
         overload, base = names_of(node.target)
         has_shape = base in SHAPE_ONLY and all(map(_shape_is_known, (*reads, node)))
-        if _repeatable(node.target) and (has_shape or (known and all(name in self._constant for name in names))):
+        if _repeatable(node.target) and (
+            has_shape or (known and all(name in self._constant for name in names))
+        ):
             self._compute(node, base, reads, constant=True)
             return
         why = self._express(node, overload)
@@ -102,7 +130,9 @@ class Reader:
         if overload not in ATEN:
             return f"{overload} has no expression"
         try:
-            arguments = mapped(_in_order(node), self._positions if overload in BY_POSITION else self._operand)
+            arguments = mapped(
+                _in_order(node), self._positions if overload in BY_POSITION else self._operand
+            )
             results = ATEN[overload](*arguments)
             self.values[node] = self._add(node, overload, results)
         except TrainingMode:
@@ -139,11 +169,22 @@ class Reader:
 
     def _added(self, overload: str, named: Mapping[str, tuple[Any, Any]]) -> list[str]:
         fitted = {name: _fitted(result, example) for name, (result, example) in named.items()}
-        made = {name: self._unique(name) for name, result in fitted.items() if not isinstance(result, Tensor)}
+        made = {
+            name: self._unique(name)
+            for name, result in fitted.items()
+            if not isinstance(result, Tensor)
+        }
         if made:
             expressions = [fitted[name] for name in made]
-            inputs = tuple(dict.fromkeys(name for e in expressions for name in as_program(e).inputs))
-            self.builder.express(overload, inputs, tuple(made.values()), lambda *_: tuple(expressions) if len(expressions) > 1 else expressions[0])
+            inputs = tuple(
+                dict.fromkeys(name for e in expressions for name in as_program(e).inputs)
+            )
+            self.builder.express(
+                overload,
+                inputs,
+                tuple(made.values()),
+                lambda *_: tuple(expressions) if len(expressions) > 1 else expressions[0],
+            )
         return [made.get(name) or result.name for name, result in fitted.items()]
 
     def _add_program(self, node: fx.Node, overload: str, program: Program) -> list[str | None]:
@@ -163,13 +204,19 @@ class Reader:
         """A node whose value is known ahead, as a weight."""
         reads = [n for n in reads if n not in self._fixed]
         examples = leaves(node.meta["val"])
-        arrays = (np.broadcast_to(np.zeros((), np.float32), n.meta["val"].shape) for n in reads) if base in SHAPE_ONLY else map(self._array, reads)
+        arrays = (
+            (np.broadcast_to(np.zeros((), np.float32), n.meta["val"].shape) for n in reads)
+            if base in SHAPE_ONLY
+            else map(self._array, reads)
+        )
         results = Call(node, reads, range(len(examples)), self._fixed)(*arrays)
         names = []
         for result in results:
             name = self._unique(node.name)
             uniform = base in UNIFORM and result.size > 1
-            self.builder.weight(name, np.broadcast_to(result.flat[0], result.shape) if uniform else result)
+            self.builder.weight(
+                name, np.broadcast_to(result.flat[0], result.shape) if uniform else result
+            )
             names.append(name)
         self._constant.update(names if constant else ())
         self.values[node] = names if isinstance(node.meta["val"], (tuple, list)) else names[0]
@@ -185,8 +232,17 @@ class Reader:
         names = {k: self._unique(f"{node.name}_{k}" if several else node.name) for k in wanted}
         outputs = {names[k]: described(examples[k]) for k in wanted}
         call = Call(node, reads, wanted, self._fixed)
-        self.builder.call(overload, tuple(self.values[n] for n in reads), outputs, call, why, _repeatable(node.target))
-        self.values[node] = [names.get(k) for k in range(len(examples))] if several else names.get(0)
+        self.builder.call(
+            overload,
+            tuple(self.values[n] for n in reads),
+            outputs,
+            call,
+            why,
+            _repeatable(node.target),
+        )
+        self.values[node] = (
+            [names.get(k) for k in range(len(examples))] if several else names.get(0)
+        )
 
     def _unique(self, name: str) -> str:
         return unique(name, self.builder.values)
@@ -194,7 +250,9 @@ class Reader:
 
 def _repeatable(target: Any) -> bool:
     """Whether an operator gives the same whenever it is called: it is a plain one, and not random."""
-    return hasattr(target, "_schema") and "nondeterministic_seeded" not in {tag.name for tag in target.tags}
+    return hasattr(target, "_schema") and "nondeterministic_seeded" not in {
+        tag.name for tag in target.tags
+    }
 
 
 def _shape_is_known(node: fx.Node) -> bool:
@@ -205,7 +263,10 @@ def _shape_is_known(node: fx.Node) -> bool:
 def _in_order(node: fx.Node) -> list[Any]:
     """The arguments of a node in the order of its operator's schema, with the defaults."""
     entries = node.target._schema.arguments  # type: ignore[union-attr]
-    return [node.args[k] if k < len(node.args) else node.kwargs.get(entry.name, entry.default_value) for k, entry in enumerate(entries)]
+    return [
+        node.args[k] if k < len(node.args) else node.kwargs.get(entry.name, entry.default_value)
+        for k, entry in enumerate(entries)
+    ]
 
 
 def _used(node: fx.Node) -> list[int]:
@@ -224,7 +285,9 @@ def _fitted(result: Any, example: Any) -> Any:
     whole = result if isinstance(result, Tensor) else as_program(result).result
     if tuple(whole.shape) != shape:
         raise NotExpressed(f"it would have the shape {tuple(whole.shape)}, and torch gives {shape}")
-    if isinstance(whole, Scope) and not all(map(prod, (shape, *(t.shape for t in whole.tensors.values())))):
+    if isinstance(whole, Scope) and not all(
+        map(prod, (shape, *(t.shape for t in whole.tensors.values())))
+    ):
         raise NotExpressed("a tensor without elements")
     if isinstance(whole, Scope) and may_wrap(whole):
         raise NotExpressed(f"integers of {whole.dtype} wrap round where they are too large")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from torch import fx
 
 Arrays = Sequence[Array]
-Place = tuple[int, str, Any]  # of an input: its position among the arguments, its name and its dtype
+Place = tuple[
+    int, str, Any
+]  # of an input: its position among the arguments, its name and its dtype
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Model:
     results: Callable[[Arrays], Any] = field(repr=False)
     row: Row | None = None
 
-    def function(self, run: Callable[..., Arrays] | None = None, direct: Direct | None = None) -> Callable[..., Any]:
+    def function(
+        self, run: Callable[..., Arrays] | None = None, direct: Direct | None = None
+    ) -> Callable[..., Any]:
         """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself; by `direct` where it can read them."""
         compute = run or self.graph
 
@@ -46,7 +50,9 @@ class Model:
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """A module through `torch.export`."""
     found = exported(module, arguments, keywords)
-    user_inputs = [n for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights]
+    user_inputs = [
+        n for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights
+    ]
     places = [(k, n.name, n.meta["val"].dtype) for k, n in enumerate(user_inputs) if _is_tensor(n)]
 
     def read() -> Reading:
@@ -66,17 +72,29 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
     graph, names = reading.graph, reading.told
     outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
     rebuild = _rebuilder(outputs)
-    in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(range(found.in_spec.num_leaves))
-    row = Row([dtype for _, _, dtype in places], [output.dtype for output in outputs], nest) if in_row and all(o.is_own for o in outputs) else None
+    in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(
+        range(found.in_spec.num_leaves)
+    )
+    row = (
+        Row([dtype for _, _, dtype in places], [output.dtype for output in outputs], nest)
+        if in_row and all(o.is_own for o in outputs)
+        else None
+    )
     arrays = _flattened(found.in_spec, _call(arguments, keywords), places)
     return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
 
 
-def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()) -> tuple[Model, list[int]]:
+def read_fx(
+    module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()
+) -> tuple[Model, list[int]]:
     """An FX graph, whose inputs and outputs are in a row, as a function of those inputs that are tensors and no weights; and their positions."""
     import torch
 
-    if not all(hasattr(n.target, "_schema") or _is_item(n) for n in module.graph.nodes if n.op.startswith("call_")):
+    if not all(
+        hasattr(n.target, "_schema") or _is_item(n)
+        for n in module.graph.nodes
+        if n.op.startswith("call_")
+    ):
         module = _traced(module, examples)
     reader, places = Reader(), []
     position = iter(range(len(examples)))
@@ -93,8 +111,14 @@ def read_fx(module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[i
 
     graph, names = _read(module.graph, module, reader, placeholder)
     outputs = _outputs(_output_leaves(module.graph), names, graph)
-    row = Row([examples[place].dtype for place in places], [output.dtype for output in outputs], list) if all(o.is_own for o in outputs) else None
-    return Model(graph, lambda given, _: list(map(array_of, given)), _rebuilder(outputs), row), places
+    row = (
+        Row([examples[place].dtype for place in places], [output.dtype for output in outputs], list)
+        if all(o.is_own for o in outputs)
+        else None
+    )
+    return Model(
+        graph, lambda given, _: list(map(array_of, given)), _rebuilder(outputs), row
+    ), places
 
 
 def _is_tensor(node: fx.Node) -> bool:
@@ -114,7 +138,9 @@ def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
         return make_fx(torch.func.functionalize(module), decompositions().materialize())(*examples)
 
 
-def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]) -> tuple[Graph, list[str | None]]:
+def _read(
+    graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]
+) -> tuple[Graph, list[str | None]]:
     """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
     _cleaned(graph)
     names: list[str | None] = []
@@ -124,7 +150,10 @@ def _read(graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx
         elif node.op == "get_attr":
             reader.attribute(node, _attribute(owner, node.target))
         elif node.op == "output":
-            names = [reader.values.get(leaf) if leaf in reader.values else None for leaf in _output_leaves(graph)]
+            names = [
+                reader.values.get(leaf) if leaf in reader.values else None
+                for leaf in _output_leaves(graph)
+            ]
         elif node.users:
             reader.call(node)
     return reader.builder.graph([name for name in names if name is not None]), names
@@ -151,7 +180,9 @@ def _output_leaves(graph: fx.Graph) -> list[Any]:
     return list(given) if isinstance(given, (tuple, list)) else [given]
 
 
-def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
+def _flattened(
+    spec: Any, example: str, places: Sequence[Place]
+) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
     """Arguments, nested as in the example and of the same dtypes, to arrays of the inputs."""
     from torch import Tensor
     from torch.utils._pytree import tree_flatten
@@ -160,10 +191,17 @@ def _flattened(spec: Any, example: str, places: Sequence[Place]) -> Callable[[Se
 
     def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
         given = arguments
-        if not plain or keywords or len(arguments) != spec.num_leaves or not all(isinstance(argument, Tensor) for argument in arguments):
+        if (
+            not plain
+            or keywords
+            or len(arguments) != spec.num_leaves
+            or not all(isinstance(argument, Tensor) for argument in arguments)
+        ):
             given, found = tree_flatten((tuple(arguments), dict(keywords)))
             if found != spec:
-                raise ShapeError(f"the arguments are {_call(arguments, keywords)}, and those of the example {example}\n  call it as in the example")
+                raise ShapeError(
+                    f"the arguments are {_call(arguments, keywords)}, and those of the example {example}\n  call it as in the example"
+                )
         return [_array(given[position], name, dtype) for position, name, dtype in places]
 
     return arrays
@@ -180,7 +218,9 @@ def _array(value: Any, name: str, dtype: Any) -> Array:
     """The array of an input, which has the dtype of the example: torch's modules do not convert either."""
     array = array_of(value)
     if value.dtype is not dtype:
-        raise ShapeError(f"input {name} has elements of {value.dtype}, not of {dtype}\n  convert it with .to({dtype})")
+        raise ShapeError(
+            f"input {name} has elements of {value.dtype}, not of {dtype}\n  convert it with .to({dtype})"
+        )
     return array
 
 
@@ -194,8 +234,12 @@ def _call(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
     """Arguments as they are written in a call, with types in the place of values: `(Tensor, [Tensor, int], mask=Tensor)`."""
     from torch.utils._pytree import tree_map
 
-    kinds, named = tree_map(lambda leaf: _Kind(type(leaf).__name__), (tuple(arguments), dict(keywords)))
-    return f"({', '.join([*map(repr, kinds), *(f'{name}={kind!r}' for name, kind in named.items())])})"
+    kinds, named = tree_map(
+        lambda leaf: _Kind(type(leaf).__name__), (tuple(arguments), dict(keywords))
+    )
+    return (
+        f"({', '.join([*map(repr, kinds), *(f'{name}={kind!r}' for name, kind in named.items())])})"
+    )
 
 
 def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
@@ -205,7 +249,9 @@ def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
     if spec.is_leaf():
         return next
     if spec.type in (tuple, list):
-        children = spec.children() if hasattr(spec, "children") else spec.children_specs  # before torch 2.9
+        children = (
+            spec.children() if hasattr(spec, "children") else spec.children_specs
+        )  # before torch 2.9
         parts = [_nested(child) for child in children]
         return lambda leaves: spec.type([part(leaves) for part in parts])
     return lambda leaves: tree_unflatten([next(leaves) for _ in range(spec.num_leaves)], spec)
@@ -228,7 +274,10 @@ def _outputs(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -
     examples = [getattr(leaf, "meta", {}).get("val", leaf) for leaf in leaves]
     made = {name for node in graph.nodes for name in node.outputs}
     own = [name in made and names.index(name) == k for k, name in enumerate(names)]
-    return [_Output(name, example, getattr(example, "dtype", None), alone) for name, example, alone in zip(names, examples, own)]
+    return [
+        _Output(name, example, getattr(example, "dtype", None), alone)
+        for name, example, alone in zip(names, examples, own)
+    ]
 
 
 def _rebuilder(outputs: Sequence[_Output]) -> Callable[[Arrays], list[Any]]:
@@ -236,10 +285,17 @@ def _rebuilder(outputs: Sequence[_Output]) -> Callable[[Arrays], list[Any]]:
 
     def rebuild(arrays: Arrays) -> list[Any]:
         given = iter(arrays)
-        return [output.example if output.name is None else _result(next(given), output) for output in outputs]
+        return [
+            output.example if output.name is None else _result(next(given), output)
+            for output in outputs
+        ]
 
     return rebuild
 
 
 def _result(array: Array, output: _Output) -> Any:
-    return array.item() if output.dtype is None else tensor_of(array if output.is_own else array.copy(), output.dtype)
+    return (
+        array.item()
+        if output.dtype is None
+        else tensor_of(array if output.is_own else array.copy(), output.dtype)
+    )

@@ -22,7 +22,10 @@ class Slices:
         >>> Slices(2, frozenset("A")).of({"A": [[1, 2], [3, 4]], "B": [5]}, 1)
         {'A': [[3, 4]], 'B': [5]}
         """
-        return {name: array[k : k + 1] if name in self.names else array for name, array in arrays.items()}
+        return {
+            name: array[k : k + 1] if name in self.names else array
+            for name, array in arrays.items()
+        }
 
     def of_all(self, tensor: Tensor) -> Tensor:
         """The tensor of all slices for that of one.
@@ -30,4 +33,8 @@ class Slices:
         >>> Slices(4, frozenset("A")).of_all(Tensor("A", (1, 3), "f32")).shape
         (4, 3)
         """
-        return Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype, tensor.role) if tensor.name in self.names else tensor
+        return (
+            Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype, tensor.role)
+            if tensor.name in self.names
+            else tensor
+        )

@@ -43,7 +43,9 @@ def key(expression: Scope | Program) -> Stored:
     if isinstance(expression, Scope):
         return _Keys({}).scope(expression, keep_units=True)
     keys = _Keys(dict(expression.statements))
-    return stored("program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs))
+    return stored(
+        "program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs)
+    )
 
 
 class _Keys:
@@ -59,7 +61,12 @@ class _Keys:
             kept = [it for it in scope.iterators if keep_units or it.extent != 1]
             names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
             extents = tuple(it.extent for it in kept)
-            memo = stored("L", extents, _conditions(scope.where, names), self.body(scope.body, names, len(scope.iterators)))
+            memo = stored(
+                "L",
+                extents,
+                _conditions(scope.where, names),
+                self.body(scope.body, names, len(scope.iterators)),
+            )
             if len(known) >= _MOST_KNOWN:
                 known.clear()
             known[scope.identity, keep_units] = memo
@@ -78,12 +85,18 @@ class _Keys:
             indices, others = _index_terms(body)
             if indices.terms:
                 number = stored("index", indices.substitute(names).sort_tuple)
-                return stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)])) if others else number
+                return (
+                    stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)]))
+                    if others
+                    else number
+                )
         operands = body.args  # pyright: ignore[reportAttributeAccessIssue]
         if not operands:
             return _constant(body)
         parts = [self.body(a, names, depth) for a in operands]
-        return stored(type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts))
+        return stored(
+            type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts)
+        )
 
     def access(self, access: Access, names: Names) -> Stored:
         subscripts = [s.substitute(names) for s in access.subscripts]
@@ -96,11 +109,27 @@ class _Keys:
         if isinstance(base, Tensor) and base.name in self.statements:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
-            values = tuple((int(v.p), int(v.q)) for v in base.values) if isinstance(base, Constant) else ()
-            return stored("tensor", base.name, base.axes, base.dtype, tuple(fills), tuple(s.sort_tuple for s in subscripts), values)
+            values = (
+                tuple((int(v.p), int(v.q)) for v in base.values)
+                if isinstance(base, Constant)
+                else ()
+            )
+            return stored(
+                "tensor",
+                base.name,
+                base.axes,
+                base.dtype,
+                tuple(fills),
+                tuple(s.sort_tuple for s in subscripts),
+                values,
+            )
         keep_units = any(p and it.extent == 1 for p, it in zip(padded, base.iterators))
-        read = [s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1]
-        return stored("scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read))
+        read = [
+            s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1
+        ]
+        return stored(
+            "scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read)
+        )
 
     def reduction(self, node: Reduce, names: Names, depth: int) -> Stored:
         """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
@@ -108,29 +137,53 @@ class _Keys:
         units = _named([it for it in node.iterators if it.extent == 1], [], depth)
         return self._ordered(node, {**names, **units}, depth, [], free)
 
-    def _ordered(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]) -> Stored:
+    def _ordered(
+        self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]
+    ) -> Stored:
         if not rest:
             own = {**names, **_named(placed, placed, depth)}
             inner = self.body(node.body, own, depth + len(placed))
             if not placed and not _conditions(node.where, own):
                 return inner
-            return stored(node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner)
+            return stored(
+                node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner
+            )
         alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
         if len(alike) == 1:
-            return self._ordered(node, names, depth, [*placed, *alike], [it for it in rest if it is not alike[0]])
+            return self._ordered(
+                node, names, depth, [*placed, *alike], [it for it in rest if it is not alike[0]]
+            )
         marks = [(self._mark(node, names, depth, placed, rest, it), it) for it in alike]
         first = min(mark for mark, _ in marks)
         choices = [it for mark, it in marks if mark == first][: 1 if first[0] == "unused" else None]
-        return min(self._ordered(node, names, depth, [*placed, one], [it for it in rest if it is not one]) for one in choices)
+        return min(
+            self._ordered(node, names, depth, [*placed, one], [it for it in rest if it is not one])
+            for one in choices
+        )
 
-    def _occurrences(self, node: Reduce, names: Names, rest: list[Iterator]) -> dict[Index, list[Any]]:
+    def _occurrences(
+        self, node: Reduce, names: Names, rest: list[Iterator]
+    ) -> dict[Index, list[Any]]:
         """For each index, the axes of tensors in which it occurs: what tells most indices apart at little cost."""
-        units = {it.index: affine(it.low) for inner in reductions(node.body) for it in inner.iterators if it.extent == 1}
-        shifted: dict[Index, Affine] = {**names, **units, **{it.index: affine(it.index) + it.low for it in rest}}
+        units = {
+            it.index: affine(it.low)
+            for inner in reductions(node.body)
+            for it in inner.iterators
+            if it.extent == 1
+        }
+        shifted: dict[Index, Affine] = {
+            **names,
+            **units,
+            **{it.index: affine(it.index) + it.low for it in rest},
+        }
         found: dict[Index, list[Any]] = {it.index: [it.extent] for it in rest}
         for access in accesses(node.body):
             tensor = access.tensor
-            name = tensor.name if isinstance(tensor, Tensor) and tensor.name not in self.statements else ""
+            name = (
+                tensor.name
+                if isinstance(tensor, Tensor) and tensor.name not in self.statements
+                else ""
+            )
             for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, tensor.box)):
                 if not name and high - low == 1:
                     continue  # an axis of an inner scope that its key may not have
@@ -139,15 +192,30 @@ class _Keys:
                         found[index].append((name, axis if name else 0))
         return found
 
-    def _mark(self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator], it: Iterator) -> Stored:
+    def _mark(
+        self,
+        node: Reduce,
+        names: Names,
+        depth: int,
+        placed: list[Iterator],
+        rest: list[Iterator],
+        it: Iterator,
+    ) -> Stored:
         """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
-        if all(it.index not in part.free_symbols for part in (node.body,)) and all(it.index not in c.indices for c in node.where):
+        if all(it.index not in part.free_symbols for part in (node.body,)) and all(
+            it.index not in c.indices for c in node.where
+        ):
             return stored("unused", it.extent)
         own = {**names, **_named([*placed, it], [*placed, it], depth)}
         for other in rest:
             if other is not it:
                 own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
-        return stored("used", it.extent, _conditions(node.where, own), self.body(node.body, own, depth + len(placed) + len(rest)))
+        return stored(
+            "used",
+            it.extent,
+            _conditions(node.where, own),
+            self.body(node.body, own, depth + len(placed) + len(rest)),
+        )
 
 
 def _first_alike(rest: list[Iterator], occurrences: dict[Index, list[Any]]) -> list[Iterator]:

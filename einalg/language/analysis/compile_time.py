@@ -35,21 +35,38 @@ def known_ahead(program: Program) -> frozenset[str]:
     >>> sorted(known_ahead(ea.parse("W[i] = 2*K[i]\\nO[i] = W[i]*A[i]", A=(3,), K=ea.tensor("K", (3,), role="weight"))))
     ['K', 'W']
     """
-    return settled(program) | {tensor.name for tensor in program.tensors.values() if is_weight(tensor)}
+    return settled(program) | {
+        tensor.name for tensor in program.tensors.values() if is_weight(tensor)
+    }
 
 
 def settled_among(
-    statements: Iterable[tuple[str, Scope]], known: Callable[[Tensor], bool] = is_weight, outputs: Collection[str] = ()
+    statements: Iterable[tuple[str, Scope]],
+    known: Callable[[Tensor], bool] = is_weight,
+    outputs: Collection[str] = (),
 ) -> frozenset[str]:
     """As `settled`, of statements that need not be a program."""
     pairs = list(statements)
-    read = {name for _, scope in pairs for name, tensor in scope.tensors.items() if tensor.role == "intermediate"}
+    read = {
+        name
+        for _, scope in pairs
+        for name, tensor in scope.tensors.items()
+        if tensor.role == "intermediate"
+    }
     found: set[str] = set()
     for name, scope in pairs:
-        if name in read and name not in outputs and all(_is_settled(t, found, known) for t in scope.tensors.values()):
+        if (
+            name in read
+            and name not in outputs
+            and all(_is_settled(t, found, known) for t in scope.tensors.values())
+        ):
             found.add(name)
     return frozenset(found)
 
 
 def _is_settled(tensor: Tensor, found: set[str], known: Callable[[Tensor], bool]) -> bool:
-    return tensor.name in found if tensor.role == "intermediate" else isinstance(tensor, Constant) or known(tensor)
+    return (
+        tensor.name in found
+        if tensor.role == "intermediate"
+        else isinstance(tensor, Constant) or known(tensor)
+    )

@@ -15,7 +15,11 @@ def log_of_one_more(body: Any) -> Any:
     (x + y, True)
     """
     inner = body.args[0] if isinstance(body, sympy.log) else None
-    return sympy.Add(*(a for a in inner.args if a is not sympy.S.One)) if isinstance(inner, sympy.Add) and sympy.S.One in inner.args else None
+    return (
+        sympy.Add(*(a for a in inner.args if a is not sympy.S.One))
+        if isinstance(inner, sympy.Add) and sympy.S.One in inner.args
+        else None
+    )
 
 
 def exp_less_one(body: Any) -> tuple[Any, Any, tuple[Any, ...]] | None:
@@ -25,11 +29,17 @@ def exp_less_one(body: Any) -> tuple[Any, Any, tuple[Any, ...]] | None:
     >>> exp_less_one(2*sympy.exp(x) - 2 + y), exp_less_one(sympy.exp(x) + 1) is None
     ((2, x, (y,)), True)
     """
-    number = next((a for a in body.args if a.is_Number), None) if isinstance(body, sympy.Add) else None
+    number = (
+        next((a for a in body.args if a.is_Number), None) if isinstance(body, sympy.Add) else None
+    )
     if number is None:
         return None
     for term in body.args:
         times, function = term.as_coeff_Mul()
         if isinstance(function, sympy.exp) and times == -number:
-            return times, function.args[0], tuple(a for a in body.args if a is not number and a is not term)
+            return (
+                times,
+                function.args[0],
+                tuple(a for a in body.args if a is not number and a is not term),
+            )
     return None

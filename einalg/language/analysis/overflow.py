@@ -25,7 +25,9 @@ def may_wrap(expression: Scope | Program) -> bool:
     >>> may_wrap(ea.ops.sub(A, 1)), may_wrap(ea.ops.relu(A)), may_wrap(ea.ops.concat([A, A])), may_wrap(ea.ops.cast(A, "f32"))
     (True, False, False, False)
     """
-    scopes = [scope for _, whole in as_program(expression).statements for scope in all_scopes(whole)]
+    scopes = [
+        scope for _, whole in as_program(expression).statements for scope in all_scopes(whole)
+    ]
     return any(scope.dtype in SHORT and _calculates(scope.body) for scope in scopes)
 
 
@@ -36,7 +38,11 @@ def _calculates(body: Any) -> bool:
         return body.op in ("Sum", "Prod") or _calculates(body.body)
     if body.is_Add and all(map(_is_beside, body.args)):
         return False
-    return bool(body.is_Add or body.is_Mul or body.is_Pow) or isinstance(body, sympy.Abs) or any(map(_calculates, body.args))
+    return (
+        bool(body.is_Add or body.is_Mul or body.is_Pow)
+        or isinstance(body, sympy.Abs)
+        or any(map(_calculates, body.args))
+    )
 
 
 def _is_beside(term: Any) -> bool:

@@ -33,7 +33,9 @@ class Fact:
     use: Callable[[FloorDiv | Modulo, int, Ranges, tuple[Constraint, ...]], Affine | None]
 
 
-def _small_part(argument: Affine, divisor: int, ranges: Ranges) -> tuple[int, Affine, Affine] | None:
+def _small_part(
+    argument: Affine, divisor: int, ranges: Ranges
+) -> tuple[int, Affine, Affine] | None:
     """`argument == g·x + y` with `g` a divisor of `divisor`, `g > 1` and `0 <= y < g`: the largest such g, x and y."""
     for g in (g for g in range(divisor, 1, -1) if divisor % g == 0):
         rest = Affine._make(tuple((a, c) for a, c in argument.terms if c % g), argument.const)
@@ -44,14 +46,18 @@ def _small_part(argument: Affine, divisor: int, ranges: Ranges) -> tuple[int, Af
     return None
 
 
-def _quotient_of_small_part(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> Affine | None:
+def _quotient_of_small_part(
+    atom: Any, coefficient: int, ranges: Ranges, where: Any
+) -> Affine | None:
     if isinstance(atom, FloorDiv) and (parts := _small_part(atom.argument, atom.divisor, ranges)):
         g, x, _ = parts
         return floordiv(x, atom.divisor // g).scaled(coefficient)
     return None
 
 
-def _remainder_of_small_part(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> Affine | None:
+def _remainder_of_small_part(
+    atom: Any, coefficient: int, ranges: Ranges, where: Any
+) -> Affine | None:
     if isinstance(atom, Modulo) and (parts := _small_part(atom.argument, atom.divisor, ranges)):
         g, x, y = parts
         return (modulo(x, atom.divisor // g).scaled(g) + y).scaled(coefficient)
@@ -63,7 +69,9 @@ def known_remainder(form: Affine, divisor: int, where: Iterable[Constraint]) -> 
     for condition in where:
         atom = condition.form.terms[0][0] if len(condition.form.terms) == 1 else None
         if condition.relation == "==" and isinstance(atom, Modulo) and atom.divisor % divisor == 0:
-            remainder = modulo(form - atom.argument - condition.form.const * condition.form.terms[0][1], divisor)
+            remainder = modulo(
+                form - atom.argument - condition.form.const * condition.form.terms[0][1], divisor
+            )
             if not remainder.terms:
                 return remainder.const
     return None
@@ -73,7 +81,11 @@ def _exact_quotient(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> 
     if not isinstance(atom, FloorDiv) or coefficient % atom.divisor or not where:
         return None
     remainder = known_remainder(atom.argument, atom.divisor, where)
-    return None if remainder is None else (atom.argument - remainder).scaled(coefficient // atom.divisor)
+    return (
+        None
+        if remainder is None
+        else (atom.argument - remainder).scaled(coefficient // atom.divisor)
+    )
 
 
 def _exact_remainder(atom: Any, coefficient: int, ranges: Ranges, where: Any) -> Affine | None:
@@ -84,8 +96,20 @@ def _exact_remainder(atom: Any, coefficient: int, ranges: Ranges, where: Any) ->
 
 
 FACTS = (
-    Fact("quotient of a small part", "(g*x + y)//(g*k)", "x//k", "0 <= y < g", _quotient_of_small_part),
-    Fact("remainder of a small part", "(g*x + y)%(g*k)", "g*(x%k) + y", "0 <= y < g", _remainder_of_small_part),
+    Fact(
+        "quotient of a small part",
+        "(g*x + y)//(g*k)",
+        "x//k",
+        "0 <= y < g",
+        _quotient_of_small_part,
+    ),
+    Fact(
+        "remainder of a small part",
+        "(g*x + y)%(g*k)",
+        "g*(x%k) + y",
+        "0 <= y < g",
+        _remainder_of_small_part,
+    ),
     Fact("exact quotient", "k*((e + d)//k)", "e + d - d%k", "e%k == 0", _exact_quotient),
     Fact("exact remainder", "(e + d)%k", "d%k", "e%k == 0", _exact_remainder),
 )
@@ -123,19 +147,29 @@ def with_joined_quotients(form: Affine) -> Affine:
             if not isinstance(part, Modulo) or part.divisor % atom.divisor:
                 continue
             outer = floordiv(part.argument, part.divisor).as_atom()
-            if outer is not None and form.coefficient(outer) == coefficient * k * (part.divisor // atom.divisor):
+            if outer is not None and form.coefficient(outer) == coefficient * k * (
+                part.divisor // atom.divisor
+            ):
                 whole = floordiv(atom.argument + (part.argument - part) * k, atom.divisor)
                 rest = tuple(term for term in form.terms if term[0] not in (atom, outer))
-                return with_joined_quotients(Affine._make(rest, form.const) + whole.scaled(coefficient))
+                return with_joined_quotients(
+                    Affine._make(rest, form.const) + whole.scaled(coefficient)
+                )
     return form
 
 
-def _simplify_term(atom: Any, coefficient: int, ranges: Ranges, where: tuple[Constraint, ...]) -> Affine | None:
+def _simplify_term(
+    atom: Any, coefficient: int, ranges: Ranges, where: tuple[Constraint, ...]
+) -> Affine | None:
     if isinstance(atom, Index):
         return None
     argument = simplify(atom.argument, ranges, where)
     if argument is not atom.argument:
-        rebuilt = floordiv(argument, atom.divisor) if isinstance(atom, FloorDiv) else modulo(argument, atom.divisor)
+        rebuilt = (
+            floordiv(argument, atom.divisor)
+            if isinstance(atom, FloorDiv)
+            else modulo(argument, atom.divisor)
+        )
         return rebuilt.scaled(coefficient)
     for fact in FACTS:
         result = fact.use(atom, coefficient, ranges, where)
@@ -148,7 +182,11 @@ def simplify_scope(scope: Scope) -> Scope:
     """A scope with simplified subscripts, without conditions that always hold and without padding that is never read."""
     where = needed_conditions(scope.where, scope.ranges)
     body = _simplify_body(scope.body, scope.ranges, where)
-    return scope if body is scope.body and where == scope.where else Scope(scope.iterators, where, body)
+    return (
+        scope
+        if body is scope.body and where == scope.where
+        else Scope(scope.iterators, where, body)
+    )
 
 
 def needed_conditions(where: Iterable[Constraint], ranges: Ranges) -> tuple[Constraint, ...]:
@@ -170,7 +208,9 @@ def _divisibility(condition: Constraint) -> Constraint:
         for atom, coefficient in condition.form.terms:
             if isinstance(atom, FloorDiv) and coefficient % atom.divisor == 0:
                 factor = coefficient // atom.divisor
-                rest = condition.form - affine(atom).scaled(coefficient) + atom.argument.scaled(factor)
+                rest = (
+                    condition.form - affine(atom).scaled(coefficient) + atom.argument.scaled(factor)
+                )
                 if not rest.terms and rest.const == 0:
                     return Constraint(modulo(atom.argument, atom.divisor), "==")
     return condition
@@ -191,13 +231,23 @@ def _simplify_body(body: Any, ranges: Ranges, where: tuple[Constraint, ...]) -> 
 
 def _constant(node: Any, ranges: Ranges) -> Any:
     """The fill for a read of padding alone, the identity for a reduction of nothing; anything else as it is."""
-    if isinstance(node, Access) and isinstance(node.base, Padded) and not isinstance(node.base.base, Padded):
+    if (
+        isinstance(node, Access)
+        and isinstance(node.base, Padded)
+        and not isinstance(node.base.base, Padded)
+    ):
         bounds = zip(node.subscripts, node.base.base.box)
-        if any(last < low or first >= high for s, (low, high) in bounds for first, last in (s.interval(ranges),)):
+        if any(
+            last < low or first >= high
+            for s, (low, high) in bounds
+            for first, last in (s.interval(ranges),)
+        ):
             return node.base.fill
     if isinstance(node, Reduce):
         inner = {**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}
-        if any(_never(condition, inner) for condition in node.where) or (node.op == "Sum" and node.body == 0):
+        if any(_never(condition, inner) for condition in node.where) or (
+            node.op == "Sum" and node.body == 0
+        ):
             return node.identity
     return node
 
@@ -216,7 +266,11 @@ def _simplify_reduce(node: Reduce, ranges: Ranges, where: tuple[Constraint, ...]
     body = _simplify_body(node.body, inner, (*where, *own))
     if not node.iterators and not own and result_dtype(body) != "bool":
         return body
-    return node if body is node.body and own == node.where else Reduce(node.op, node.iterators, own, body)
+    return (
+        node
+        if body is node.body and own == node.where
+        else Reduce(node.op, node.iterators, own, body)
+    )
 
 
 def _narrowed(node: Reduce, where: tuple[Constraint, ...]) -> Reduce | None:
@@ -232,7 +286,10 @@ def _narrowed(node: Reduce, where: tuple[Constraint, ...]) -> Reduce | None:
         if values and values[-1] - values[0] == len(values) - 1:
             kept = tuple(c for c in where if c not in alone)
             if len(values) > 1 or result_dtype(node.body) == "bool":
-                ranges = [it._replace(low=values[0], high=values[-1] + 1) if o is it else o for o in node.iterators]
+                ranges = [
+                    it._replace(low=values[0], high=values[-1] + 1) if o is it else o
+                    for o in node.iterators
+                ]
                 return Reduce(node.op, ranges, kept, node.body)
             return _without(node, it, values[0], kept)
     return None
@@ -262,7 +319,11 @@ def _without_unread_padding(base: Any, reads: list[tuple[int, int]]) -> Any:
     if trimmed == base.amounts:
         return base
     has_gaps = isinstance(base.base, Scope) and base.base.where
-    return base.base if not any(map(any, trimmed)) and not has_gaps else Padded(base.base, trimmed, base.fill)
+    return (
+        base.base
+        if not any(map(any, trimmed)) and not has_gaps
+        else Padded(base.base, trimmed, base.fill)
+    )
 
 
 def with_padding(access: Access, ranges: Ranges, fill: Any = 0) -> Access:
@@ -273,4 +334,7 @@ def with_padding(access: Access, ranges: Ranges, fill: Any = 0) -> Access:
         missing.append((max(0, low - first), max(0, last + 1 - high)))
     if not any(map(any, missing)):
         return access
-    return Access.of(Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else fill), access.subscripts)
+    return Access.of(
+        Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else fill),
+        access.subscripts,
+    )

@@ -26,7 +26,9 @@ Statements = Mapping[str, Scope]
 def check(expression: Any) -> None:
     """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not well-formed."""
     known: dict[str, Scope] = {}
-    for name, scope in [("", expression)] if isinstance(expression, Scope) else expression.statements:
+    for name, scope in (
+        [("", expression)] if isinstance(expression, Scope) else expression.statements
+    ):
         for node in all_scopes(scope):
             check_scope(node, known)
         known[name] = scope
@@ -41,14 +43,18 @@ def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> 
     _visit(scope.body, scope.iterators, scope.where, statements)
 
 
-def _bind(ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...]) -> dict[Index, tuple[int, int]]:
+def _bind(
+    ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...]
+) -> dict[Index, tuple[int, int]]:
     ranges = dict(ranges)
     for it in iterators:
         if it.index in ranges:
             raise Twice(it.index).error()
         if it.high < it.low:
             message = f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start"
-            raise RangeError(f"{message}\n  write {Iterator(it.index, it.high, it.low)}").regarding(it.index)
+            raise RangeError(f"{message}\n  write {Iterator(it.index, it.high, it.low)}").regarding(
+                it.index
+            )
         ranges[it.index] = (it.low, it.high)
     return ranges
 
@@ -60,7 +66,12 @@ def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
         raise NotationError(message).regarding(Index(loose[0]))
 
 
-def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], statements: Statements) -> None:
+def _visit(
+    body: Any,
+    iterators: tuple[Iterator, ...],
+    where: tuple[Constraint, ...],
+    statements: Statements,
+) -> None:
     ranges = {it.index: (it.low, it.high) for it in iterators}
     if isinstance(body, Access):
         _check_access(body, iterators, where, ranges)
@@ -76,7 +87,9 @@ def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, 
         _all_bound(affine(body).indices, ranges, body)
     elif body.is_Symbol:
         message = f"{body} is neither an index, a tensor nor a number"
-        raise NotationError(f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor")
+        raise NotationError(
+            f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor"
+        )
     elif body.args and type(body) not in OPERATIONS:
         raise NotationError(not_a_function(type(body).__name__))
     else:
@@ -84,7 +97,9 @@ def _visit(body: Any, iterators: tuple[Iterator, ...], where: tuple[Constraint, 
             _visit(argument, iterators, where, statements)
 
 
-def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], ranges: Any) -> None:
+def _check_access(
+    access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], ranges: Any
+) -> None:
     for subscript in access.subscripts:
         _all_bound(subscript.indices, ranges, access)
     box = padded_box(access.base)
@@ -101,16 +116,27 @@ def _check_access(access: Access, iterators: tuple[Iterator, ...], where: tuple[
 def outside(access: Access, axis: int, subscript: Affine, first: int, last: int) -> str:
     """The message for a read outside the padded box, with the padding that would make it right."""
     low, high = padded_box(access.base)[axis]
-    missing = [(max(0, low - first), max(0, last + 1 - high)) if k == axis else 0 for k in range(access.base.rank)]
-    wide_enough = str(Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else 0))
-    view = wide_enough if isinstance(unpadded(access.base), Tensor) else f"(...){wide_enough[wide_enough.rindex('.pad(') :]}"
+    missing = [
+        (max(0, low - first), max(0, last + 1 - high)) if k == axis else 0
+        for k in range(access.base.rank)
+    ]
+    wide_enough = str(
+        Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else 0)
+    )
+    view = (
+        wide_enough
+        if isinstance(unpadded(access.base), Tensor)
+        else f"(...){wide_enough[wide_enough.rindex('.pad(') :]}"
+    )
     return (
         f"{subscript} reads [{first},{last + 1}) of {describe(access.base)} axis {axis}, which holds [{low},{high})\n"
         f"  pad it: {view}, or narrow an index"
     )
 
 
-def _exact_interval(form: Affine, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> tuple[int, int] | None:
+def _exact_interval(
+    form: Affine, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]
+) -> tuple[int, int] | None:
     """Smallest and largest value on the domain; None where the domain is empty."""
     space = Space([it.index for it in iterators])
     points = space.set(iterators, where)
@@ -124,21 +150,37 @@ def _exact_interval(form: Affine, iterators: tuple[Iterator, ...], where: tuple[
         return form.interval({it.index: (it.low, it.high) for it in iterators})
 
 
-def _check_inside_domain(access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], statements: Statements) -> None:
+def _check_inside_domain(
+    access: Access,
+    iterators: tuple[Iterator, ...],
+    where: tuple[Constraint, ...],
+    statements: Statements,
+) -> None:
     """A scope whose domain is cut, and that is not padded, is read inside its domain."""
     base = access.base
-    inner = statements.get(base.name) if isinstance(base, Tensor) and base.role == "intermediate" else base
+    inner = (
+        statements.get(base.name)
+        if isinstance(base, Tensor) and base.role == "intermediate"
+        else base
+    )
     if not isinstance(inner, Scope) or not inner.where or any(it.extent <= 0 for it in iterators):
         return
     space = Space([it.index for it in iterators])
     target = domain_set(inner.iterators, inner.where)
     try:
         with bounded():
-            inside = space.map(access.subscripts).intersect_domain(space.set(iterators, where)).range().is_subset(target)
+            inside = (
+                space.map(access.subscripts)
+                .intersect_domain(space.set(iterators, where))
+                .range()
+                .is_subset(target)
+            )
     except isl.Error:
         inside = False
     if not inside:
         conditions = " and ".join(map(str, inner.where))
         name = base.name if isinstance(base, Tensor) else "(...)"
         message = f"{access} reads points of {describe(base)} at which it has no value (it has where {conditions})"
-        raise RangeError(f"{message}\n  pad it: {name}.pad({', '.join('0' * inner.rank)})").regarding(access)
+        raise RangeError(
+            f"{message}\n  pad it: {name}.pad({', '.join('0' * inner.rank)})"
+        ).regarding(access)

@@ -19,7 +19,13 @@ from einalg.errors import NotationError
 from einalg.language.index.bounds import form_interval, form_value
 from einalg.language.index.identifiers import index_name
 from einalg.language.index.operators import IndexArithmetic, whole_number
-from einalg.language.index.text import form_latex, form_precedence, form_text, quotient_latex, quotient_text
+from einalg.language.index.text import (
+    form_latex,
+    form_precedence,
+    form_text,
+    quotient_latex,
+    quotient_text,
+)
 
 IndexLike = int | IndexArithmetic | Basic
 
@@ -96,7 +102,9 @@ class Quotient(IndexArithmetic, Expr):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        return self.sort_tuple == other.sort_tuple if isinstance(other, Quotient) else NotImplemented  # an `Affine` compares itself
+        return (
+            self.sort_tuple == other.sort_tuple if isinstance(other, Quotient) else NotImplemented
+        )  # an `Affine` compares itself
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -211,7 +219,9 @@ class Affine(IndexArithmetic, Expr):
 
     def __hash__(self) -> int:
         if self._mhash is None:
-            simple = self.const if not self.terms else self.as_atom()  # equal to an int or an atom, so hashed like one
+            simple = (
+                self.const if not self.terms else self.as_atom()
+            )  # equal to an int or an atom, so hashed like one
             self._mhash = hash((self.terms, self.const) if simple is None else simple)
         return self._mhash
 
@@ -243,7 +253,11 @@ class Affine(IndexArithmetic, Expr):
 
     def as_atom(self) -> Atom | None:
         """The single atom with coefficient 1 that this form is, or None."""
-        return self.terms[0][0] if not self.const and len(self.terms) == 1 and self.terms[0][1] == 1 else None
+        return (
+            self.terms[0][0]
+            if not self.const and len(self.terms) == 1 and self.terms[0][1] == 1
+            else None
+        )
 
     def as_index(self) -> Index | None:
         """The bare index that this form is, or None."""
@@ -273,11 +287,17 @@ class Affine(IndexArithmetic, Expr):
     def scaled(self, factor: int) -> Affine:
         if factor == 1:
             return self
-        return Affine._make(tuple((a, c * factor) for a, c in self.terms) if factor else (), self.const * factor)
+        return Affine._make(
+            tuple((a, c * factor) for a, c in self.terms) if factor else (), self.const * factor
+        )
 
     def _plus(self, other: Affine, factor: int) -> Affine:
         if not other.terms:
-            return self if not other.const else Affine._make(self.terms, self.const + factor * other.const)
+            return (
+                self
+                if not other.const
+                else Affine._make(self.terms, self.const + factor * other.const)
+            )
         row = dict(self.terms)
         for atom, coefficient in other.terms:
             row[atom] = row.get(atom, 0) + factor * coefficient
@@ -290,7 +310,11 @@ class Affine(IndexArithmetic, Expr):
         row: dict[Atom, int] = {}
         const = self.const
         for atom, coefficient in self.terms:
-            value = mapping.get(atom) if isinstance(atom, Index) else atom.divide(atom.argument.substitute(mapping), atom.divisor)
+            value = (
+                mapping.get(atom)
+                if isinstance(atom, Index)
+                else atom.divide(atom.argument.substitute(mapping), atom.divisor)
+            )
             if value is None:
                 row[atom] = row.get(atom, 0) + coefficient
                 continue
@@ -362,7 +386,11 @@ def floordiv(form: Affine, divisor: int) -> Affine:
     if common > 1:
         reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
         return quotient._plus(floordiv(reduced, divisor // common), 1)
-    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(inner := rest.terms[0][0], FloorDiv):
+    if (
+        len(rest.terms) == 1
+        and rest.terms[0][1] == 1
+        and isinstance(inner := rest.terms[0][0], FloorDiv)
+    ):
         nested = inner.argument._plus(Affine._make((), rest.const * inner.divisor), 1)
         return quotient._plus(floordiv(nested, divisor * inner.divisor), 1)
     return quotient._plus(as_form(FloorDiv._make(rest, divisor)), 1)
@@ -373,7 +401,9 @@ def modulo(form: Affine, divisor: int) -> Affine:
     rest = _split_multiples(form, divisor)[1]
     if not rest.terms:
         return as_form(rest.const)
-    redundant = [(a, c) for a, c in rest.terms if isinstance(a, Modulo) and (c * a.divisor) % divisor == 0]
+    redundant = [
+        (a, c) for a, c in rest.terms if isinstance(a, Modulo) and (c * a.divisor) % divisor == 0
+    ]
     if redundant:
         for a, c in redundant:
             rest = rest._plus(as_form(a), -c)._plus(a.argument, c)
@@ -381,5 +411,7 @@ def modulo(form: Affine, divisor: int) -> Affine:
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
         reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
-        return modulo(reduced, divisor // common).scaled(common)._plus(as_form(rest.const % common), 1)
+        return (
+            modulo(reduced, divisor // common).scaled(common)._plus(as_form(rest.const % common), 1)
+        )
     return as_form(Modulo._make(rest, divisor))

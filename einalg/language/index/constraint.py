@@ -31,7 +31,9 @@ class Constraint(Node, Basic):
         form, relation = affine(form), str(relation)
         common = gcd(*(c for _, c in form.terms)) if form.terms else 1
         if common > 1 and (relation == ">=" or form.const % common == 0):
-            form = Affine._make(tuple((a, c // common) for a, c in form.terms), form.const // common)
+            form = Affine._make(
+                tuple((a, c // common) for a, c in form.terms), form.const // common
+            )
         if relation == "==" and form.terms and form.terms[0][1] < 0:
             form = form.scaled(-1)
         return cls._build(form, relation)
@@ -71,7 +73,11 @@ class Constraint(Node, Basic):
         left, right = self.sides()
         if self.relation == "==":
             return rf"{printer._print(left)} = {printer._print(right)}"
-        return rf"{printer._print(left)} \ge {printer._print(right)}" if left.terms else rf"{printer._print(right)} \le {printer._print(left)}"
+        return (
+            rf"{printer._print(left)} \ge {printer._print(right)}"
+            if left.terms
+            else rf"{printer._print(right)} \le {printer._print(left)}"
+        )
 
 
 def constraints(condition: Any) -> tuple[Constraint, ...]:
@@ -101,7 +107,9 @@ def _from_relational(part: Any) -> list[Constraint]:
     if isinstance(part, Constraint):
         return [part]
     if isinstance(part, bool):
-        raise NotationError(f"where= takes comparisons of indices, not {part}\n  `==` compares structure: write sympy.Eq(i, j)")
+        raise NotationError(
+            f"where= takes comparisons of indices, not {part}\n  `==` compares structure: write sympy.Eq(i, j)"
+        )
     if part is sympy.false:
         return [Constraint(-1, ">=")]
     if isinstance(part, Relational):
@@ -124,4 +132,6 @@ def _side(part: Any, value: Any) -> Affine:
         return affine(value)
     except NotationError:
         message = f"where= compares indices, and {value} in {part} is not index arithmetic"
-        raise NotationError(f"{message}\n  any other condition goes into the body: Piecewise((a, condition), (0, True))") from None
+        raise NotationError(
+            f"{message}\n  any other condition goes into the body: Piecewise((a, condition), (0, True))"
+        ) from None

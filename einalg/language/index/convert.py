@@ -9,7 +9,16 @@ import sympy
 from sympy import Expr
 
 from einalg.errors import NotationError
-from einalg.language.index.affine import Affine, Atom, FloorDiv, Index, IndexLike, as_form, floordiv, modulo
+from einalg.language.index.affine import (
+    Affine,
+    Atom,
+    FloorDiv,
+    Index,
+    IndexLike,
+    as_form,
+    floordiv,
+    modulo,
+)
 from einalg.language.index.operators import IndexArithmetic, whole_number
 
 
@@ -21,7 +30,11 @@ def affine(value: IndexLike) -> Affine:
     """
     if type(value) is Affine:
         return value
-    if isinstance(value, Expr) and not isinstance(value, IndexArithmetic) and whole_number(value) is None:
+    if (
+        isinstance(value, Expr)
+        and not isinstance(value, IndexArithmetic)
+        and whole_number(value) is None
+    ):
         return from_sympy(value)
     return as_form(value)
 

@@ -50,7 +50,9 @@ def number_of_points(iterators: Sequence[Iterator], where: Sequence[Constraint])
         return free if all(condition.truth for condition in where) else 0
     try:
         with bounded():
-            return free * Space([it.index for it in bound]).set(bound, where).count_val().get_num_si()
+            return (
+                free * Space([it.index for it in bound]).set(bound, where).count_val().get_num_si()
+            )
     except isl.Error:
         return None
 
@@ -60,9 +62,14 @@ class Space:
 
     def __init__(self, indices: Sequence[Index]):
         self.indices = tuple(indices)
-        self.space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[i.name for i in self.indices])
+        self.space = isl.Space.create_from_names(
+            isl.DEFAULT_CONTEXT, set=[i.name for i in self.indices]
+        )
         self._local = isl.LocalSpace.from_space(self.space)
-        self._variables = {i: isl.Aff.var_on_domain(self._local, isl.dim_type.set, k) for k, i in enumerate(self.indices)}
+        self._variables = {
+            i: isl.Aff.var_on_domain(self._local, isl.dim_type.set, k)
+            for k, i in enumerate(self.indices)
+        }
 
     def aff(self, form: Affine) -> isl.Aff:
         """A quasi-affine form as an isl affine expression over this space."""
@@ -73,7 +80,11 @@ class Space:
             else:
                 inner = self.aff(atom.argument)
                 divisor = isl.Val(atom.divisor)
-                value = inner.scale_down_val(divisor).floor() if isinstance(atom, FloorDiv) else inner.mod_val(divisor)
+                value = (
+                    inner.scale_down_val(divisor).floor()
+                    if isinstance(atom, FloorDiv)
+                    else inner.mod_val(divisor)
+                )
             total = total.add(value if coefficient == 1 else value.scale_val(isl.Val(coefficient)))
         return total
 
@@ -87,7 +98,9 @@ class Space:
 
     def between(self, form: Affine, low: int, high: int) -> isl.Set:
         """The points at which `low <= form < high`."""
-        return self.where(Constraint(form - low, ">=")).intersect(self.where(Constraint(-form + (high - 1), ">=")))
+        return self.where(Constraint(form - low, ">=")).intersect(
+            self.where(Constraint(-form + (high - 1), ">="))
+        )
 
     def set(self, iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
         """The box of `iterators`, cut by `where`."""
@@ -97,19 +110,25 @@ class Space:
         points = self.universe()
         for it in iterators:
             k = self.indices.index(it.index)
-            points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(isl.dim_type.set, k, isl.Val(it.high - 1))
+            points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(
+                isl.dim_type.set, k, isl.Val(it.high - 1)
+            )
         return points
 
     def map(self, forms: Sequence[Affine]) -> isl.Map:
         """The map from a point to the values of `forms`."""
-        result = isl.Map.from_domain_and_range(self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0)))
+        result = isl.Map.from_domain_and_range(
+            self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0))
+        )
         for form in forms:
             result = result.flat_range_product(isl.Map.from_aff(self.aff(form)))
         return result
 
 
 @lru_cache(maxsize=8192)
-def _points(indices: tuple[Index, ...], iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]) -> isl.Set:
+def _points(
+    indices: tuple[Index, ...], iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]
+) -> isl.Set:
     space = Space(indices)
     points = space._box(iterators)
     for constraint in where:

@@ -27,7 +27,9 @@ class Iterator(NamedTuple):
     def __str__(self) -> str:
         if self.high is None:
             return str(self.index)
-        return f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
+        return (
+            f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
+        )
 
 
 class Twice(NamedTuple):
@@ -36,7 +38,9 @@ class Twice(NamedTuple):
     index: Index
 
     def error(self) -> NotationError:
-        return NotationError(f"index {self.index} is bound twice\n  rename one of the two").regarding(self)
+        return NotationError(
+            f"index {self.index} is bound twice\n  rename one of the two"
+        ).regarding(self)
 
 
 def iterator(index: Index, low: Any = None, high: Any = None) -> Iterator:

@@ -89,7 +89,9 @@ def _comparable(value: Any) -> Any:
     try:
         return sympify(value, strict=True)  # else text would be evaluated
     except SympifyError:
-        raise NotationError(f"{value!r} cannot be compared with an index\n  compare indices and numbers: i >= 2*j") from None
+        raise NotationError(
+            f"{value!r} cannot be compared with an index\n  compare indices and numbers: i >= 2*j"
+        ) from None
 
 
 def _both_forms(own: IndexArithmetic, other: Any) -> tuple[Any, Any]:
@@ -113,5 +115,7 @@ def _product(left: Any, right: Any) -> Any:
 def _divisor(value: Any, sign: str) -> int:
     number = whole_number(value)
     if number is None or number <= 0:
-        raise NotationError(f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2")
+        raise NotationError(
+            f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2"
+        )
     return number

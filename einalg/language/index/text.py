@@ -12,16 +12,22 @@ from einalg.language.index.protocols import DividedForm, LinearForm
 def form_precedence(form: LinearForm) -> int:
     if len(form.terms) + bool(form.const) > 1 or form.const < 0:
         return PRECEDENCE["Add"]
-    return PRECEDENCE["Atom"] if form.as_index() is not None or not form.terms else PRECEDENCE["Mul"]
+    return (
+        PRECEDENCE["Atom"] if form.as_index() is not None or not form.terms else PRECEDENCE["Mul"]
+    )
 
 
 def form_text(form: LinearForm) -> str:
     """Positive terms first: `r - h`, not `-h + r`."""
     ordered = sorted(form.terms, key=lambda term: term[1] < 0)
-    parts = [_term_text(a, abs(c)) for a, c in ordered] + ([str(abs(form.const))] if form.const or not ordered else [])
+    parts = [_term_text(a, abs(c)) for a, c in ordered] + (
+        [str(abs(form.const))] if form.const or not ordered else []
+    )
     signs = [c < 0 for _, c in ordered] + [form.const < 0]
     first = f"-{_operand(*ordered[0], parts[0]) if ordered else parts[0]}" if signs[0] else parts[0]
-    return first + "".join((" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:]))
+    return first + "".join(
+        (" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:])
+    )
 
 
 def form_latex(form: LinearForm, printer: Any) -> str:
@@ -30,7 +36,9 @@ def form_latex(form: LinearForm, printer: Any) -> str:
         term = printer._print(atom)
         if "bmod" in term and form.as_atom() is None:
             term = rf"\left({term}\right)"
-        text += ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + term
+        text += (
+            ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + term
+        )
     if form.const or not text:
         text += f"{form.const:+d}" if text else str(form.const)
     return text
@@ -43,8 +51,16 @@ def quotient_text(node: DividedForm) -> str:
 
 def quotient_latex(node: DividedForm, printer: Any) -> str:
     form = node.argument
-    operand = printer._print(form) if len(form.terms) + bool(form.const) == 1 else f"({printer._print(form)})"
-    return rf"\lfloor {operand} / {node.divisor} \rfloor" if node.sign == "//" else rf"{operand} \bmod {node.divisor}"
+    operand = (
+        printer._print(form)
+        if len(form.terms) + bool(form.const) == 1
+        else f"({printer._print(form)})"
+    )
+    return (
+        rf"\lfloor {operand} / {node.divisor} \rfloor"
+        if node.sign == "//"
+        else rf"{operand} \bmod {node.divisor}"
+    )
 
 
 def _operand(atom: Any, coefficient: int, term: str) -> str:

@@ -24,7 +24,9 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
 
 Values = dict[tuple[int, ...], Any]
-SAME_NAME = "exp log tanh erf erfc sin cos tan sinh cosh asin acos atan atan2 asinh acosh atanh gamma"
+SAME_NAME = (
+    "exp log tanh erf erfc sin cos tan sinh cosh asin acos atan atan2 asinh acosh atanh gamma"
+)
 FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math, name) for name in SAME_NAME.split()} | {
     sympy.Add: lambda *v: sum(v), sympy.Mul: lambda *v: math.prod(v),
     sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0), sympy.Max: max, sympy.Min: min,
@@ -33,7 +35,12 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math,
     sympy.Pow: lambda b, e: math.pow(b, e) if isinstance(b, float) or not isinstance(e, int) else Fraction(b) ** e if e < 0 else b**e,
     sympy.Not: operator.not_, sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
 }  # fmt: skip
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {"Sum": operator.add, "Prod": operator.mul, "Max": max, "Min": min}
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "Sum": operator.add,
+    "Prod": operator.mul,
+    "Max": max,
+    "Min": min,
+}
 
 
 def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
@@ -51,10 +58,14 @@ def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
     known = {name: _load(tensor, arrays) for name, tensor in program.inputs.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}\n  leave it out")
+        raise ShapeError(
+            f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}\n  leave it out"
+        )
     exact = not any(isinstance(v, float) for values in known.values() for v in values.values())
     for name, tensor in program.constants.items():
-        known[name] = {point: _Evaluation(known, exact).number(value) for point, value in tensor.elements()}
+        known[name] = {
+            point: _Evaluation(known, exact).number(value) for point, value in tensor.elements()
+        }
     for name, scope in program.statements:
         known[name] = _Evaluation(known, exact).scope(scope)
     results = {name: _array(known[name], program[name]) for name in program.outputs}
@@ -63,20 +74,38 @@ def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
 
 def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
     if tensor.name not in arrays:
-        raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
+        raise ShapeError(
+            f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array"
+        )
     try:
         array = np.asarray(arrays[tensor.name])
     except ValueError as error:  # of rows of different lengths
         raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
     if array.shape != tensor.shape:
-        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given\n  pass another, or reshape it")
-    return dict(zip(product(*(range(low, high) for low, high in tensor.axes)), array.ravel().tolist(), strict=True))
+        raise ShapeError(
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given\n  pass another, or reshape it"
+        )
+    return dict(
+        zip(
+            product(*(range(low, high) for low, high in tensor.axes)),
+            array.ravel().tolist(),
+            strict=True,
+        )
+    )
 
 
 def _array(values: Values, scope: Scope) -> np.ndarray[Any, Any]:
     kinds = {type(v) for v in values.values()}
     small = all(abs(v) < 2**63 for v in values.values() if isinstance(v, int))
-    dtype = bool if kinds == {bool} else object if Fraction in kinds and float not in kinds or not small else float if float in kinds else np.int64
+    dtype = (
+        bool
+        if kinds == {bool}
+        else object
+        if Fraction in kinds and float not in kinds or not small
+        else float
+        if float in kinds
+        else np.int64
+    )
     out = np.zeros(scope.shape, dtype)
     for point, value in values.items():
         out[tuple(p - low for p, (low, _) in zip(point, scope.box))] = value
@@ -91,7 +120,10 @@ class _Evaluation:
         self.inner: dict[Scope, Values] = {}
 
     def scope(self, scope: Scope) -> Values:
-        return {point: self.value(scope.body, env) for point, env in _points(scope.iterators, scope.where, {})}
+        return {
+            point: self.value(scope.body, env)
+            for point, env in _points(scope.iterators, scope.where, {})
+        }
 
     def values(self, base: Any) -> Values:
         if isinstance(base, Tensor):
@@ -107,7 +139,9 @@ class _Evaluation:
         value = self.read(base.base, point)
         if value is not None:
             return value
-        reach = all(low - a <= p < high + b for p, (low, high), (a, b) in zip(point, base.box, base.amounts))
+        reach = all(
+            low - a <= p < high + b for p, (low, high), (a, b) in zip(point, base.box, base.amounts)
+        )
         return self.number(base.fill) if reach or isinstance(base.base, Padded) else None
 
     def value(self, body: Any, env: dict[Any, int]) -> Any:
@@ -125,7 +159,14 @@ class _Evaluation:
         if isinstance(body, IndexArithmetic):
             return affine(body).evaluate(env)
         if isinstance(body, sympy.Piecewise):
-            return next((self.value(case.args[0], env) for case in body.args if self.value(case.args[1], env)), math.nan)
+            return next(
+                (
+                    self.value(case.args[0], env)
+                    for case in body.args
+                    if self.value(case.args[1], env)
+                ),
+                math.nan,
+            )
         if not body.args:
             return self.number(body)
         return self.apply(body, [self.value(a, env) for a in body.args])

@@ -48,7 +48,9 @@ class Reduce(Node, Element, Expr):
     def __new__(cls, op: Any, iterators: Iterable[Any], where: Any, body: Any) -> Reduce:
         if str(op) not in REDUCTIONS:
             raise NotationError(f"{op} is not a reduction\n  use one of: {', '.join(REDUCTIONS)}")
-        return cls._build(str(op), _iterators(iterators), constraints(where), sympy.sympify(body, strict=True))
+        return cls._build(
+            str(op), _iterators(iterators), constraints(where), sympy.sympify(body, strict=True)
+        )
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -97,7 +99,9 @@ def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
     """The new body, and whether it is built as the old one was: of the same operations on leaves of the same kinds."""
     if isinstance(body, (Access, IndexArithmetic, Reduce)):
         new = leaf(body)
-        return new, new is body or (type(new) is type(body) and not isinstance(body, IndexArithmetic))
+        return new, new is body or (
+            type(new) is type(body) and not isinstance(body, IndexArithmetic)
+        )
     if not body.args:
         return body, True
     parts = [_rebuilt(a, leaf) for a in body.args]
@@ -107,7 +111,12 @@ def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
     if all(alike for _, alike in parts) and (same := _built_alike(body, changed)) is not None:
         return same, True
     # As many terms as before are no other kind of sum, of which SymPy would ask much where it is raised to a power.
-    power = body.is_Pow and changed[1] is body.args[1] and changed[0].is_Add and len(changed[0].args) == len(body.args[0].args)
+    power = (
+        body.is_Pow
+        and changed[1] is body.args[1]
+        and changed[0].is_Add
+        and len(changed[0].args) == len(body.args[0].args)
+    )
     if any(is_truth(new) and not is_truth(old) for new, old in zip(changed, body.args)):
         return _of_truths(body, changed), False
     return (body.func(*changed, evaluate=False) if power else _built(body, changed)), False
@@ -124,7 +133,11 @@ def cases(pairs: Sequence[Any]) -> Any:
     """Values and conditions as SymPy's `Piecewise`; it would move cases in a condition out of that, also out of a sum, away from their indices."""
     if not any(condition.has(sympy.Piecewise) for _, condition in pairs):
         return sympy.Piecewise(*pairs)
-    kept = [sympy.Tuple.__new__(ExprCondPair, value, condition) for value, condition in pairs if condition != False]  # noqa: E712 - as SymPy compares
+    kept = [
+        sympy.Tuple.__new__(ExprCondPair, value, condition)
+        for value, condition in pairs
+        if condition != False
+    ]  # noqa: E712 - as SymPy compares
     return kept[0].args[0] if kept[0].args[1] == True else Basic.__new__(sympy.Piecewise, *kept)  # noqa: E712
 
 
@@ -136,8 +149,13 @@ def is_truth(body: Any) -> bool:
 def _of_truths(body: Any, changed: tuple[Any, ...]) -> Any:
     """A body with conditions in the place of numbers, 1 or 0: what asks whether they are is the condition; elsewhere they are numbers again."""
     if isinstance(body, (sympy.Eq, sympy.Ne)) and body.rhs in (0, 1):
-        return changed[0] if (body.rhs == 1) == isinstance(body, sympy.Eq) else sympy.Not(changed[0])
-    numbers = [as_truth_number(new) if is_truth(new) and not is_truth(old) else new for new, old in zip(changed, body.args)]
+        return (
+            changed[0] if (body.rhs == 1) == isinstance(body, sympy.Eq) else sympy.Not(changed[0])
+        )
+    numbers = [
+        as_truth_number(new) if is_truth(new) and not is_truth(old) else new
+        for new, old in zip(changed, body.args)
+    ]
     return _built(body, numbers)
 
 
@@ -153,11 +171,20 @@ def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
     """
     if body.is_Pow or isinstance(body, (sympy.exp, sympy.log, sympy.Max, sympy.Min)):
         return body.func(*changed, evaluate=False)
-    if isinstance(body, sympy.Function) and len(changed) == 1:  # odd and even ones choose the sign of their operand
-        return None if changed[0].could_extract_minus_sign() else body.func(*changed, evaluate=False)
+    if (
+        isinstance(body, sympy.Function) and len(changed) == 1
+    ):  # odd and even ones choose the sign of their operand
+        return (
+            None if changed[0].could_extract_minus_sign() else body.func(*changed, evaluate=False)
+        )
     if body.is_Add or body.is_Mul:
-        numbers, others = [a for a in changed if a.is_Number], [a for a in changed if not a.is_Number]
-        if len({a.as_coeff_Mul()[1] if body.is_Add else a.as_base_exp()[0] for a in others}) == len(others):  # nothing to join
+        numbers, others = (
+            [a for a in changed if a.is_Number],
+            [a for a in changed if not a.is_Number],
+        )
+        if len({a.as_coeff_Mul()[1] if body.is_Add else a.as_base_exp()[0] for a in others}) == len(
+            others
+        ):  # nothing to join
             return body.func(*numbers, *sorted(others, key=_ORDER), evaluate=False)
     return None
 
@@ -174,7 +201,11 @@ def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
     def leaf(node: Any) -> Any:
         if isinstance(node, Access):
             subscripts = tuple(s.substitute(mapping) for s in node.subscripts)
-            return node if all(a is b for a, b in zip(subscripts, node.subscripts)) else Access.of(node.base, subscripts)
+            return (
+                node
+                if all(a is b for a, b in zip(subscripts, node.subscripts))
+                else Access.of(node.base, subscripts)
+            )
         if isinstance(node, Reduce):
             return _substitute_reduce(node, mapping)
         form = affine(node)
@@ -189,7 +220,11 @@ def _substitute_reduce(node: Reduce, mapping: Mapping[Index, Affine]) -> Reduce:
     incoming = {i for v in inner.values() for i in v.indices}
     iterators = node.iterators
     if incoming & set(node.indices):
-        taken = incoming | {i for i in node.body.free_symbols if isinstance(i, Index)} | set(node.indices)
+        taken = (
+            incoming
+            | {i for i in node.body.free_symbols if isinstance(i, Index)}
+            | set(node.indices)
+        )
         renamed = []
         for it in iterators:
             fresh = fresh_index(it.index.name, taken) if it.index in incoming else it.index
@@ -200,7 +235,11 @@ def _substitute_reduce(node: Reduce, mapping: Mapping[Index, Affine]) -> Reduce:
         iterators = tuple(renamed)
     body = substitute(node.body, inner)
     where = tuple(c.substitute(inner) for c in node.where)
-    if body is node.body and iterators is node.iterators and all(a is b for a, b in zip(where, node.where)):
+    if (
+        body is node.body
+        and iterators is node.iterators
+        and all(a is b for a, b in zip(where, node.where))
+    ):
         return node
     return Reduce(node.op, iterators, where, body)
 
@@ -224,7 +263,9 @@ def _positional(body: Any, depth: int) -> Any:
             return node
         names = {it.index: affine(Index(f"_{depth + k}")) for k, it in enumerate(node.iterators)}
         inner = _positional(substitute(node.body, names), depth + len(names))
-        iterators = tuple(Range(names[it.index].as_index(), it.low, it.high) for it in node.iterators)
+        iterators = tuple(
+            Range(names[it.index].as_index(), it.low, it.high) for it in node.iterators
+        )
         return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inner)
 
     return rebuild(body, leaf)

@@ -57,5 +57,8 @@ def _keeps_integers(body: Expr) -> bool:
     if isinstance(body, sympy.Pow):
         return bool(body.exp.is_Integer and body.exp >= 0)
     if isinstance(body, sympy.Mul):
-        return not any(isinstance(a, sympy.Pow) and a.exp.is_negative or a.is_Rational and not a.is_Integer for a in body.args)
+        return not any(
+            isinstance(a, sympy.Pow) and a.exp.is_negative or a.is_Rational and not a.is_Integer
+            for a in body.args
+        )
     return isinstance(body, (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign))

@@ -29,7 +29,9 @@ def dtype_name(dtype: Any) -> str:
         return text
     if text in ("bfloat16", "torch.bfloat16"):
         return "bf16"
-    by_bytes = isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()  # NumPy's "i8" is our "i64"
+    by_bytes = (
+        isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()
+    )  # NumPy's "i8" is our "i64"
     try:
         name = "" if dtype is None or by_bytes else np.dtype(getattr(dtype, "name", dtype)).name
     except (TypeError, ValueError):

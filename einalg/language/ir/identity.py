@@ -44,7 +44,12 @@ def _body(body: Any, names: Names, depth: int) -> Any:
     if isinstance(body, Reduce):
         inner = {**names, **{it.index: depth + k for k, it in enumerate(body.iterators)}}
         ranges = tuple([(it.low, it.high) for it in body.iterators])
-        return body.op, ranges, _conditions(body.where, inner), _body(body.body, inner, depth + len(ranges))
+        return (
+            body.op,
+            ranges,
+            _conditions(body.where, inner),
+            _body(body.body, inner, depth + len(ranges)),
+        )
     if isinstance(body, IndexArithmetic):
         return _form(affine(body), names)
     if not body.args:
@@ -68,7 +73,11 @@ def _terms(form: Affine, names: Names, sign: int) -> frozenset[Any]:
 
 
 def _atom(atom: Any, names: Names) -> Any:
-    return names.get(atom, atom) if isinstance(atom, Index) else (type(atom), _form(atom.argument, names), atom.divisor)
+    return (
+        names.get(atom, atom)
+        if isinstance(atom, Index)
+        else (type(atom), _form(atom.argument, names), atom.divisor)
+    )
 
 
 def _conditions(where: tuple[Constraint, ...], names: Names) -> frozenset[Any]:
@@ -76,7 +85,11 @@ def _conditions(where: tuple[Constraint, ...], names: Names) -> frozenset[Any]:
     found: set[Any] = set()
     for c in where:
         form = _form(c.form, names)
-        found.add(form if c.relation == ">=" else frozenset([form, (_terms(c.form, names, -1), -c.form.const)]))
+        found.add(
+            form
+            if c.relation == ">="
+            else frozenset([form, (_terms(c.form, names, -1), -c.form.const)])
+        )
     return frozenset(found)
 
 

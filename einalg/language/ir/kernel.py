@@ -60,12 +60,25 @@ class Kernel:
     def __str__(self) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in {**self.sizes, **self.parameters}.items())
         then = f", then {self.epilogue}" if self.epilogue is not None else ""
-        return f"{self.output} = {self.op}({', '.join(self.inputs)})" + (f"  [{sizes}]" if sizes else "") + then
+        return (
+            f"{self.output} = {self.op}({', '.join(self.inputs)})"
+            + (f"  [{sizes}]" if sizes else "")
+            + then
+        )
 
     def as_record(self) -> dict[str, Any]:
         """The kernel as JSON values."""
-        record = {"op": self.op, "sizes": dict(self.sizes), "inputs": list(self.inputs), "output": self.output}
-        return {**record, "parameters": {k: _plain(v) for k, v in self.parameters.items()}} if self.parameters else record
+        record = {
+            "op": self.op,
+            "sizes": dict(self.sizes),
+            "inputs": list(self.inputs),
+            "output": self.output,
+        }
+        return (
+            {**record, "parameters": {k: _plain(v) for k, v in self.parameters.items()}}
+            if self.parameters
+            else record
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -41,15 +41,21 @@ class Program(Node, Basic):
         pairs = tuple((str(name), scope) for name, scope in statements)
         names = [name for name, _ in pairs]
         if not pairs:
-            raise NotationError("a program needs at least one statement\n  e.g. Program([('O', scope)])")
+            raise NotationError(
+                "a program needs at least one statement\n  e.g. Program([('O', scope)])"
+            )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise NotationError(f"{twice} is assigned twice\n  give the second statement a name of its own")
+            raise NotationError(
+                f"{twice} is assigned twice\n  give the second statement a name of its own"
+            )
         node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
         node._tensors, node._scopes, node._text = None, dict(pairs), None
         missing = [o for o in node.outputs if o not in names]
         if missing:
-            raise NotationError(f"output {missing[0]} is not a statement; the statements are {', '.join(names)}")
+            raise NotationError(
+                f"output {missing[0]} is not a statement; the statements are {', '.join(names)}"
+            )
         _check_order(node)
         return node
 
@@ -68,7 +74,9 @@ class Program(Node, Basic):
     def __getitem__(self, name: str) -> Scope:
         if name in self._scopes:
             return self._scopes[name]
-        raise NotationError(f"the program has no statement {name!r}; it has {', '.join(self.names)}")
+        raise NotationError(
+            f"the program has no statement {name!r}; it has {', '.join(self.names)}"
+        )
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -76,19 +84,29 @@ class Program(Node, Basic):
         if self._tensors is None:
             found: dict[str, Tensor] = {}
             for _, scope in self.statements:
-                found.update((k, t) for k, t in scope.tensors.items() if t.role != "intermediate" and k not in found)
+                found.update(
+                    (k, t)
+                    for k, t in scope.tensors.items()
+                    if t.role != "intermediate" and k not in found
+                )
             self._tensors = found
         return self._tensors
 
     @property
     def inputs(self) -> dict[str, Tensor]:
         """The tensors that need an array: all but the constants."""
-        return {name: tensor for name, tensor in self.tensors.items() if not isinstance(tensor, Constant)}
+        return {
+            name: tensor
+            for name, tensor in self.tensors.items()
+            if not isinstance(tensor, Constant)
+        }
 
     @property
     def constants(self) -> dict[str, Constant]:
         """The tensors whose values are part of the program."""
-        return {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, Constant)}
+        return {
+            name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, Constant)
+        }
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -99,7 +117,9 @@ class Program(Node, Basic):
     def result(self) -> Scope:
         """The scope of the only output."""
         if len(self.outputs) != 1:
-            raise NotationError(f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n  name one: program['{self.outputs[0]}']")
+            raise NotationError(
+                f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n  name one: program['{self.outputs[0]}']"
+            )
         return self[self.outputs[0]]
 
     def replaced(self, name: str, scope: Scope) -> Program:
@@ -113,7 +133,9 @@ class Program(Node, Basic):
                 lines.append(f"{name} = {printer._print(scope)}")
             else:
                 ranges = ", ".join(map(str, scope.iterators)) or "()"
-                lines.append(f"{name}[{ranges}] = {printer._print(scope.body)}{where_text((), printer)}")
+                lines.append(
+                    f"{name}[{ranges}] = {printer._print(scope.body)}{where_text((), printer)}"
+                )
         if self.outputs != _unread(self.statements):
             lines.append(", ".join(self.outputs))
         return "\n".join(lines)
@@ -129,7 +151,10 @@ class Program(Node, Basic):
         return iter(self.statements)
 
     def _repr_latex_(self) -> str:
-        rows = (rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}" for name, scope in self.statements)
+        rows = (
+            rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}"
+            for name, scope in self.statements
+        )
         return rf"$\displaystyle \begin{{aligned}}{(chr(92) * 2).join(rows)}\end{{aligned}}$"
 
     def tree(self) -> str:
@@ -151,8 +176,14 @@ def as_program(expression: Any, name: str = "O") -> Program:
         while name in taken:
             name += "_"
         return Program([(name, expression)])
-    remedy = "read it with ea.parse(text, A=(4, 5), …)" if isinstance(expression, str) else "e.g. ea.L[i](A[i])"
-    raise NotationError(f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}")
+    remedy = (
+        "read it with ea.parse(text, A=(4, 5), …)"
+        if isinstance(expression, str)
+        else "e.g. ea.L[i](A[i])"
+    )
+    raise NotationError(
+        f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}"
+    )
 
 
 def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
@@ -173,7 +204,9 @@ def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
 def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
     """Raise `UseError` for arrays that are given without the names of their tensors."""
     if given:
-        raise UseError(f"arrays are given by name: {', '.join(f'{name}=…' for name in inputs) or 'there is no input'}")
+        raise UseError(
+            f"arrays are given by name: {', '.join(f'{name}=…' for name in inputs) or 'there is no input'}"
+        )
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:
@@ -181,7 +214,11 @@ def inlined(program: Program, output: str | None = None) -> Scope:
     known: dict[str, Scope] = {}
     for name, scope in program.statements:
         known[name] = substitute_tensors(scope, known)
-    return known[output or program.outputs[0]] if output or len(program.outputs) == 1 else program.result
+    return (
+        known[output or program.outputs[0]]
+        if output or len(program.outputs) == 1
+        else program.result
+    )
 
 
 def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
@@ -210,7 +247,12 @@ def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Sco
 
 
 def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
-    read = {t for _, scope in pairs for t, tensor in scope.tensors.items() if tensor.role == "intermediate"}
+    read = {
+        t
+        for _, scope in pairs
+        for t, tensor in scope.tensors.items()
+        if tensor.role == "intermediate"
+    }
     return tuple(name for name, _ in pairs if name not in read)
 
 
@@ -223,10 +265,16 @@ def _check_order(program: Program) -> None:
             if tensor.role != "intermediate":
                 add_tensor(inputs, tensor)
             if tensor.role == "intermediate" and known.get(used) != tensor:
-                why = "before it is assigned" if used not in known else "with another shape or dtype than it has"
+                why = (
+                    "before it is assigned"
+                    if used not in known
+                    else "with another shape or dtype than it has"
+                )
                 raise NotationError(f"statement {name} reads {used} {why}")
             if tensor.role != "intermediate" and used in names:
-                raise NotationError(f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them")
+                raise NotationError(
+                    f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them"
+                )
         known[name] = statement_tensor(name, scope)
 
 
@@ -245,4 +293,8 @@ def as_double(tensor: Tensor) -> Tensor:
     """A floating-point tensor in double precision; any other as it is."""
     if not is_float(tensor.dtype):
         return tensor
-    return tensor.as_dtype("f64") if isinstance(tensor, Constant) else Tensor(tensor.name, tensor.axes, "f64", tensor.role)
+    return (
+        tensor.as_dtype("f64")
+        if isinstance(tensor, Constant)
+        else Tensor(tensor.name, tensor.axes, "f64", tensor.role)
+    )

@@ -54,7 +54,17 @@ class Scope(Node, Indexable, Basic):
     True
     """
 
-    __slots__ = ("iterators", "where", "_body", "_read", "_alpha", "_identity", "_domain", "_dtype", "_tensors")
+    __slots__ = (
+        "iterators",
+        "where",
+        "_body",
+        "_read",
+        "_alpha",
+        "_identity",
+        "_domain",
+        "_dtype",
+        "_tensors",
+    )
     _fields = ("iterators", "where", "body")
     is_scope = True
 
@@ -62,7 +72,14 @@ class Scope(Node, Indexable, Basic):
         return cls._made(iterators, where, sympy.sympify(body, strict=True))
 
     @classmethod
-    def later(cls, iterators: Iterable[Any], where: Any, dtype: str, tensors: Mapping[str, Any], read: Callable[[], Any]) -> Scope:
+    def later(
+        cls,
+        iterators: Iterable[Any],
+        where: Any,
+        dtype: str,
+        tensors: Mapping[str, Any],
+        read: Callable[[], Any],
+    ) -> Scope:
         """A scope of which this is known; `read` gives its body when something asks for that."""
         node = cls._made(iterators, where, None)
         node._dtype, node._tensors, node._read = dtype, dict(tensors), read
@@ -71,7 +88,9 @@ class Scope(Node, Indexable, Basic):
     @classmethod
     def _made(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
         node = cls._build(_iterators(iterators), constraints(where), body)
-        node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = None
+        node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = (
+            None
+        )
         return node
 
     @property
@@ -223,14 +242,25 @@ def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
     """Note a tensor by name; `NotationError` where another one has that name."""
     known = found.setdefault(tensor.name, tensor)
     if known != tensor:
-        unlike = next(name for name in ("shape", "axes", "dtype", "role", "values") if getattr(known, name) != getattr(tensor, name))
+        unlike = next(
+            name
+            for name in ("shape", "axes", "dtype", "role", "values")
+            if getattr(known, name) != getattr(tensor, name)
+        )
         values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
-        raise NotationError(f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own")
+        raise NotationError(
+            f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own"
+        )
 
 
 def with_positional_names(scope: Scope) -> tuple[Any, ...]:
     """Ranges, conditions and body with indices named by position, so that it is equal exactly up to names."""
     names: dict[Index, Any] = {it.index: Index(f"_{k}") for k, it in enumerate(scope.iterators)}
     body = _positional(substitute(scope.body, names), len(scope.iterators))
-    where = sympy.Tuple(*sorted((c.substitute({k: affine(v) for k, v in names.items()}) for c in scope.where), key=_constraint_order))
+    where = sympy.Tuple(
+        *sorted(
+            (c.substitute({k: affine(v) for k, v in names.items()}) for c in scope.where),
+            key=_constraint_order,
+        )
+    )
     return sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators)), where, body

@@ -48,7 +48,9 @@ class Indexable:
         return UseError(f"{what} of a tensor expression has no meaning\n  {remedy}")
 
     def __bool__(self) -> bool:
-        raise self._misuse("the truth value", "compare with ea.prove(a, b), or with `==` for the same structure")
+        raise self._misuse(
+            "the truth value", "compare with ea.prove(a, b), or with `==` for the same structure"
+        )
 
     def __len__(self) -> int:
         raise self._misuse("len()", "use .shape[0]")
@@ -66,7 +68,9 @@ class Indexable:
         raise self._misuse("arithmetic", "write it per element: ea.L[i](A[i] + B[i])")
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __matmul__ = _arithmetic
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        __pow__
+    ) = __matmul__ = _arithmetic
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -87,11 +91,20 @@ class Tensor(Node, Indexable, Basic):
     __slots__ = ("name", "axes", "dtype", "role")
     _fields = ("name", "axes", "dtype", "role")
 
-    def __new__(cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", role: Any = "input") -> Tensor:
+    def __new__(
+        cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", role: Any = "input"
+    ) -> Tensor:
         name, role = tensor_name(str(name)), str(role)
         if role not in ROLES:
-            raise NotationError(f"{name}: role {role!r} is unknown\n  use one of: {', '.join(ROLES)}")
-        return cls._build(name, tuple(_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))), dtype_name(dtype), role)
+            raise NotationError(
+                f"{name}: role {role!r} is unknown\n  use one of: {', '.join(ROLES)}"
+            )
+        return cls._build(
+            name,
+            tuple(_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))),
+            dtype_name(dtype),
+            role,
+        )
 
     @property
     def box(self) -> Box:
@@ -133,7 +146,9 @@ class Constant(Tensor):
     _fields = ("name", "axes", "dtype", "values")
     role = "constant"
 
-    def __new__(cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", values: Iterable[Any] = ()) -> Constant:
+    def __new__(
+        cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", values: Iterable[Any] = ()
+    ) -> Constant:
         plain = Tensor(name, axes, dtype)
         numbers = tuple(_rational(plain.name, value) for value in values)
         if len(numbers) != prod(plain.shape):
@@ -141,7 +156,9 @@ class Constant(Tensor):
             raise ShapeError(f"{wrong}\n  give one value an element")
         misfit = next((n for n in numbers if not holds(plain.dtype, n)), None)
         if misfit is not None:
-            raise NotationError(f"{plain.name}: {misfit} is no value of dtype {plain.dtype}\n  give another dtype, e.g. dtype='f32'")
+            raise NotationError(
+                f"{plain.name}: {misfit} is no value of dtype {plain.dtype}\n  give another dtype, e.g. dtype='f32'"
+            )
         return cls._build(plain.name, plain.axes, plain.dtype, numbers)
 
     def elements(self) -> Iterator[tuple[tuple[int, ...], sympy.Rational]]:
@@ -164,7 +181,9 @@ def _rational(name: str, value: Any) -> Any:
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
     message = f"{name}: a value of a constant must be a rational number, not {value!r}"
-    raise NotationError(f"{message}\n  e.g. 2, Fraction(1, 3), or 0.5 where that is exactly what is meant")
+    raise NotationError(
+        f"{message}\n  e.g. 2, Fraction(1, 3), or 0.5 where that is exactly what is meant"
+    )
 
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
@@ -173,7 +192,9 @@ def _axes(name: str, axes: Any) -> tuple[Any, ...]:
     except TypeError:
         given = None
     if given is None:
-        raise ShapeError(f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  e.g. (8, 224), and (8,) for one axis")
+        raise ShapeError(
+            f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  e.g. (8, 224), and (8,) for one axis"
+        )
     return given
 
 
@@ -187,9 +208,13 @@ def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
     low, high = entries if entries is not None and len(entries) == 2 else (0, axis)
     start, stop = whole_number(low), whole_number(high)
     if start is None or stop is None:
-        raise ShapeError(f"{name}: size of axis {position} must be a whole number, not {axis!r}\n  e.g. (8, 224)")
+        raise ShapeError(
+            f"{name}: size of axis {position} must be a whole number, not {axis!r}\n  e.g. (8, 224)"
+        )
     if stop < start:
-        raise ShapeError(f"{name}: size of axis {position} is negative: {stop - start}\n  e.g. (8, 224)")
+        raise ShapeError(
+            f"{name}: size of axis {position} is negative: {stop - start}\n  e.g. (8, 224)"
+        )
     return start, stop
 
 
@@ -207,14 +232,18 @@ class Padded(Node, Indexable, Basic):
         given = tuple(amounts)
         if len(given) != base.rank:
             wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries"
-            raise ShapeError(f"{wrong}\n  give one entry an axis, 0 for an axis without padding: .pad({', '.join('0' * base.rank)})")
+            raise ShapeError(
+                f"{wrong}\n  give one entry an axis, 0 for an axis without padding: .pad({', '.join('0' * base.rank)})"
+            )
         pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
         try:
             number = sympy.sympify(fill, strict=True)  # else text would be evaluated
         except sympy.SympifyError:
             number = None
         if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
-            raise NotationError(f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf")
+            raise NotationError(
+                f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf"
+            )
         if number.is_finite and number != 0 and not holds(base.dtype, number):
             raise NotationError(
                 f"{describe(base)}.pad: {number_text(number)} is no value of dtype {base.dtype}\n  give another fill, or cast: ea.ops.cast(A, 'f32')"
@@ -240,7 +269,11 @@ class Padded(Node, Indexable, Basic):
         return self.base.dtype
 
     def _sympystr(self, printer: Any) -> str:
-        base = printer._print(self.base) if isinstance(self.base, (Tensor, Padded)) else f"({printer._print(self.base)})"
+        base = (
+            printer._print(self.base)
+            if isinstance(self.base, (Tensor, Padded))
+            else f"({printer._print(self.base)})"
+        )
         entries = [str(a) if a == b else f"({a}, {b})" for a, b in self.amounts]
         fill = [f"fill={number_text(self.fill)}"] if self.fill != 0 else []
         return f"{base}.pad({', '.join(entries + fill)})"
@@ -251,16 +284,22 @@ def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
     pair = (entry, entry) if entries is None else entries
     before, after = map(whole_number, pair) if len(pair) == 2 else (None, None)
     if before is None or after is None:
-        raise ShapeError(f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}\n  e.g. .pad(1, (0, 2))")
+        raise ShapeError(
+            f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}\n  e.g. .pad(1, (0, 2))"
+        )
     if before < 0 or after < 0:
-        raise ShapeError(f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead")
+        raise ShapeError(
+            f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead"
+        )
     return before, after
 
 
 def padded_box(base: Indexable) -> Box:
     """The half-open interval of every axis that may be read, padding included."""
     if isinstance(base, Padded):
-        return tuple((low - a, high + b) for (low, high), (a, b) in zip(padded_box(base.base), base.amounts))
+        return tuple(
+            (low - a, high + b) for (low, high), (a, b) in zip(padded_box(base.base), base.amounts)
+        )
     return base.box
 
 
@@ -292,7 +331,9 @@ class Access(Node, Element, Expr):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
         if len(given) != base.rank:
             wrong = f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: [{', '.join(map(str, given))}]"
-            raise ShapeError(f"{wrong}\n  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]")
+            raise ShapeError(
+                f"{wrong}\n  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]"
+            )
         return cls.of(base, tuple(affine(s) for s in given))
 
     @classmethod

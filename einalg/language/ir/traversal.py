@@ -39,7 +39,9 @@ def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
             return change(node)
         if isinstance(node, Reduce):
             inner = rebuild(node.body, leaf)
-            return node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            return (
+                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
+            )
         return node
 
     return rebuild(body, leaf)
@@ -51,4 +53,8 @@ def rebased(access: Access, base: Any) -> Access:
 
 
 def _repad(view: Any, base: Any) -> Any:
-    return Padded(_repad(view.base, base), view.amounts, view.fill) if isinstance(view, Padded) else base
+    return (
+        Padded(_repad(view.base, base), view.amounts, view.fill)
+        if isinstance(view, Padded)
+        else base
+    )

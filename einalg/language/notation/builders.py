@@ -29,7 +29,11 @@ def indices(names: str) -> Any:
     >>> 2*h + w - 1
     2*h + w - 1
     """
-    made = tuple(Index(name) for name in names.replace(",", " ").split()) if isinstance(names, str) else ()
+    made = (
+        tuple(Index(name) for name in names.replace(",", " ").split())
+        if isinstance(names, str)
+        else ()
+    )
     if not made:
         raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
     return made[0] if len(made) == 1 else made
@@ -60,11 +64,21 @@ def _iterator(entry: Any) -> Iterator:
     if isinstance(entry, Index):
         return Iterator(entry, None, None)
     if not isinstance(entry, slice):
-        raise NotationError(f"expected an index or index:size between the brackets, not {entry}\n  e.g. L[h, w:224, t:-1:225](...)")
-    index, low, high = (entry.start, 0, entry.stop) if entry.step is None else (entry.start, entry.stop, entry.step)
+        raise NotationError(
+            f"expected an index or index:size between the brackets, not {entry}\n  e.g. L[h, w:224, t:-1:225](...)"
+        )
+    index, low, high = (
+        (entry.start, 0, entry.stop)
+        if entry.step is None
+        else (entry.start, entry.stop, entry.step)
+    )
     if not isinstance(index, Index):
-        shown = ":".join("" if part is None else str(part) for part in (entry.start, entry.stop, entry.step)).rstrip(":")
-        raise NotationError(f"a range is written index:size or index:start:end, not {shown}\n  e.g. h:224, or t:-1:225")
+        shown = ":".join(
+            "" if part is None else str(part) for part in (entry.start, entry.stop, entry.step)
+        ).rstrip(":")
+        raise NotationError(
+            f"a range is written index:size or index:start:end, not {shown}\n  e.g. h:224, or t:-1:225"
+        )
     return Iterator(index, _integer(low, index.name), _integer(high, index.name))
 
 
@@ -76,7 +90,9 @@ def _integer(value: Any, what: str) -> int:
     number = whole_number(value)
     if number is None:
         shown = repr(float(value)) if isinstance(value, sympy.Float) else value
-        raise NotationError(f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225")
+        raise NotationError(
+            f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225"
+        )
     return number
 
 
@@ -85,13 +101,17 @@ def as_body(value: Any) -> Any:
     if isinstance(value, Indexable):
         axes = ", ".join("ijklmnpq"[: value.rank]) or "()"
         name = value.name if isinstance(value, Tensor) else "(...)"
-        raise NotationError(f"a body is a scalar, and {describe(value)} is a whole tensor\n  give it its subscripts: {name}[{axes}]")
+        raise NotationError(
+            f"a body is a scalar, and {describe(value)} is a whole tensor\n  give it its subscripts: {name}[{axes}]"
+        )
     try:
         body = sympy.sympify(value, strict=True)
     except (sympy.SympifyError, TypeError, AttributeError):
         body = None
     if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
-        raise NotationError(f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them")
+        raise NotationError(
+            f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them"
+        )
     return _settled(body)
 
 
@@ -107,9 +127,19 @@ def _settled(body: Any) -> Any:
         parts = tuple(map(_settled, body.args))
         body = body if all(a is b for a, b in zip(parts, body.args)) else body.func(*parts)
     imaginary = body.is_number and body.is_extended_real is False
-    what = "divides by 0" if body is sympy.zoo else "has no value" if body is sympy.nan else "is imaginary" if imaginary else ""
+    what = (
+        "divides by 0"
+        if body is sympy.zoo
+        else "has no value"
+        if body is sympy.nan
+        else "is imaginary"
+        if imaginary
+        else ""
+    )
     if what:
-        raise NotationError(f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))")
+        raise NotationError(
+            f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))"
+        )
     return body
 
 
@@ -172,11 +202,15 @@ class _Reduction:
     def __call__(self, *values: Any) -> Any:
         if self.elementwise is None or not values:
             given = ", ".join(map(str, values))
-            raise NotationError(f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})")
+            raise NotationError(
+                f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})"
+            )
         bodies = [as_body(v) for v in values]
         truth = next((body for body in bodies if isinstance(body, Boolean)), None)
         if truth is not None:
-            raise NotationError(f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))")
+            raise NotationError(
+                f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))"
+            )
         return self.elementwise(*bodies)
 
     def __repr__(self) -> str:

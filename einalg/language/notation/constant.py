@@ -30,7 +30,9 @@ def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
     except ValueError:
         array = None
     if array is None or any(isinstance(value, (list, tuple)) for value in array.flat):
-        raise ShapeError(f"{name}: the rows of a constant have different lengths\n  give nested lists of equal lengths, e.g. [[1, 0], [0, 1]]")
+        raise ShapeError(
+            f"{name}: the rows of a constant have different lengths\n  give nested lists of equal lengths, e.g. [[1, 0], [0, 1]]"
+        )
     return Constant(name, array.shape, dtype, array.ravel().tolist())
 
 

@@ -46,9 +46,19 @@ class Reader:
         self.source, self.tensors = source, tensors
         parts = list(ast.walk(statement))
         if len(parts) > MAX_PARTS:
-            raise NotationError(f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n  name some of them: T[i] = ...")
-        self.words = sorted((n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
-        self.bindings = [name for part in parts for key in _bound_by(part) for name in ast.walk(key) if isinstance(name, ast.Name)]
+            raise NotationError(
+                f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n  name some of them: T[i] = ..."
+            )
+        self.words = sorted(
+            (n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset)
+        )
+        self.bindings = [
+            name
+            for part in parts
+            for key in _bound_by(part)
+            for name in ast.walk(key)
+            if isinstance(name, ast.Name)
+        ]
         self.bindings.sort(key=lambda n: (n.lineno, n.col_offset))
         self.bound = {name.id for name in self.bindings}
         self.read: list[tuple[Access, ast.Subscript]] = []
@@ -59,12 +69,21 @@ class Reader:
             return call(*values, **named)
         except EinalgError as error:
             raise self.source.placed(error, self.place(error.about) or node) from None
-        except (TypeError, ValueError, AttributeError, ArithmeticError, NotImplementedError) as error:
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            NotImplementedError,
+        ) as error:
             if any(isinstance(value, Boolean) for value in values):
                 message = "a comparison is no number\n  write Piecewise((a, condition), (0, True))"
                 raise self.source.error(node, message) from None
             reason = " ".join(str(error).split())
-            raise self.source.error(node, f"this has no value: {reason}\n  compute with elements, indices and numbers, and compare them") from None
+            raise self.source.error(
+                node,
+                f"this has no value: {reason}\n  compute with elements, indices and numbers, and compare them",
+            ) from None
 
     def place(self, about: Any) -> Any:
         """The part of the grammar tree that an error is about."""
@@ -97,7 +116,12 @@ class Reader:
 
     def _entry(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Slice):
-            return slice(*(None if part is None else self._entry(part) for part in (node.lower, node.upper, node.step)))
+            return slice(
+                *(
+                    None if part is None else self._entry(part)
+                    for part in (node.lower, node.upper, node.step)
+                )
+            )
         if isinstance(node, ast.Name):
             return self.guard(node, Index, node.id)
         return self.value(node)
@@ -107,9 +131,15 @@ class Reader:
             return CONSTANTS[node.id]
         if node.id in self.tensors and node.id not in self.bound:
             axes = ", ".join("ijklmnpq"[: self.tensors[node.id].rank]) or "()"
-            raise self.source.error(node, f"{node.id} is a tensor, and here stands a number\n  give it its subscripts: {node.id}[{axes}]")
+            raise self.source.error(
+                node,
+                f"{node.id} is a tensor, and here stands a number\n  give it its subscripts: {node.id}[{axes}]",
+            )
         if (node.id in FUNCTIONS or node.id in BINDERS) and node.id not in self.bound:
-            raise self.source.error(node, f"{node.id} is a function of the notation, and here stands a number\n  call it: {node.id}(...)")
+            raise self.source.error(
+                node,
+                f"{node.id} is a function of the notation, and here stands a number\n  call it: {node.id}(...)",
+            )
         return self.guard(node, Index, node.id)
 
     def read_Constant(self, node: ast.Constant) -> Any:
@@ -123,9 +153,16 @@ class Reader:
 
     def checked(self, node: Any, value: Any) -> Any:
         """The value, whose numbers have grown no further than is sensible; its parts were checked before."""
-        numbers: list[Any] = [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]] if isinstance(value, sympy.Expr) else [sympy.sympify(value)]
+        numbers: list[Any] = (
+            [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]]
+            if isinstance(value, sympy.Expr)
+            else [sympy.sympify(value)]
+        )
         if any(max(abs(n.p), n.q) > MAX_NUMBER for n in numbers if n.is_Rational):
-            raise self.source.error(node, "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40")
+            raise self.source.error(
+                node,
+                "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40",
+            )
         return value
 
     def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -156,7 +193,10 @@ class Reader:
     def check_power(self, node: ast.BinOp, left: Any, right: Any) -> None:
         exponent = sympy.sympify(right)
         if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
-            raise self.source.error(node.right, f"exponents up to {MAX_EXPONENT} are read\n  write a larger power as exp(exponent*log(base))")
+            raise self.source.error(
+                node.right,
+                f"exponents up to {MAX_EXPONENT} are read\n  write a larger power as exp(exponent*log(base))",
+            )
 
     def read_Compare(self, node: ast.Compare) -> Any:
         for op in node.ops:
@@ -165,7 +205,14 @@ class Reader:
         values = [self.value(v) for v in (node.left, *node.comparators)]
         parts = []
         for op, left, right in zip(node.ops, values, values[1:]):
-            parts.append(self.guard(node, lambda *sides, op=op: sympy.sympify(COMPARE[type(op)](*sides)), left, right))
+            parts.append(
+                self.guard(
+                    node,
+                    lambda *sides, op=op: sympy.sympify(COMPARE[type(op)](*sides)),
+                    left,
+                    right,
+                )
+            )
         return parts[0] if len(parts) == 1 else self.guard(node, sympy.And, *parts)
 
     def read_Tuple(self, node: ast.Tuple) -> Any:
@@ -176,7 +223,10 @@ class Reader:
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for entry in entries:
             if isinstance(entry, ast.Slice):
-                raise self.source.error(entry, "a slice cannot stand in a subscript\n  bind an index that has this range: L[i:1:3](A[i])")
+                raise self.source.error(
+                    entry,
+                    "a slice cannot stand in a subscript\n  bind an index that has this range: L[i:1:3](A[i])",
+                )
         subscripts = tuple(self.guard(entry, affine, self.value(entry)) for entry in entries)
         access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
@@ -189,21 +239,36 @@ class Reader:
                 return self.tensors[node.id]
             known = ", ".join(self.tensors)
             facts = f"  known: {known}\n" if known else ""
-            raise self.source.error(node, f"unknown tensor {node.id!r}\n{facts}  give its shape: parse(..., {node.id}=(8, 64))")
+            raise self.source.error(
+                node,
+                f"unknown tensor {node.id!r}\n{facts}  give its shape: parse(..., {node.id}=(8, 64))",
+            )
         value = self.value(node)
         if not isinstance(value, Indexable):
-            raise self.source.error(node, "only a tensor or a scope can be indexed\n  write A[i, j], or (L[i](...))[i+1]")
+            raise self.source.error(
+                node,
+                "only a tensor or a scope can be indexed\n  write A[i, j], or (L[i](...))[i+1]",
+            )
         return value
 
     def read_Attribute(self, node: ast.Attribute) -> Any:
-        raise self.source.error(node, f".{node.attr} is not part of the notation\n  tensors and scopes have .pad(amounts, fill=0), and nothing else")
+        raise self.source.error(
+            node,
+            f".{node.attr} is not part of the notation\n  tensors and scopes have .pad(amounts, fill=0), and nothing else",
+        )
 
     def read_Call(self, node: ast.Call) -> Any:
-        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(
+            k.arg is None for k in node.keywords
+        ):
             raise self.source.error(node, not_in_notation(ast.Starred))
         if isinstance(node.func, ast.Attribute) and node.func.attr == "pad":
             return self.padded(node, node.func.value)
-        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name) and node.func.value.id in BINDERS:
+        if (
+            isinstance(node.func, ast.Subscript)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in BINDERS
+        ):
             return self.binding(node, node.func.value.id, node.func.slice)
         return self.function(node)
 
@@ -216,7 +281,10 @@ class Reader:
         where = self.named(node, "where", f"{name}[...](body, where=condition)").get("where")
         where = self.guard(node.keywords[0].value if node.keywords else node, constraints, where)
         if len(node.args) != 1:
-            raise self.source.error(node, f"{name}[...] takes one body, and here are {len(node.args)}\n  {name}[...](body, where=condition)")
+            raise self.source.error(
+                node,
+                f"{name}[...] takes one body, and here are {len(node.args)}\n  {name}[...](body, where=condition)",
+            )
         body = self.body(node.args[0])
         if name == "L":
             return self.guard(node, build_scope, iterators, body, where)
@@ -232,11 +300,15 @@ class Reader:
 
     def function(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Name):
-            raise self.source.error(node.func, "this is not a function\n  write a product with *: 3*(a + b)")
+            raise self.source.error(
+                node.func, "this is not a function\n  write a product with *: 3*(a + b)"
+            )
         name = node.func.id
         function = FUNCTIONS.get(name)
         if function is None:
-            raise self.source.error(node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}")
+            raise self.source.error(
+                node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}"
+            )
         self.named(node, "", f"write {name}(...) without names")
         if not node.args:
             raise self.source.error(node, f"{name} has no arguments\n  e.g. {name}(A[i])")
@@ -244,11 +316,24 @@ class Reader:
             message = f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
             raise self.source.error(node, message)
         values = [self.value(a) for a in node.args]
-        if function in GROWING and any(isinstance(v, (int, Integer)) and abs(v) > 170 for v in values):
-            raise self.source.error(node, f"{name} of so large a whole number is not read\n  write it as a decimal number")
+        if function in GROWING and any(
+            isinstance(v, (int, Integer)) and abs(v) > 170 for v in values
+        ):
+            raise self.source.error(
+                node,
+                f"{name} of so large a whole number is not read\n  write it as a decimal number",
+            )
         if function in EXTREMA and max(map(_nested_extrema, values)) >= MAX_NESTED:
-            raise self.source.error(node, f"more than {MAX_NESTED} of Max and Min in each other are not read\n  name the inner ones: T[i] = ...")
-        return self.checked(node, self.guard(node, lambda *given: _applied(function, list(map(_argument, given))), *values))
+            raise self.source.error(
+                node,
+                f"more than {MAX_NESTED} of Max and Min in each other are not read\n  name the inner ones: T[i] = ...",
+            )
+        return self.checked(
+            node,
+            self.guard(
+                node, lambda *given: _applied(function, list(map(_argument, given))), *values
+            ),
+        )
 
     def instead_of(self, name: str) -> str:
         """What to write for a function that the notation has not."""
@@ -261,9 +346,21 @@ class Reader:
 
 def _applied(function: Any, given: list[Any]) -> Any:
     """A function of its arguments; SymPy would compare those of an extremum in pairs, which takes long and tells apart numbers alone."""
-    others = [value for value in given if isinstance(value, sympy.Expr) and not value.is_number and not isinstance(value, EXTREMA)]
-    finite = [value for value in given if getattr(sympy.sympify(value), "is_finite", False) and sympy.sympify(value).is_number]
-    apart = function in EXTREMA and len(set(others)) == len(others) == len(given) - len(finite) and len(finite) <= 1 < len(given)
+    others = [
+        value
+        for value in given
+        if isinstance(value, sympy.Expr) and not value.is_number and not isinstance(value, EXTREMA)
+    ]
+    finite = [
+        value
+        for value in given
+        if getattr(sympy.sympify(value), "is_finite", False) and sympy.sympify(value).is_number
+    ]
+    apart = (
+        function in EXTREMA
+        and len(set(others)) == len(others) == len(given) - len(finite)
+        and len(finite) <= 1 < len(given)
+    )
     return function(*given, evaluate=False) if apart else function(*given)
 
 
@@ -281,7 +378,11 @@ def _nested_extrema(value: Any) -> int:
 
 def _bound_by(node: ast.AST) -> Iterable[ast.expr]:
     """The brackets in which a part of the grammar tree binds indices."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and getattr(node.func.value, "id", None) in BINDERS:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and getattr(node.func.value, "id", None) in BINDERS
+    ):
         yield node.func.slice
     if isinstance(node, ast.Assign):
         yield from (target.slice for target in node.targets if isinstance(target, ast.Subscript))

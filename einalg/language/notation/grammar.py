@@ -15,7 +15,11 @@ BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
 }  # fmt: skip
-UNARY: dict[type, Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: sympy.Not}
+UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: sympy.Not,
+}
 COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: sympy.Eq, ast.NotEq: sympy.Ne,
 }  # fmt: skip
@@ -23,7 +27,9 @@ MAX_TEXT = 100_000  # characters
 MAX_DEPTH = 80  # nested brackets
 MAX_PARTS = 20_000  # nodes of the grammar in one statement
 MAX_ARGUMENTS = 64  # of one function, for SymPy compares those of Max and of Piecewise pairwise
-MAX_NESTED = 6  # Max and Min in each other, for SymPy compares them in time that is exponential in that
+MAX_NESTED = (
+    6  # Max and Min in each other, for SymPy compares them in time that is exponential in that
+)
 MAX_NUMBER = 10**300  # what a float can hold, nearly
 MAX_EXPONENT = 1000
 

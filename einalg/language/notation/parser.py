@@ -19,8 +19,13 @@ from einalg.language.notation.expression_parser import Reader
 from einalg.language.notation.range_inference import build_scope
 from einalg.language.notation.source import Source
 
-LEFT, READ = re.compile(r"\s*[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?=[\[.])")  # the name of a statement, and of what is subscripted or padded
-Alike = dict[Any, tuple[list[str], Scope]]  # what was read in lines, by these without the names of the tensors
+LEFT, READ = (
+    re.compile(r"\s*[^\W\d]\w*"),
+    re.compile(r"[^\W\d]\w*(?=[\[.])"),
+)  # the name of a statement, and of what is subscripted or padded
+Alike = dict[
+    Any, tuple[list[str], Scope]
+]  # what was read in lines, by these without the names of the tensors
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
 
@@ -40,7 +45,9 @@ def parse(text: str, **tensors: Any) -> Any:
     try:
         return _Statements(source, known).module(source.module())
     except RecursionError:
-        raise NotationError("the expression is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+        raise NotationError(
+            "the expression is nested too deeply to be read\n  name the inner parts: T[i] = ..."
+        ) from None
 
 
 def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tuple[str, Scope]]:
@@ -54,7 +61,9 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
         try:
             statements += reader.line(line)
         except RecursionError:
-            raise NotationError("a statement is nested too deeply to be read\n  name the inner parts: T[i] = ...") from None
+            raise NotationError(
+                "a statement is nested too deeply to be read\n  name the inner parts: T[i] = ..."
+            ) from None
     return statements
 
 
@@ -88,7 +97,9 @@ def parse_value(text: str) -> Any:
         reader.bound |= {word.id for word in reader.words}
         return reader.value(body[0].value)
     except RecursionError:
-        raise NotationError("the index form is nested too deeply to be read\n  shorten it") from None
+        raise NotationError(
+            "the index form is nested too deeply to be read\n  shorten it"
+        ) from None
 
 
 def _as_tensor(name: str, value: Any) -> Any:
@@ -108,7 +119,11 @@ class _Statements:
     def module(self, module: ast.Module) -> Any:
         if not module.body:
             raise NotationError("the text is empty\n  write a statement, e.g. O[i] += A[i,j]*x[j]")
-        if len(module.body) == 1 and isinstance(module.body[0], ast.Expr) and not isinstance(module.body[0].value, ast.Compare):
+        if (
+            len(module.body) == 1
+            and isinstance(module.body[0], ast.Expr)
+            and not isinstance(module.body[0].value, ast.Compare)
+        ):
             return self.expression(module.body[0])
         statements: list[tuple[str, Scope]] = []
         *_, last = module.body
@@ -124,7 +139,15 @@ class _Statements:
         name, reads, form = self.form(text)
         if name not in self.tensors and form in self.alike:
             names, scope = self.alike[form]
-            return [self.kept(name, substitute_tensors(scope, {old: self.tensors[new] for old, new in zip(names, reads) if old != new}))]
+            return [
+                self.kept(
+                    name,
+                    substitute_tensors(
+                        scope,
+                        {old: self.tensors[new] for old, new in zip(names, reads) if old != new},
+                    ),
+                )
+            ]
         self.source = Source(text)
         statements = [self.taken(node) for node in self.source.module().body]
         if [one for one, _ in statements] == [name]:
@@ -138,7 +161,11 @@ class _Statements:
         numbers: dict[str, int] = {}
 
         def number(found: re.Match[str]) -> str:
-            return f"#{numbers.setdefault(found[0], len(numbers))}" if found[0] in self.tensors else found[0]
+            return (
+                f"#{numbers.setdefault(found[0], len(numbers))}"
+                if found[0] in self.tensors
+                else found[0]
+            )
 
         rest = READ.sub(number, text[begin:])
         return name, list(numbers), (rest, *map(self.kind, numbers))
@@ -146,7 +173,10 @@ class _Statements:
     def kind(self, name: str) -> Any:
         """What a tensor is but for its name, and where it has values."""
         scope = self.scopes.get(name)
-        return self.tensors[name].kind, (scope.iterators, scope.where) if scope is not None and scope.where else None
+        return self.tensors[name].kind, (
+            scope.iterators,
+            scope.where,
+        ) if scope is not None and scope.where else None
 
     def taken(self, node: ast.stmt) -> tuple[str, Scope]:
         """A statement, which the next ones may read."""
@@ -156,11 +186,16 @@ class _Statements:
         self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
         return name, scope
 
-    def with_outputs(self, statements: list[tuple[str, Scope]], node: ast.stmt, outputs: list[str]) -> Program:
+    def with_outputs(
+        self, statements: list[tuple[str, Scope]], node: ast.stmt, outputs: list[str]
+    ) -> Program:
         unknown = [name for name in outputs if name not in self.scopes]
         if unknown:
             known = ", ".join(self.scopes) or "none"
-            raise self.source.error(node, f"the last line names the results, but there is no statement {unknown[0]}\n  the statements: {known}")
+            raise self.source.error(
+                node,
+                f"the last line names the results, but there is no statement {unknown[0]}\n  the statements: {known}",
+            )
         if len(set(outputs)) < len(outputs):
             raise self.source.error(node, "the last line names a result twice\n  name each once")
         return Program(statements, outputs)
@@ -168,14 +203,19 @@ class _Statements:
     def expression(self, node: ast.Expr) -> Scope:
         value = Reader(self.source, self.tensors, node).value(node.value)
         if not isinstance(value, Scope):
-            raise self.source.error(node, "this is not a whole expression\n  write O[i, ...] = ..., or L[i, ...](...)")
+            raise self.source.error(
+                node, "this is not a whole expression\n  write O[i, ...] = ..., or L[i, ...](...)"
+            )
         return value
 
     def statement(self, node: ast.stmt) -> tuple[str, Scope]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
             raise self.source.error(node, f"this compares, and a statement assigns\n  {STATEMENT}")
         if isinstance(node, ast.Expr):
-            raise self.source.error(node, "a program is made of statements, and this has no name\n  name it: T = L[...](...)")
+            raise self.source.error(
+                node,
+                "a program is made of statements, and this has no name\n  name it: T = L[...](...)",
+            )
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
@@ -186,9 +226,16 @@ class _Statements:
         if not isinstance(name, ast.Name) or name is target and not isinstance(node, ast.Assign):
             raise self.source.error(target, f"this cannot stand on the left side\n  {STATEMENT}")
         if name.id in self.tensors:
-            raise self.source.error(name, f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1")
+            raise self.source.error(
+                name,
+                f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1",
+            )
         reader = Reader(self.source, self.tensors, node)
-        scope = self.assigned(reader, node, target) if isinstance(target, ast.Subscript) else self.named(reader, node, name.id)
+        scope = (
+            self.assigned(reader, node, target)
+            if isinstance(target, ast.Subscript)
+            else self.named(reader, node, name.id)
+        )
         for inner in all_scopes(scope):
             if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
                 reader.guard(node, check_scope, inner, self.scopes)
@@ -197,10 +244,15 @@ class _Statements:
     def named(self, reader: Reader, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
-            raise self.source.error(node.value, f"only a scope can be named without indices\n  write {name}[i, ...] = ...")
+            raise self.source.error(
+                node.value,
+                f"only a scope can be named without indices\n  write {name}[i, ...] = ...",
+            )
         return scope
 
-    def assigned(self, reader: Reader, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Scope:
+    def assigned(
+        self, reader: Reader, node: ast.Assign | ast.AugAssign, target: ast.Subscript
+    ) -> Scope:
         iterators = reader.iterators(target.slice)
         body = reader.body(node.value)
         loose = _unbound(body, {it.index for it in iterators})

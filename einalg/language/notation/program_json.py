@@ -25,7 +25,13 @@ def program_record(program: Program) -> dict[str, Any]:
 def headed_record(program: Program) -> dict[str, Any]:
     """As `program_record`, with what `program_later` gives of each statement before it reads its text."""
     heads = [
-        [name, [[it.index.name, it.low, it.high] for it in scope.iterators], list(map(str, scope.where)), scope.dtype, list(scope.tensors)]
+        [
+            name,
+            [[it.index.name, it.low, it.high] for it in scope.iterators],
+            list(map(str, scope.where)),
+            scope.dtype,
+            list(scope.tensors),
+        ]
         for name, scope in program.statements
     ]
     return {**program_record(program), "heads": heads}
@@ -42,7 +48,13 @@ def program_later(record: Any) -> Program:
         for (name, ranges, where, dtype, reads), line in zip(record["heads"], lines, strict=True):
             tensors = {used: known[used] for used in reads}
             body = partial(_body, read, line, tensors)
-            scope = Scope.later([(Index(index), low, high) for index, low, high in ranges], list(map(parse_value, where)), dtype, tensors, body)
+            scope = Scope.later(
+                [(Index(index), low, high) for index, low, high in ranges],
+                list(map(parse_value, where)),
+                dtype,
+                tensors,
+                body,
+            )
             statements.append((name, scope))
             known[name] = statement_tensor(name, scope)
         return Program.written(statements, record["outputs"], record["text"])
@@ -65,7 +77,12 @@ def _lines(record: Any) -> list[str]:
 
 def _tensor_record(tensor: Tensor) -> dict[str, Any]:
     values = {"values": [str(v) for v in tensor.values]} if isinstance(tensor, Constant) else {}
-    return {"axes": [list(a) for a in tensor.axes], "dtype": tensor.dtype, "role": tensor.role, **values}
+    return {
+        "axes": [list(a) for a in tensor.axes],
+        "dtype": tensor.dtype,
+        "role": tensor.role,
+        **values,
+    }
 
 
 def _tensor_from_record(name: str, record: Any) -> Tensor:

@@ -45,7 +45,9 @@ class _Use:
         return f"{describe(self.access.base)} axis {self.axis}"
 
     def unresolved(self) -> list[_Binding]:
-        return [self.bound[i] for i in sorted(self.form.indices, key=str) if self.bound[i].range is None]
+        return [
+            self.bound[i] for i in sorted(self.form.indices, key=str) if self.bound[i].range is None
+        ]
 
     def ranges(self, without: Index) -> dict[Index, tuple[int, int]]:
         return {i: b.range for i, b in self.bound.items() if b.range is not None and i != without}
@@ -132,7 +134,11 @@ def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeErr
     else:
         sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
     both = Iterator(binding.index, max(a, c), min(b, d))
-    remedy = f"write {both} where it is bound, or use two indices" if both.extent > 0 else "use two indices"
+    remedy = (
+        f"write {both} where it is bound, or use two indices"
+        if both.extent > 0
+        else "use two indices"
+    )
     return RangeError(f"index {binding.index} has {sizes}\n  {remedy}")
 
 
@@ -143,11 +149,17 @@ def _rounds(problem: _Problem) -> None:
             unresolved = use.unresolved()
             if len(unresolved) == 1 and (widest := _widest(use, unresolved[0].index)) is not None:
                 known = found.get(id(unresolved[0]))
-                low, high = widest if known is None else (max(known[0], widest[0]), min(known[1], widest[1]))
+                low, high = (
+                    widest
+                    if known is None
+                    else (max(known[0], widest[0]), min(known[1], widest[1]))
+                )
                 found[id(unresolved[0])] = (low, high)
                 unresolved[0].source = use.source
         if not found:
-            raise RangeError(_cannot_infer(problem, open_bindings)).regarding(open_bindings[0].index)
+            raise RangeError(_cannot_infer(problem, open_bindings)).regarding(
+                open_bindings[0].index
+            )
         for binding in open_bindings:
             if id(binding) in found:
                 binding.range = _from_zero(binding, *found[id(binding)])
@@ -182,7 +194,11 @@ def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
 
 def _cannot_infer(problem: _Problem, unresolved: list[_Binding]) -> str:
     names = list(dict.fromkeys(str(b.index) for b in unresolved))
-    known = [f"{b.index} in [{b.range[0]},{b.range[1]}) ({b.source})" for b in problem.bindings if b.range is not None]
+    known = [
+        f"{b.index} in [{b.range[0]},{b.range[1]}) ({b.source})"
+        for b in problem.bindings
+        if b.range is not None
+    ]
     used = {i for use in problem.uses for i in use.form.indices}
     reason = "each appears only beside another unresolved index, or under // or %"
     if not any(b.index in used for b in unresolved):

@@ -31,9 +31,13 @@ class Source:
 
     def _misspelt(self, error: SyntaxError) -> NotationError:
         line, column = max(error.lineno or 1, 1), max((error.offset or 1) - 1, 0)
-        width = (error.end_offset or 0) - (error.offset or 0) if error.end_lineno == error.lineno else 1
+        width = (
+            (error.end_offset or 0) - (error.offset or 0) if error.end_lineno == error.lineno else 1
+        )
         remedy = "the text is read as Python: check the brackets and the signs up to here"
-        return NotationError(f"{error.msg}\n  {remedy}").below(underline(self.text, column, width, line))
+        return NotationError(f"{error.msg}\n  {remedy}").below(
+            underline(self.text, column, width, line)
+        )
 
     def error(self, node: Any, message: str) -> NotationError:
         return self.placed(NotationError(message), node)
@@ -43,7 +47,11 @@ class Source:
         if error.placed:
             return error
         start = self._column(node.lineno, node.col_offset)
-        end = self._column(node.lineno, node.end_col_offset) if node.end_lineno == node.lineno else len(self.lines[node.lineno - 1])
+        end = (
+            self._column(node.lineno, node.end_col_offset)
+            if node.end_lineno == node.lineno
+            else len(self.lines[node.lineno - 1])
+        )
         return error.below(underline(self.text, start, end - start, node.lineno))
 
     def _column(self, line: int, offset: int) -> int:
@@ -54,11 +62,17 @@ class Source:
 def undented(text: Any) -> str:
     """The text without the indentation of its statements, and with plain line ends; NotationError where it is too much."""
     if not isinstance(text, str):
-        raise NotationError(f"parse() takes text, not {type(text).__name__}\n  e.g. parse('O[i] = A[i]', A=(8,))")
+        raise NotationError(
+            f"parse() takes text, not {type(text).__name__}\n  e.g. parse('O[i] = A[i]', A=(8,))"
+        )
     if len(text) > MAX_TEXT:
-        raise NotationError(f"the text has {len(text)} characters; at most {MAX_TEXT} are read\n  read it in parts")
+        raise NotationError(
+            f"the text has {len(text)} characters; at most {MAX_TEXT} are read\n  read it in parts"
+        )
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise NotationError("the text holds half of a surrogate pair, which is no character\n  decode it as UTF-8")
+        raise NotationError(
+            "the text holds half of a surrogate pair, which is no character\n  decode it as UTF-8"
+        )
     depth = deepest = 0
     lines = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n"):
@@ -67,5 +81,7 @@ def undented(text: Any) -> str:
             depth += (character in OPENING) - (character in CLOSING)
             deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
-        raise NotationError(f"the expression has {deepest} nested brackets; at most {MAX_DEPTH} are read\n  name the inner parts: T[i] = ...")
+        raise NotationError(
+            f"the expression has {deepest} nested brackets; at most {MAX_DEPTH} are read\n  name the inner parts: T[i] = ..."
+        )
     return "\n".join(lines).rstrip()

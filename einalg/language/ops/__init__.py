@@ -12,8 +12,23 @@ from einalg.language.ops.definition.registry import OPERATORS, operator
 from einalg.language.ops.layers.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from einalg.language.ops.layers.attention import attention, banded_attention
 from einalg.language.ops.layers.banded_matmul import g2bmm, gbmm
-from einalg.language.ops.layers.convolution import conv1d, conv2d, conv3d, depthwise_conv1d, depthwise_conv2d, depthwise_conv3d
-from einalg.language.ops.layers.normalization import batch_norm, group_norm, instance_norm, layer_norm, log_softmax, rms_norm, softmax
+from einalg.language.ops.layers.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    depthwise_conv1d,
+    depthwise_conv2d,
+    depthwise_conv3d,
+)
+from einalg.language.ops.layers.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    log_softmax,
+    rms_norm,
+    softmax,
+)
 from einalg.language.ops.layers.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -25,9 +40,24 @@ from einalg.language.ops.layers.pooling import (
     max_pool3d,
 )
 from einalg.language.ops.layers.recurrent import gru_cell, lstm_cell
-from einalg.language.ops.layers.transposed_convolution import conv_transpose1d, conv_transpose2d, conv_transpose3d
+from einalg.language.ops.layers.transposed_convolution import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from einalg.language.ops.layers.upsample import upsample_cubic, upsample_linear, upsample_nearest
-from einalg.language.ops.math.activations import clip, elu, gelu, hardsigmoid, hardswish, leaky_relu, relu, sigmoid, silu, softplus
+from einalg.language.ops.math.activations import (
+    clip,
+    elu,
+    gelu,
+    hardsigmoid,
+    hardswish,
+    leaky_relu,
+    relu,
+    sigmoid,
+    silu,
+    softplus,
+)
 from einalg.language.ops.math.broadcasting import (
     add,
     bias_add,
@@ -49,12 +79,52 @@ from einalg.language.ops.math.broadcasting import (
     where,
 )
 from einalg.language.ops.math.cast import cast
-from einalg.language.ops.math.elementwise import abs, ceil, cos, erf, exp, floor, log, neg, reciprocal, rsqrt, sign, sin, sqrt, square, tanh
+from einalg.language.ops.math.elementwise import (
+    abs,
+    ceil,
+    cos,
+    erf,
+    exp,
+    floor,
+    log,
+    neg,
+    reciprocal,
+    rsqrt,
+    sign,
+    sin,
+    sqrt,
+    square,
+    tanh,
+)
 from einalg.language.ops.math.matmul import linear, matmul
-from einalg.language.ops.math.reductions import argmax, argmin, cumprod, cumsum, logsumexp, max, mean, min, norm, prod, sum, variance
+from einalg.language.ops.math.reductions import (
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    logsumexp,
+    max,
+    mean,
+    min,
+    norm,
+    prod,
+    sum,
+    variance,
+)
 from einalg.language.ops.shape.concatenation import concat, pad, split, stack
 from einalg.language.ops.shape.gather import take
-from einalg.language.ops.shape.indexing import broadcast_to, diagonal, flip, repeat, roll, slice, tile, transpose, tril, triu
+from einalg.language.ops.shape.indexing import (
+    broadcast_to,
+    diagonal,
+    flip,
+    repeat,
+    roll,
+    slice,
+    tile,
+    transpose,
+    tril,
+    triu,
+)
 from einalg.language.ops.shape.reshape import flatten, reshape, squeeze, unsqueeze
 from einalg.language.ops.shape.space_to_depth import (
     batch_to_space,

@@ -19,7 +19,9 @@ from einalg.language import ops
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 
-Setting = tuple[str, str, str]  # a parameter, the letter of its axis ("" for all), and "before" or "after" of a pair
+Setting = tuple[
+    str, str, str
+]  # a parameter, the letter of its axis ("" for all), and "before" or "after" of a pair
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,11 @@ class Free:
     least: int = 1
 
     def settings(self) -> list[Setting]:
-        return [(self.name, axis, side) for axis in self.axes or [""] for side in (("before", "after") if self.pair else ("",))]
+        return [
+            (self.name, axis, side)
+            for axis in self.axes or [""]
+            for side in (("before", "after") if self.pair else ("",))
+        ]
 
     def argument(self, values: Mapping[Setting, int]) -> Any:
         """The values as the definition takes them."""
@@ -63,7 +69,13 @@ class Template:
     @cached_property
     def identity(self) -> tuple[Any, ...]:
         """What tells it from other templates."""
-        return self.name, self.definition, tuple(self.operands.items()), tuple(self.fixed.items()), self.numbers
+        return (
+            self.name,
+            self.definition,
+            tuple(self.operands.items()),
+            tuple(self.fixed.items()),
+            self.numbers,
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and self.identity == other.identity
@@ -87,7 +99,10 @@ class Template:
         dtypes: Mapping[str, str] | None = None,
     ) -> Scope:
         """The definition for operands of these shapes; raises `ShapeError` where it has no meaning."""
-        operands = {name: Tensor(name, shapes[name], (dtypes or {}).get(name, "f32")) for name in self.operands}
+        operands = {
+            name: Tensor(name, shapes[name], (dtypes or {}).get(name, "f32"))
+            for name in self.operands
+        }
         solved = {free.name: free.argument(values) for free in self.free}
         return getattr(ops, self.definition)(**operands, **solved, **self.fixed, **(numbers or {}))
 
@@ -113,7 +128,9 @@ class ArrayTemplate:
     def build(self, operands: Sequence[Any], arguments: Mapping[str, Any]) -> Scope:
         """The definition for these operands and parameters; raises `ShapeError` where it has no meaning."""
         (name, *_) = self.operands
-        given = {name: list(operands)} if self.many else dict(zip(self.operands, operands, strict=True))
+        given = (
+            {name: list(operands)} if self.many else dict(zip(self.operands, operands, strict=True))
+        )
         return getattr(ops, self.definition)(**given, **arguments, **self.fixed)
 
 
@@ -122,8 +139,14 @@ AnyTemplate = Template | ArrayTemplate
 
 def _convolution(rank: int) -> Template:
     space, taps = "dhw"[3 - rank :], "qrs"[3 - rank :]
-    free = (Free("stride", space), Free("padding", space, pair=True, least=0), Free("dilation", space))
-    return Template(f"conv{rank}d", f"conv{rank}d", {"A": f"nc{space}", "K": f"fc{taps}"}, free, batch="groups")
+    free = (
+        Free("stride", space),
+        Free("padding", space, pair=True, least=0),
+        Free("dilation", space),
+    )
+    return Template(
+        f"conv{rank}d", f"conv{rank}d", {"A": f"nc{space}", "K": f"fc{taps}"}, free, batch="groups"
+    )
 
 
 def _transposed_convolution(rank: int) -> Template:
@@ -134,12 +157,23 @@ def _transposed_convolution(rank: int) -> Template:
         Free("padding", space, pair=True, least=0),
         Free("output_padding", space, least=0),
     )
-    return Template(f"conv_transpose{rank}d", f"conv_transpose{rank}d", {"A": f"nc{space}", "K": f"cf{taps}"}, free, batch="groups")
+    return Template(
+        f"conv_transpose{rank}d",
+        f"conv_transpose{rank}d",
+        {"A": f"nc{space}", "K": f"cf{taps}"},
+        free,
+        batch="groups",
+    )
 
 
 def _pooling(kind: str, rank: int) -> Template:
     space = "dhw"[3 - rank :]
-    free = (Free("kernel", space), Free("stride", space), Free("padding", space, pair=True, least=0), Free("dilation", space))
+    free = (
+        Free("kernel", space),
+        Free("stride", space),
+        Free("padding", space, pair=True, least=0),
+        Free("dilation", space),
+    )
     return Template(f"{kind}_pool{rank}d", f"{kind}_pool{rank}d", {"A": f"nc{space}"}, free)
 
 
@@ -151,7 +185,9 @@ TEMPLATES: tuple[Template, ...] = (
     Template("matmul", "matmul", {"A": "bmk", "B": "bkn"}),
     *(_convolution(rank) for rank in (1, 2, 3)),
     *(_transposed_convolution(rank) for rank in (1, 2, 3)),
-    Template("g2bmm", "g2bmm", {"Q": "bik", "K": "bik"}, (Free("width", least=0), Free("dilation"))),
+    Template(
+        "g2bmm", "g2bmm", {"Q": "bik", "K": "bik"}, (Free("width", least=0), Free("dilation"))
+    ),
     Template("gbmm", "gbmm", {"P": "biw", "V": "bik"}, (Free("dilation"),)),
     *(_reduction(definition) for definition in ("sum", "mean", "max", "min", "prod")),
     *(_pooling(kind, rank) for kind in ("max", "avg") for rank in (1, 2, 3)),
@@ -169,7 +205,11 @@ def _each(name: str, *numbers: str, **fixed: Any) -> Template:
 def _pair(name: str, numbers: bool = True) -> list[Template]:
     """A function of two elements: of equal axes, broadcast, or with a number in the place of one."""
     equal, spread = {"a": "i", "b": "i"}, {"a": "ij1", "b": "i1k"}
-    one = [Template(name, name, {given: "i"}, numbers=(number,), plain=True) for given, number in ("ab", "ba") if numbers]
+    one = [
+        Template(name, name, {given: "i"}, numbers=(number,), plain=True)
+        for given, number in ("ab", "ba")
+        if numbers
+    ]
     return [*(Template(name, name, operands, plain=True) for operands in (equal, spread)), *one]
 
 
@@ -177,20 +217,57 @@ def _choice() -> list[Template]:
     """A choice between elements by a third one; either may be a number."""
     equal = {"condition": "i", "a": "i", "b": "i"}
     spread = {"condition": "ijk1m11", "a": "ij1l1n1", "b": "i1kl11o"}
-    one = [Template("where", "where", {"condition": "ij1", given: "i1k"}, numbers=(number,), plain=True) for given, number in ("ab", "ba")]
-    return [*(Template("where", "where", operands, plain=True) for operands in (equal, spread)), *one]
+    one = [
+        Template(
+            "where", "where", {"condition": "ij1", given: "i1k"}, numbers=(number,), plain=True
+        )
+        for given, number in ("ab", "ba")
+    ]
+    return [
+        *(Template("where", "where", operands, plain=True) for operands in (equal, spread)),
+        *one,
+    ]
 
 
 def _along(name: str, *vectors: str, numbers: tuple[str, ...] = (), **fixed: Any) -> Template:
     """A function of an element and of what vectors hold for one axis."""
-    return Template(name, name, {"x": "ij", **dict.fromkeys(vectors, "i")}, fixed={"axis": 0, **fixed}, numbers=numbers, plain=True)
+    return Template(
+        name,
+        name,
+        {"x": "ij", **dict.fromkeys(vectors, "i")},
+        fixed={"axis": 0, **fixed},
+        numbers=numbers,
+        plain=True,
+    )
 
 
 FUNCTIONS = (
-    *("relu", "sigmoid", "silu", "gelu", "hardsigmoid", "hardswish", "tanh", "exp", "log", "erf", "sqrt", "rsqrt", "square", "reciprocal"),
+    *(
+        "relu",
+        "sigmoid",
+        "silu",
+        "gelu",
+        "hardsigmoid",
+        "hardswish",
+        "tanh",
+        "exp",
+        "log",
+        "erf",
+        "sqrt",
+        "rsqrt",
+        "square",
+        "reciprocal",
+    ),
     *("neg", "abs", "sign", "sin", "cos", "floor", "ceil", "elu", "softplus", "logical_not"),
 )
-PARAMETERS = (("leaky_relu", "slope"), ("elu", "alpha"), ("softplus", "beta"), ("clip", "low", "high"), ("clip", "low"), ("clip", "high"))
+PARAMETERS = (
+    ("leaky_relu", "slope"),
+    ("elu", "alpha"),
+    ("softplus", "beta"),
+    ("clip", "low", "high"),
+    ("clip", "low"),
+    ("clip", "high"),
+)
 PAIRS = (
     *("add", "mul", "sub", "div", "maximum", "minimum", "pow"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -226,23 +303,44 @@ PLAIN: tuple[AnyTemplate, ...] = (
     _movement("reshape", {"shape": (3, 2)}, shape="sizes"),
     _movement("transpose", {"axes": (1, 0)}, axes="order"),
     _movement("flip", {"axes": (0,)}, axes="reversed axes"),
-    _movement("slice", {"starts": (1, 0), "stops": (2, 3), "steps": (1, 1)}, starts="starts", stops="stops", steps="steps"),
+    _movement(
+        "slice",
+        {"starts": (1, 0), "stops": (2, 3), "steps": (1, 1)},
+        starts="starts",
+        stops="stops",
+        steps="steps",
+    ),
     _movement("pad", {"amounts": (1, 0), "value": 0}, amounts="overruns", value="fill"),
     _movement("broadcast_to", {"shape": (4, 2, 3)}, shape="sizes"),
     _movement("tile", {"repeats": (2, 1)}, repeats="ratios"),
     _movement("repeat", {"repeats": 2, "axis": 0}, repeats="ratio", axis="enlarged axis"),
-    ArrayTemplate("concat", "concat", {"tensors": "ij"}, {"axis": "padded axis"}, {"axis": 1}, views=True, many=True),
+    ArrayTemplate(
+        "concat",
+        "concat",
+        {"tensors": "ij"},
+        {"axis": "padded axis"},
+        {"axis": 1},
+        views=True,
+        many=True,
+    ),
     _rows("softmax"),
     _rows("log_softmax"),
     *(_normalisation("layer_norm", *vectors) for vectors in SCALED),
     *(_normalisation("rms_norm", *vectors) for vectors in SCALED if "bias" not in vectors),
-    *(_along("batch_norm", "mean", "variance", *vectors, numbers=("eps",), **_absent(vectors)) for vectors in SCALED),
+    *(
+        _along("batch_norm", "mean", "variance", *vectors, numbers=("eps",), **_absent(vectors))
+        for vectors in SCALED
+    ),
     *(_each(name) for name in FUNCTIONS),
     _each("gelu", approximate="tanh"),
     *(_each(*row) for row in PARAMETERS),
     _along("bias_add", "bias"),
     *(template for name in PAIRS for template in _pair(name)),
-    *(template for name in ("logical_and", "logical_or") for template in _pair(name, numbers=False)),
+    *(
+        template
+        for name in ("logical_and", "logical_or")
+        for template in _pair(name, numbers=False)
+    ),
     *_choice(),
 )
 

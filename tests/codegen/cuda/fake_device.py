@@ -72,7 +72,9 @@ class FakeDevice:
         self.run(kernel, how, addresses)
 
     def run(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None:
-        assert all(address in self.alive for address in addresses), f"{how.name} is given memory that was freed"
+        assert all(address in self.alive for address in addresses), (
+            f"{how.name} is given memory that was freed"
+        )
         with self.stream:
             kernel.launch(how, addresses)
 

@@ -24,14 +24,27 @@ ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
 SMALL = (Tile(8, 8, 4, 4, 2), Tile(4, 4, 4, 2, 1))
 NARROW = (TensorTile(32, 32, 16, 1, 2), TensorTile(16, 16, 16, 1, 1))
 SHARING = dict(long=3, short=2, lanes=(4, 8), shuffled=4, blocks=2, steps=1, parts=3)
-TIGHT = CudaSchedule(unroll=2, threads=8, elements=3, busy=40, contraction=2, tiles=SMALL, tensor_tiles=NARROW, **SHARING)
+TIGHT = CudaSchedule(
+    unroll=2,
+    threads=8,
+    elements=3,
+    busy=40,
+    contraction=2,
+    tiles=SMALL,
+    tensor_tiles=NARROW,
+    **SHARING,
+)
 TIGHT_GRID = (3, 2, 2)  # blocks, so that one block does the work of several
 
 
 def functions(program: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> list[Function]:
     known = dict(as_program(program).statements)
     taken = as_program(program).tensors
-    return [kernel for name, scope in known.items() for kernel in cuda_kernels(name, scope, known, schedule, taken)]
+    return [
+        kernel
+        for name, scope in known.items()
+        for kernel in cuda_kernels(name, scope, known, schedule, taken)
+    ]
 
 
 def run_programs(
@@ -44,7 +57,10 @@ def run_programs(
     """The values of all statements of several flat programs; the routes and orders must agree."""
     kernels = [functions(program, schedule) for program in programs]
     flat = [kernel for group in kernels for kernel in group]
-    shim, library = Shim(flat, max_grid), compiler().with_flags("-fwrapv").load(c_source([serial(kernel) for kernel in flat]))
+    shim, library = (
+        Shim(flat, max_grid),
+        compiler().with_flags("-fwrapv").load(c_source([serial(kernel) for kernel in flat])),
+    )
     results: list[dict[str, Array]] = []
     position = 0
     for program, group, given in zip(programs, kernels, arrays):
@@ -57,10 +73,15 @@ def run_programs(
                 assert np.array_equal(found, again, equal_nan=is_float(kernel.output.dtype)), (
                     f"{name} depends on the order of threads:\n{kernel.comment}"
                 )
-            stored = {b.name: from_device(to_device(np.asarray(values[b.name]), b.dtype), b.dtype) for b in kernel.inputs}
+            stored = {
+                b.name: from_device(to_device(np.asarray(values[b.name]), b.dtype), b.dtype)
+                for b in kernel.inputs
+            }
             as_c = call(getattr(library, entry_name(position)), kernel, stored)
             rounded = from_device(to_device(as_c, kernel.output.dtype), kernel.output.dtype)
-            assert agrees(found, rounded, coarse(kernel.output.dtype)), f"{name} as CUDA is\n{found}\nas C\n{rounded}\n{kernel.comment}"
+            assert agrees(found, rounded, coarse(kernel.output.dtype)), (
+                f"{name} as CUDA is\n{found}\nas C\n{rounded}\n{kernel.comment}"
+            )
             values[name] = found
             position += 1
         results.append(values)
@@ -76,4 +97,6 @@ def check(program: Program, expected: Mapping[str, Any], found: Mapping[str, Arr
     """Fail where an output is not as expected."""
     for name, values in expected.items():
         dtype = coarse(program[name].dtype)
-        assert agrees(found[name], values, dtype), f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        assert agrees(found[name], values, dtype), (
+            f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        )

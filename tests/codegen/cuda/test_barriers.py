@@ -68,14 +68,25 @@ def test_two_buffers_in_turns_need_a_barrier_at_the_top_too() -> None:
 
 def test_halves_in_turns_need_one_barrier_a_step() -> None:
     now, then = affine(step).remainder(2), (affine(step) + 1).remainder(2)
-    assert spelled(write(HALVES, affine(0)), loop(read(HALVES, now), write(HALVES, then)), read(HALVES, affine(1))) == "w(|rw)|r"
+    assert (
+        spelled(
+            write(HALVES, affine(0)),
+            loop(read(HALVES, now), write(HALVES, then)),
+            read(HALVES, affine(1)),
+        )
+        == "w(|rw)|r"
+    )
 
 
 def test_parts_by_other_numbers() -> None:
     now = affine(step).remainder(2)
-    assert spelled(loop(read(HALVES, now), write(HALVES, now))) == "(r|w)", "the step before wrote the other half"
+    assert spelled(loop(read(HALVES, now), write(HALVES, now))) == "(r|w)", (
+        "the step before wrote the other half"
+    )
     three = affine(step).remainder(3)
-    assert spelled(loop(read(HALVES, now), write(HALVES, three))) == "(|r|w)", "remainders by other numbers may agree"
+    assert spelled(loop(read(HALVES, now), write(HALVES, three))) == "(|r|w)", (
+        "remainders by other numbers may agree"
+    )
 
 
 def test_steps_without_a_barrier_are_all_still_open() -> None:

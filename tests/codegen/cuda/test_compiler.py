@@ -25,11 +25,17 @@ from tests.codegen.test_expressions import CASES
 from tests.ops.harness import CASES as OPERATORS
 from tests.ops.harness import load_cases, parameter_sets
 
-needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed; CUDA text runs on the shim only")
+needs_nvcc = pytest.mark.skipif(
+    find_nvcc() is None, reason="nvcc is not installed; CUDA text runs on the shim only"
+)
 LARGE = {
     "product": lambda: ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(1024, 1000), B=(1000, 1030)),
     "products": lambda: ea.parse("O[b,i,j] += A[b,i,k]*B[b,j,k]", A=(16, 250, 64), B=(16, 250, 64)),
-    "convolution": lambda: ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(2, 64, 56, 56), K=(64, 64, 3, 3)),
+    "convolution": lambda: ea.parse(
+        "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+        A=(2, 64, 56, 56),
+        K=(64, 64, 3, 3),
+    ),
     "map": lambda: ea.parse("O[i] = exp(A[i]) + A[i]", A=(1 << 20,)),
     "row sums": lambda: ea.parse("O[i] += A[i,j]", A=(100, 100000)),
     "wide": lambda: ea.parse("O[i] = A[i,7]", A=(1 << 18, 1 << 14)),
@@ -41,8 +47,15 @@ MOST_REGISTERS = 128  # of the kernels above: at least 512 threads on a multipro
 @needs_nvcc
 def test_kernels_compile_for_every_architecture() -> None:
     """All expressions of the other tests, under both schedules: nothing is spilled, and shared memory is what was computed."""
-    for schedule, max_grid, architectures in ((None, None, ARCHITECTURES), (TIGHT, TIGHT_GRID, ARCHITECTURES[-1:])):
-        kernels = [k for p in CASES.values() for k in (functions(p, schedule) if schedule else functions(p))]
+    for schedule, max_grid, architectures in (
+        (None, None, ARCHITECTURES),
+        (TIGHT, TIGHT_GRID, ARCHITECTURES[-1:]),
+    ):
+        kernels = [
+            k
+            for p in CASES.values()
+            for k in (functions(p, schedule) if schedule else functions(p))
+        ]
         text = cuda_source(kernels, max_grid) if max_grid else cuda_source(kernels)
         for cubin in compile_all(text, architectures):
             assert len(cubin.usage) == len(kernels)
@@ -55,8 +68,16 @@ def test_kernels_compile_for_every_architecture() -> None:
 def shared_bytes(kernel: Function) -> list[int]:
     """The bytes of shared memory that nvcc may state: the last array, of its choice, is not padded, and a device may take some for itself."""
     shared = launch(kernel).shared
-    sizes = [prod(n.buf.shape) * element_size(n.buf.dtype) for n in walk(kernel) if isinstance(n, Alloc) and n.buf.space == "shared"]
-    return [shared - -size % ALIGNED_ROW + reserved for size in sizes or [0] for reserved in (0, RESERVED)]
+    sizes = [
+        prod(n.buf.shape) * element_size(n.buf.dtype)
+        for n in walk(kernel)
+        if isinstance(n, Alloc) and n.buf.space == "shared"
+    ]
+    return [
+        shared - -size % ALIGNED_ROW + reserved
+        for size in sizes or [0]
+        for reserved in (0, RESERVED)
+    ]
 
 
 @needs_nvcc
@@ -65,7 +86,10 @@ def test_every_type_compiles() -> None:
     kernels = []
     for dtype in NUMPY:
         a, b = ea.tensor("A", (64, 64), dtype), ea.tensor("B", (64, 64), dtype)
-        scopes = [ea.L[i, j](ea.Max(a[i, j], b[i, j])), ea.L[i](ea.Max[k:4096](ea.tensor("C", (8, 4096), dtype)[i, k]))]
+        scopes = [
+            ea.L[i, j](ea.Max(a[i, j], b[i, j])),
+            ea.L[i](ea.Max[k:4096](ea.tensor("C", (8, 4096), dtype)[i, k])),
+        ]
         scopes += [ea.L[i, j](ea.Sum[k](a[i, k] * b[k, j]))] if dtype != "bool" else []
         kernels += [lower_cuda("O", scope) for scope in scopes]
     assert len(compile_all(cuda_source(kernels), ARCHITECTURES[:1])[0].usage) == len(kernels)
@@ -78,9 +102,15 @@ def test_every_operator_compiles() -> None:
     kernels = []
     for name, cases in OPERATORS.items():
         for case in cases.values():
-            kernels += [k for _, (expression, _, _) in parameter_sets(name, case, 1) for k in functions(flat(expression))]
+            kernels += [
+                k
+                for _, (expression, _, _) in parameter_sets(name, case, 1)
+                for k in functions(flat(expression))
+            ]
     for cubin in compile_all(cuda_source(kernels)):
-        assert len(cubin.usage) == len(kernels) and not any(usage.spilled for usage in cubin.usage.values())
+        assert len(cubin.usage) == len(kernels) and not any(
+            usage.spilled for usage in cubin.usage.values()
+        )
 
 
 @needs_nvcc
@@ -90,7 +120,9 @@ def test_large_kernels_fit_into_registers(name: str, record_property: Any) -> No
     for cubin in compile_all(cuda_source([kernel])):
         usage = cubin.usage["kernel_0"]
         record_property(f"sm_{cubin.sm}", str(usage))
-        assert usage.spilled == 0 and usage.registers <= MOST_REGISTERS, f"{name} on sm_{cubin.sm}: {usage}"
+        assert usage.spilled == 0 and usage.registers <= MOST_REGISTERS, (
+            f"{name} on sm_{cubin.sm}: {usage}"
+        )
 
 
 @needs_nvcc
@@ -103,7 +135,9 @@ def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_nvcc
 def test_refused_sources() -> None:
-    with pytest.raises(CodegenError, match=r"nvcc refused the generated code for sm_80:\n.*undefined_name"):
+    with pytest.raises(
+        CodegenError, match=r"nvcc refused the generated code for sm_80:\n.*undefined_name"
+    ):
         compile_all("__global__ void kernel_0(float *O) { O[0] = undefined_name; }\n", [80])
 
 

@@ -31,7 +31,10 @@ def compiled(device: FakeDevice, text: str = TEXT, **shapes: Any) -> CudaCompile
 
 def given(**shapes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(3)
-    return {name: rng.integers(-4, 5, shape).astype(np.float32) for name, shape in (shapes or SHAPES).items()}
+    return {
+        name: rng.integers(-4, 5, shape).astype(np.float32)
+        for name, shape in (shapes or SHAPES).items()
+    }
 
 
 def test_results_stay_where_the_inputs_are() -> None:
@@ -43,8 +46,12 @@ def test_results_stay_where_the_inputs_are() -> None:
     found = run(**{**arrays, "A": device.array(arrays["A"])})
     assert isinstance(found, DeviceArray) and device.count("download") == before
     assert np.array_equal(found.get(), expected)
-    again = run(A=device.array(arrays["A"]), B=device.array(arrays["B"]), C=device.array(arrays["C"]))
-    assert again.__cuda_array_interface__["typestr"] == "<f4" and np.array_equal(again.get(), expected)
+    again = run(
+        A=device.array(arrays["A"]), B=device.array(arrays["B"]), C=device.array(arrays["C"])
+    )
+    assert again.__cuda_array_interface__["typestr"] == "<f4" and np.array_equal(
+        again.get(), expected
+    )
 
 
 def test_what_is_between_statements_stays_on_the_device() -> None:
@@ -56,7 +63,9 @@ def test_what_is_between_statements_stays_on_the_device() -> None:
 
 def test_weights_are_uploaded_once_and_what_depends_on_them_is_computed_once() -> None:
     device, arrays = FakeDevice(), given(K=(4,), A=(4,))
-    run = compiled(device, "W[i] = K[i]*K[i]\nO[i] = W[i] + A[i]", K=(4,), A=(4,)).bind(K=arrays["K"])
+    run = compiled(device, "W[i] = K[i]*K[i]\nO[i] = W[i] + A[i]", K=(4,), A=(4,)).bind(
+        K=arrays["K"]
+    )
     for _ in range(3):
         assert np.array_equal(run(A=arrays["A"]), arrays["K"] ** 2 + arrays["A"])
     assert device.count("launch") == 1 + 3 and device.count("upload") == 1 + 3
@@ -101,7 +110,10 @@ def test_strided_and_unaligned_device_arrays_are_refused() -> None:
 
     class Other:
         def __init__(self, **changes: Any):
-            self.__cuda_array_interface__ = {**device.array(arrays["A"]).__cuda_array_interface__, **changes}
+            self.__cuda_array_interface__ = {
+                **device.array(arrays["A"]).__cuda_array_interface__,
+                **changes,
+            }
 
     run = compiled(device)
     with pytest.raises(ShapeError, match="contiguous"):
@@ -110,7 +122,16 @@ def test_strided_and_unaligned_device_arrays_are_refused() -> None:
         run(**{**arrays, "A": Other(data=(4, False))})
 
 
-@pytest.mark.parametrize(("stream", "waits"), [({}, 0), ({"stream": None}, 0), ({"stream": 1}, 0), ({"stream": 2}, 1), ({"stream": 0x7F00}, 1)])
+@pytest.mark.parametrize(
+    ("stream", "waits"),
+    [
+        ({}, 0),
+        ({"stream": None}, 0),
+        ({"stream": 1}, 0),
+        ({"stream": 2}, 1),
+        ({"stream": 0x7F00}, 1),
+    ],
+)
 def test_arrays_that_another_stream_may_still_write(stream: dict[str, Any], waits: int) -> None:
     """Kernels run on the default stream, which waits for itself; a stream of somebody else is waited for before the first kernel."""
     device, arrays = FakeDevice(), given()
@@ -118,12 +139,18 @@ def test_arrays_that_another_stream_may_still_write(stream: dict[str, Any], wait
 
     class Other:
         def __init__(self) -> None:
-            facts = {key: value for key, value in there.__cuda_array_interface__.items() if key != "stream"}
+            facts = {
+                key: value
+                for key, value in there.__cuda_array_interface__.items()
+                if key != "stream"
+            }
             self.__cuda_array_interface__ = {**facts, **stream}
 
     compiled(device)(**{**arrays, "A": Other()})
     kinds = [call[0] for call in device.calls]
-    assert device.count("wait") == waits and (not waits or kinds.index("wait") < kinds.index("launch"))
+    assert device.count("wait") == waits and (
+        not waits or kinds.index("wait") < kinds.index("launch")
+    )
 
 
 def test_out_of_memory() -> None:
@@ -165,8 +192,13 @@ def test_kernels_are_timed_as_the_accuracy_allows(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(device, "elapsed", lambda run: (run(), 1.0)[1])
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
     monkeypatch.setattr("codegen.measure.calibration.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.measure.calibration.require_nvcc", lambda: Nvcc("nvcc", "release 1"))
-    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", lambda text, sm: (texts.append(text), assemble(text, sm))[1])
+    monkeypatch.setattr(
+        "codegen.measure.calibration.require_nvcc", lambda: Nvcc("nvcc", "release 1")
+    )
+    monkeypatch.setattr(
+        "codegen.program.cuda_executable.nvcc_image",
+        lambda text, sm: (texts.append(text), assemble(text, sm))[1],
+    )
     scope = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(48, 48), B=(48, 48))
     for accuracy, reduced in ((None, False), (1e-4, False), (1e-2, True)):
         kernel_timers([Kernel("eop", {}, ("A", "B"), "O", scope=scope)], "cuda", accuracy)[0]()
@@ -190,7 +222,9 @@ def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
     monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
     monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device")
+    monkeypatch.setattr(
+        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
+    )
     d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
     assert d.best.measured and device.count("launch") > 0
     assert d.best.compile().target == "cuda" and d.best.compile("cpu").target == "cpu"

@@ -17,7 +17,14 @@ SCHEDULES = {"default schedule": (CUDA_DEFAULT, MAX_GRID), "tight schedule": (TI
 @pytest.fixture(scope="module", params=SCHEDULES)
 def found(request: pytest.FixtureRequest) -> dict[str, Any]:
     schedule, max_grid = SCHEDULES[request.param]
-    return dict(zip(CASES, run_programs(list(CASES.values()), [ARRAYS[name] for name in CASES], schedule, max_grid)))
+    return dict(
+        zip(
+            CASES,
+            run_programs(
+                list(CASES.values()), [ARRAYS[name] for name in CASES], schedule, max_grid
+            ),
+        )
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -41,9 +41,20 @@ class StubCuda(SimpleNamespace):
     def __init__(self, room: int = 1 << 30, **failing: Exception):
         self.failing, self.room, self.current = failing, room, 0
         context = SimpleNamespace(push=lambda: self.count(1))
-        device = SimpleNamespace(name=lambda: "a stub", compute_capability=lambda: (8, 0), retain_primary_context=lambda: context, count=lambda: 1)
-        super().__init__(Error=Error, MemoryError=MemoryError, Context=SimpleNamespace(pop=lambda: self.count(-1)))
-        self.Device = type("Device", (), {"count": staticmethod(lambda: 1), "__new__": lambda cls, number: device})
+        device = SimpleNamespace(
+            name=lambda: "a stub",
+            compute_capability=lambda: (8, 0),
+            retain_primary_context=lambda: context,
+            count=lambda: 1,
+        )
+        super().__init__(
+            Error=Error,
+            MemoryError=MemoryError,
+            Context=SimpleNamespace(pop=lambda: self.count(-1)),
+        )
+        self.Device = type(
+            "Device", (), {"count": staticmethod(lambda: 1), "__new__": lambda cls, number: device}
+        )
 
     def count(self, step: int) -> None:
         self.current += step
@@ -76,7 +87,11 @@ class StubCuda(SimpleNamespace):
         self.called("download")
 
     def Event(self) -> Any:
-        return SimpleNamespace(record=lambda: None, synchronize=lambda: self.called("wait"), time_till=lambda other: 1.0)
+        return SimpleNamespace(
+            record=lambda: None,
+            synchronize=lambda: self.called("wait"),
+            time_till=lambda other: 1.0,
+        )
 
 
 @pytest.fixture
@@ -90,12 +105,16 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         return PyCuda()
 
     yield make
-    assert all(cuda.current == 0 for cuda in made), "a context that was pushed is popped, whatever fails"
+    assert all(cuda.current == 0 for cuda in made), (
+        "a context that was pushed is popped, whatever fails"
+    )
 
 
 def run(device: PyCuda) -> Any:
     program = as_program(ea.parse(TEXT, **SHAPES))
-    return compile_cuda(program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b"")(A=np.zeros(SIZE))
+    return compile_cuda(
+        program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b""
+    )(A=np.zeros(SIZE))
 
 
 def test_a_device_that_works(stub: Any) -> None:
@@ -104,16 +123,28 @@ def test_a_device_that_works(stub: Any) -> None:
 
 
 def test_no_memory(stub: Any) -> None:
-    with pytest.raises(DeviceError, match=rf"a stub has no memory for {4 * SIZE} bytes more: 1000 of 2000 bytes are free\n  free arrays"):
+    with pytest.raises(
+        DeviceError,
+        match=rf"a stub has no memory for {4 * SIZE} bytes more: 1000 of 2000 bytes are free\n  free arrays",
+    ):
         run(stub(1000))
 
 
 @pytest.mark.parametrize("what", ["load", "launch", "upload", "download"])
 def test_a_call_that_fails(stub: Any, what: str) -> None:
     for error, message in (
-        (LaunchError("cuLaunchKernel failed: too many resources requested"), r"a stub failed: cuLaunchKernel failed.*\n  restart the process"),
-        (LogicError("cuMemcpy failed: an illegal memory access was encountered"), r"a stub failed: .*illegal memory access"),
-        (MemoryError("cuModuleLoad failed: out of memory"), r"a stub is out of memory: .*\n  free arrays"),
+        (
+            LaunchError("cuLaunchKernel failed: too many resources requested"),
+            r"a stub failed: cuLaunchKernel failed.*\n  restart the process",
+        ),
+        (
+            LogicError("cuMemcpy failed: an illegal memory access was encountered"),
+            r"a stub failed: .*illegal memory access",
+        ),
+        (
+            MemoryError("cuModuleLoad failed: out of memory"),
+            r"a stub is out of memory: .*\n  free arrays",
+        ),
     ):
         with pytest.raises(DeviceError, match=message):
             run(stub(**{what: error}))
@@ -121,7 +152,9 @@ def test_a_call_that_fails(stub: Any, what: str) -> None:
 
 def test_an_error_that_shows_when_the_device_is_waited_for(stub: Any) -> None:
     """A kernel fails after it was started: the next call that waits says so."""
-    device = stub(wait=LaunchError("cuEventSynchronize failed: an illegal memory access was encountered"))
+    device = stub(
+        wait=LaunchError("cuEventSynchronize failed: an illegal memory access was encountered")
+    )
     with pytest.raises(DeviceError, match="a stub failed: cuEventSynchronize"):
         device.elapsed(lambda: None)
 
@@ -130,7 +163,9 @@ def test_a_program_that_failed_runs_again(stub: Any) -> None:
     """As soon as there is memory."""
     device = stub(1000)
     program = as_program(ea.parse(TEXT, **SHAPES))
-    compiled = compile_cuda(program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b"")
+    compiled = compile_cuda(
+        program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b""
+    )
     with pytest.raises(DeviceError, match="no memory"):
         compiled(A=np.zeros(SIZE))
     device.cuda.room = 1 << 20

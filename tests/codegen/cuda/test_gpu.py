@@ -36,7 +36,9 @@ def device() -> Any:
 
 
 def run(program: Program, arrays: Any, schedule: Any = CUDA_DEFAULT) -> dict[str, Any]:
-    found = compile_cuda(program, checked(program, None), schedule)(**{name: arrays[name] for name in program.inputs})
+    found = compile_cuda(program, checked(program, None), schedule)(
+        **{name: arrays[name] for name in program.inputs}
+    )
     return found if isinstance(found, dict) else {program.outputs[0]: found}
 
 
@@ -51,7 +53,11 @@ def test_operator(name: str) -> None:
     for case in OPERATORS[name].values():
         for _, (expression, arrays, wanted) in parameter_sets(name, case, 2):
             program = flat(expression)
-            check(program, wanted if isinstance(wanted, dict) else {program.outputs[0]: wanted}, run(program, arrays))
+            check(
+                program,
+                wanted if isinstance(wanted, dict) else {program.outputs[0]: wanted},
+                run(program, arrays),
+            )
 
 
 @pytest.mark.parametrize("name", [name for name in LARGE if name != "wide"])
@@ -75,11 +81,30 @@ def test_every_order_of_threads_is_one_result() -> None:
 def test_kernels_that_are_started_together() -> None:
     """One by one at first, and as a graph where a call meets the same addresses again; each has values of its own."""
     driver = find_driver()
-    program = as_program(ea.parse("T[i,j] += A[i,k]*B[k,j]\nU[i,j] = T[i,j] + C[j]\nO[i] += U[i,j]*T[i,j]", A=(65, 33), B=(33, 17), C=(17,)))
+    program = as_program(
+        ea.parse(
+            "T[i,j] += A[i,k]*B[k,j]\nU[i,j] = T[i,j] + C[j]\nO[i] += U[i,j]*T[i,j]",
+            A=(65, 33),
+            B=(33, 17),
+            C=(17,),
+        )
+    )
     compiled, copy = (compile_cuda(program, checked(program, None)) for _ in range(2))
     rng = np.random.default_rng(1)
-    several = [{name: rng.integers(-3, 4, t.shape).astype(np.float32) for name, t in program.inputs.items()} for _ in range(2)]
-    there = [{name: DeviceArray(driver, copied(driver, array), array.shape, "f32") for name, array in arrays.items()} for arrays in several]
+    several = [
+        {
+            name: rng.integers(-3, 4, t.shape).astype(np.float32)
+            for name, t in program.inputs.items()
+        }
+        for _ in range(2)
+    ]
+    there = [
+        {
+            name: DeviceArray(driver, copied(driver, array), array.shape, "f32")
+            for name, array in arrays.items()
+        }
+        for arrays in several
+    ]
     for _ in range(4):
         for arrays, on_device in zip(several, there):
             product = arrays["A"] @ arrays["B"]

@@ -30,7 +30,9 @@ RNG = np.random.default_rng(5)
 
 def compiled(device: FakeDevice, **places: Any) -> CudaCompiled:
     program = as_program(ea.parse(TEXT, **SHAPES))
-    return compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble, **places)
+    return compile_cuda(
+        program, checked(program, None), driver=lambda: device, assemble=assemble, **places
+    )
 
 
 def given() -> dict[str, Any]:
@@ -113,7 +115,10 @@ def test_memory_of_arrays_is_not_kept_by_graphs_and_not_used_without_them() -> N
     assert not any(ref() for ref in memory)
     for _ in range(3):
         arrays = given()
-        assert np.array_equal(run(**{name: device.array(array) for name, array in arrays.items()}).get(), expected(arrays))
+        assert np.array_equal(
+            run(**{name: device.array(array) for name, array in arrays.items()}).get(),
+            expected(arrays),
+        )
 
 
 def test_the_least_recently_used_graph_is_forgotten() -> None:
@@ -121,7 +126,12 @@ def test_the_least_recently_used_graph_is_forgotten() -> None:
     graphs, kernel = Graphs(device, room=2), Counted()
 
     def start(address: int) -> None:
-        graphs.start([(kernel, Launch("a", (1, 1, 1), 32), [held[address].address]), (kernel, Launch("b", (1, 1, 1), 32), [held[address].address])])
+        graphs.start(
+            [
+                (kernel, Launch("a", (1, 1, 1), 32), [held[address].address]),
+                (kernel, Launch("b", (1, 1, 1), 32), [held[address].address]),
+            ]
+        )
 
     held = [device.memory(16) for _ in range(3)]
     for address in (0, 0, 1, 1, 0, 2, 2):
@@ -184,7 +194,9 @@ def test_a_library_between_kernels_parts_them(monkeypatch: pytest.MonkeyPatch) -
         if not works[0]:
             raise RuntimeError("no workspace")
         device.calls.append(("library",))
-        made.driver.run(made.kernels["U"][0][2], made.kernels["U"][0][1], [addresses["T"], addresses["U"]])
+        made.driver.run(
+            made.kernels["U"][0][2], made.kernels["U"][0][1], [addresses["T"], addresses["U"]]
+        )
 
     addresses: dict[str, int] = {}
     values = np.arange(6, dtype=np.float32)
@@ -193,14 +205,25 @@ def test_a_library_between_kernels_parts_them(monkeypatch: pytest.MonkeyPatch) -
     assert np.array_equal(run(A=values), wanted)
     made: Any = run._device
     made.ways["U"] = ("a library", library)
-    monkeypatch.setattr(made, "tensors", lambda memory: addresses.update({name: memory[name].address for name in ("T", "U")}))
+    monkeypatch.setattr(
+        made,
+        "tensors",
+        lambda memory: addresses.update({name: memory[name].address for name in ("T", "U")}),
+    )
     for _ in range(3):
         assert np.array_equal(run(A=values), wanted)
     kinds = [call for call in device.calls if call[0] in ("graph launch", "library")]
-    assert kinds[-3:] == [("graph launch", "kernel_0", "kernel_1"), ("library",), ("graph launch", "kernel_3", "kernel_4")]
+    assert kinds[-3:] == [
+        ("graph launch", "kernel_0", "kernel_1"),
+        ("library",),
+        ("graph launch", "kernel_3", "kernel_4"),
+    ]
     works[0] = False
     assert np.array_equal(run(A=values), wanted)
-    assert [call for call in device.calls if "launch" in call[0]][-2:] == [("launch", "kernel_2"), ("graph launch", "kernel_3", "kernel_4")]
+    assert [call for call in device.calls if "launch" in call[0]][-2:] == [
+        ("launch", "kernel_2"),
+        ("graph launch", "kernel_3", "kernel_4"),
+    ]
     allocated = device.count("allocate")
     for _ in range(2):
         assert np.array_equal(run(A=values), wanted)
@@ -256,7 +279,9 @@ def test_results_are_read_by_programs_without_waiting() -> None:
 
 def compile_again(device: FakeDevice) -> CudaCompiled:
     program = as_program(ea.parse("Y[i,j] = X[i,j] + 1", X=(5, 3)))
-    return compile_cuda(program, checked(program, None), CUDA_DEFAULT, driver=lambda: device, assemble=assemble)
+    return compile_cuda(
+        program, checked(program, None), CUDA_DEFAULT, driver=lambda: device, assemble=assemble
+    )
 
 
 def test_free_memory_is_bounded_and_the_lowest_address_is_first() -> None:

@@ -27,18 +27,29 @@ TILED = CudaSchedule(contraction=1, tiles=(Tile(16, 8, 4, 4, 2),), parts=1)
 
 def shared(scope: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> set[str]:
     """The buffers that the threads of a block share: they tell which kind of kernel it is."""
-    return {n.buf.name for n in walk(lower_cuda("O", scope, schedule=schedule)) if isinstance(n, Alloc) and n.buf.space == "shared"}
+    return {
+        n.buf.name
+        for n in walk(lower_cuda("O", scope, schedule=schedule))
+        if isinstance(n, Alloc) and n.buf.space == "shared"
+    }
 
 
-def run(scopes: list[Any], schedule: CudaSchedule, max_grid: tuple[int, int, int] = MAX_GRID) -> None:
+def run(
+    scopes: list[Any], schedule: CudaSchedule, max_grid: tuple[int, int, int] = MAX_GRID
+) -> None:
     programs = [as_program(scope) for scope in scopes]
     arrays = [arrays_for(str(program), program) for program in programs]
-    for program, given, found in zip(programs, arrays, run_programs(programs, arrays, schedule, max_grid)):
+    for program, given, found in zip(
+        programs, arrays, run_programs(programs, arrays, schedule, max_grid)
+    ):
         check(program, evaluated(program, given), found)
 
 
 def product(rows: int, columns: int, depth: int, dtype: str = "i32", batch: int = 1) -> Any:
-    left, right = ea.tensor("A", (batch, rows, depth), dtype), ea.tensor("B", (batch, depth, columns), dtype)
+    left, right = (
+        ea.tensor("A", (batch, rows, depth), dtype),
+        ea.tensor("B", (batch, depth, columns), dtype),
+    )
     return ea.L[b, i, j](ea.Sum[k](left[b, i, k] * right[b, k, j]))
 
 
@@ -48,14 +59,24 @@ def test_contractions_with_remainders() -> None:
 
 
 def test_contractions_of_more_kinds() -> None:
-    a, w, v = ea.tensor("A", (2, 3, 11), "i64"), ea.tensor("K", (5, 3, 4), "i64"), ea.tensor("V", (5,), "i64")
+    a, w, v = (
+        ea.tensor("A", (2, 3, 11), "i64"),
+        ea.tensor("K", (5, 3, 4), "i64"),
+        ea.tensor("V", (5,), "i64"),
+    )
     padded = a.pad(0, 0, (1, 2))
     run(
         [
-            ea.L[b, f, h:11](ea.Sum[c, r](padded[b, c, h + r - 1] * w[f, c, r])),  # a padded convolution
-            ea.L[b, h:5, f](ea.Sum[c, r](padded[b, c, 2 * h + r - 1] * w[f, c, r]) + v[f]),  # strided, channels last, with a bias
+            ea.L[b, f, h:11](
+                ea.Sum[c, r](padded[b, c, h + r - 1] * w[f, c, r])
+            ),  # a padded convolution
+            ea.L[b, h:5, f](
+                ea.Sum[c, r](padded[b, c, 2 * h + r - 1] * w[f, c, r]) + v[f]
+            ),  # strided, channels last, with a bias
             ea.L[f, m:5](ea.Sum[c:3, r:4](w[f, c, r] * w[m, c, r] * v[f])),  # three factors
-            ea.L[f, m:5](ea.Max(ea.Sum[c:3, r:4](2 * (w[f, c, r] + 1) * w[m, c, r]), 0)),  # factors that are sums, and a rectifier
+            ea.L[f, m:5](
+                ea.Max(ea.Sum[c:3, r:4](2 * (w[f, c, r] + 1) * w[m, c, r]), 0)
+            ),  # factors that are sums, and a rectifier
         ],
         TILED,
     )
@@ -63,7 +84,12 @@ def test_contractions_of_more_kinds() -> None:
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_every_tile(tile: Tile) -> None:
-    scope = ea.L[i, j](ea.Sum[k](ea.tensor("A", (tile.rows + 3, 19), "i32")[i, k] * ea.tensor("B", (19, tile.columns + 1), "i32")[k, j]))
+    scope = ea.L[i, j](
+        ea.Sum[k](
+            ea.tensor("A", (tile.rows + 3, 19), "i32")[i, k]
+            * ea.tensor("B", (19, tile.columns + 1), "i32")[k, j]
+        )
+    )
     assert tile.is_legal("f64")
     run([scope], replace(CUDA_DEFAULT, contraction=1, tiles=(tile,)))
 
@@ -72,7 +98,10 @@ def test_reductions_short_and_long() -> None:
     scopes = []
     for points in (0, 1, 2, 31, 63, 64, 65, 255, 1000, 1024, 2049):
         a = ea.tensor("A", (3, points), "i64")
-        scopes += [ea.L[i](ea.Sum[j](a[i, j])), ea.L[i](ea.Max[j](a[i, j]) + 1) if points else ea.L[i](ea.Sum[j](2 * a[i, j]))]
+        scopes += [
+            ea.L[i](ea.Sum[j](a[i, j])),
+            ea.L[i](ea.Max[j](a[i, j]) + 1) if points else ea.L[i](ea.Sum[j](2 * a[i, j])),
+        ]
     run(scopes, CUDA_DEFAULT)
 
 
@@ -80,7 +109,10 @@ def test_reductions_of_many_outputs_and_indices() -> None:
     a = ea.tensor("A", (11, 5, 13), "i32")
     nested = ea.L[i](ea.Sum[c, r]((a[i, c, r] - ea.Sum[k:5, m:13](a[i, k, m])) ** 2))
     triangle = ea.L[i, c](ea.Sum[r](a[i, c, r], where=r <= i))
-    run([ea.L[i](ea.Min[c, r](a[i, c, r])), ea.L[r](ea.Sum[i, c](a[i, c, r])), nested, triangle], replace(CUDA_DEFAULT, long=20))
+    run(
+        [ea.L[i](ea.Min[c, r](a[i, c, r])), ea.L[r](ea.Sum[i, c](a[i, c, r])), nested, triangle],
+        replace(CUDA_DEFAULT, long=20),
+    )
     run([ea.L[i](ea.Min[c, r](a[i, c, r])), nested], replace(CUDA_DEFAULT, long=20), (4, 1, 1))
 
 
@@ -92,7 +124,12 @@ def test_elements_side_by_side(size: int) -> None:
     for dtype in ("bool", "i8", "f16", "bf16", "f32", "i64"):
         a, other = ea.tensor("A", (size, 4), dtype), ea.tensor("B", (size, 4), dtype)
         scopes.append(ea.L[i, j](ea.Max(a[i, j], other[i, j])))
-    scopes.append(ea.L[i, j](ea.tensor("A", (size, 4))[i, j] * ea.tensor("C", (), "f32")[()] + ea.tensor("B", (size, 4), "f64")[i, j]))
+    scopes.append(
+        ea.L[i, j](
+            ea.tensor("A", (size, 4))[i, j] * ea.tensor("C", (), "f32")[()]
+            + ea.tensor("B", (size, 4), "f64")[i, j]
+        )
+    )
     run(scopes, schedule)
 
 
@@ -109,7 +146,9 @@ def test_types(dtype: str) -> None:
 def test_kinds() -> None:
     assert shared(product(64, 64, 64, "f32")) == {"left", "right"}
     assert shared(ea.L[i](ea.Sum[j](ea.tensor("A", (10, 2000))[i, j]))) == {"totals"}
-    assert shared(ea.L[i](ea.Sum[j](ea.tensor("A", (10, 1000))[i, j]))) == set(), "the threads of a warp hand each other their sums"
+    assert shared(ea.L[i](ea.Sum[j](ea.tensor("A", (10, 1000))[i, j]))) == set(), (
+        "the threads of a warp hand each other their sums"
+    )
     assert shared(ea.L[i](ea.Sum[j](ea.tensor("A", (10, 20))[i, j]))) == set()
     assert shared(ea.L[i](ea.Sum[j](ea.tensor("A", (1 << 18, 100))[i, j]))) == set()
 
@@ -124,14 +163,23 @@ def test_barriers_are_where_they_are_needed() -> None:
 
 
 def test_index_type_is_wide_where_offsets_are() -> None:
-    assert index_type(lower_cuda("O", ea.L[i, j](ea.tensor("A", (30000, 30000))[i, j] + 1))) == "int"
-    assert index_type(lower_cuda("O", ea.L[i, j](ea.tensor("A", (50000, 50000))[i, j] + 1))) == "int64_t"
+    assert (
+        index_type(lower_cuda("O", ea.L[i, j](ea.tensor("A", (30000, 30000))[i, j] + 1))) == "int"
+    )
+    assert (
+        index_type(lower_cuda("O", ea.L[i, j](ea.tensor("A", (50000, 50000))[i, j] + 1)))
+        == "int64_t"
+    )
     assert index_type(lower_cuda("O", ea.L[i](ea.tensor("A", (2**20, 2**20))[i, 5]))) == "int64_t"
 
 
 def test_axes_of_blocks_beyond_what_a_device_has() -> None:
     """The third axis of a grid ends at 65535: blocks go on with the batch."""
-    kernel = lower_cuda("O", product(16, 16, 16, batch=70000, dtype="f32"), schedule=replace(CUDA_DEFAULT, contraction=64))
+    kernel = lower_cuda(
+        "O",
+        product(16, 16, 16, batch=70000, dtype="f32"),
+        schedule=replace(CUDA_DEFAULT, contraction=64),
+    )
     assert launch(kernel).grid[2] == 65535
     assert "batch < 70000; batch += gridDim.z" in cuda_source([kernel])
     run([product(9, 10, 5, batch=7)], TILED, (1, 1, 3))
@@ -144,13 +192,21 @@ def test_what_no_device_runs_is_refused() -> None:
     with pytest.raises(CodegenError, match="2048 threads"):
         cuda_source([lower_cuda("O", scope, schedule=CudaSchedule(threads=2048, bytes=4))])
     kernel = lower_cuda("O", product(64, 64, 64, "f64"))
-    huge = replace(kernel, body=(Alloc(next(n.buf for n in walk(kernel) if isinstance(n, Alloc))), *kernel.body))
+    huge = replace(
+        kernel,
+        body=(Alloc(next(n.buf for n in walk(kernel) if isinstance(n, Alloc))), *kernel.body),
+    )
     assert launch(kernel).shared < launch(huge).shared
 
 
 def test_names_that_cuda_reserves() -> None:
     names = ("template", "threadIdx", "float4", "min", "new", "shim", "left", "block")
-    scopes = [ea.L[i, j](ea.Sum[k:30](ea.tensor(name, (20, 30))[i, k] * ea.tensor("right", (30, 25))[k, j])) for name in names]
+    scopes = [
+        ea.L[i, j](
+            ea.Sum[k:30](ea.tensor(name, (20, 30))[i, k] * ea.tensor("right", (30, 25))[k, j])
+        )
+        for name in names
+    ]
     run(scopes, replace(CUDA_DEFAULT, contraction=1))
     double, thread = ea.indices("double thread")
     run([ea.L[double, thread](ea.tensor("O1", (3, 4))[double, thread] + np.int64(1))], CUDA_DEFAULT)

@@ -76,7 +76,14 @@ def test_a_graph_is_built_node_by_node(flags: tuple[str, ...]) -> None:
 def test_the_stand_in_has_the_prototypes_of_the_toolkit() -> None:
     """Those of `cuda.h`, where one is installed."""
     nvcc = find_nvcc()
-    folders = [path.parent.parent / "include" for path in (Path(nvcc.program), Path(nvcc.program).resolve())] if nvcc else []
+    folders = (
+        [
+            path.parent.parent / "include"
+            for path in (Path(nvcc.program), Path(nvcc.program).resolve())
+        ]
+        if nvcc
+        else []
+    )
     include = next((folder for folder in folders if (folder / "cuda.h").exists()), None)
     if include is None:
         pytest.skip("there is no cuda.h here")
@@ -87,15 +94,21 @@ def test_the_stand_in_has_the_prototypes_of_the_toolkit() -> None:
 
 
 def test_a_driver_without_graphs() -> None:
-    with pytest.raises(DeviceError, match=r"no cuGraphInstantiateWithFlags, which came with CUDA 11\.4"):
+    with pytest.raises(
+        DeviceError, match=r"no cuGraphInstantiateWithFlags, which came with CUDA 11\.4"
+    ):
         LibCuda(StandIn("-DANCIENT").library)
 
 
-@pytest.mark.parametrize("what", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"])
+@pytest.mark.parametrize(
+    "what", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"]
+)
 def test_nothing_is_left_of_a_graph_that_fails(what: str) -> None:
     driver = StandIn()
     driver.fail(what)
-    with pytest.raises(DeviceError, match=rf"{what}(_v2)? failed: CUDA_ERROR_NOT_SUPPORTED \(801\)"):
+    with pytest.raises(
+        DeviceError, match=rf"{what}(_v2)? failed: CUDA_ERROR_NOT_SUPPORTED \(801\)"
+    ):
         LibCuda(driver.library).graph(KERNELS)
     assert driver.open == (0, 0, 0)
 
@@ -126,7 +139,9 @@ class Recorded(StubCuda):
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
-    monkeypatch.setattr("codegen.targets.cuda.device.pycuda.find_libcuda", lambda: LibCuda(made.library))
+    monkeypatch.setattr(
+        "codegen.targets.cuda.device.pycuda.find_libcuda", lambda: LibCuda(made.library)
+    )
     yield made
     made.library.stand_in_reset()
 
@@ -142,7 +157,12 @@ def pycuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
 
 def compiled(device: PyCuda) -> CudaCompiled:
     program = as_program(ea.parse("T[i] = A[i] + 1\nO[i] = T[i]*T[i]", A=(64,)))
-    return compile_cuda(program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b"the image")
+    return compile_cuda(
+        program,
+        checked(program, None),
+        driver=lambda: device,
+        assemble=lambda text, sm: b"the image",
+    )
 
 
 def test_the_second_call_is_one_launch(driver: StandIn, pycuda: Recorded) -> None:
@@ -153,14 +173,25 @@ def test_the_second_call_is_one_launch(driver: StandIn, pycuda: Recorded) -> Non
         run(A=np.zeros(64))
     assert len(pycuda.launched) == 2 and driver.open == (0, 1, 1)
     said = driver.record()
-    assert said[:3] == ["module 1 of the image", "function 2 of 1 is kernel_0", "function 3 of 1 is kernel_1"]
-    assert said[-2:] == ["launch 7 on (nil)"] * 2 and len([line for line in said if line.startswith("launch")]) == 2
+    assert said[:3] == [
+        "module 1 of the image",
+        "function 2 of 1 is kernel_0",
+        "function 3 of 1 is kernel_1",
+    ]
+    assert (
+        said[-2:] == ["launch 7 on (nil)"] * 2
+        and len([line for line in said if line.startswith("launch")]) == 2
+    )
     first, second = pycuda.launched
     assert ["function 2," in said[4], "function 3," in said[5]] == [True, True]
-    assert [line.split("arguments ")[1].split() for line in said if "arguments" in line] == [[f"{a:x}" for a in some] for some in (first, second)]
+    assert [line.split("arguments ")[1].split() for line in said if "arguments" in line] == [
+        [f"{a:x}" for a in some] for some in (first, second)
+    ]
 
 
-def test_graphs_and_modules_are_forgotten_with_their_program(driver: StandIn, pycuda: Recorded) -> None:
+def test_graphs_and_modules_are_forgotten_with_their_program(
+    driver: StandIn, pycuda: Recorded
+) -> None:
     run = compiled(PyCuda())
     for _ in range(2):
         run(A=np.zeros(64))
@@ -168,24 +199,46 @@ def test_graphs_and_modules_are_forgotten_with_their_program(driver: StandIn, py
     del run
     gc.collect()
     assert driver.open == (0, 0, 0)
-    ends = [line for line in driver.record() if line.startswith(("destroy executable", "wait", "unload"))]
-    assert ends == ["destroy executable 7", "wait", "unload 1"], "a module outlives the graphs of its kernels"
+    ends = [
+        line
+        for line in driver.record()
+        if line.startswith(("destroy executable", "wait", "unload"))
+    ]
+    assert ends == ["destroy executable 7", "wait", "unload 1"], (
+        "a module outlives the graphs of its kernels"
+    )
 
 
-@pytest.mark.parametrize("what", ["cuModuleLoadData", "cuModuleGetFunction", "cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"])
-def test_without_graphs_kernels_are_launched_one_by_one(driver: StandIn, pycuda: Recorded, what: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "what",
+    [
+        "cuModuleLoadData",
+        "cuModuleGetFunction",
+        "cuGraphCreate",
+        "cuGraphAddKernelNode",
+        "cuGraphInstantiateWithFlags",
+    ],
+)
+def test_without_graphs_kernels_are_launched_one_by_one(
+    driver: StandIn, pycuda: Recorded, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "einalg")
     driver.fail(what)
     device = PyCuda()
     for run in (compiled(device), compiled(device)):
         for _ in range(4):
             run(A=np.zeros(64))
-    assert len(pycuda.launched) == 16 and len([line for line in driver.record() if line.endswith("fails")]) == 1
+    assert (
+        len(pycuda.launched) == 16
+        and len([line for line in driver.record() if line.endswith("fails")]) == 1
+    )
     said = [record for record in caplog.records if "one by one" in record.message]
     assert len(said) == 1 and said[0].levelno == logging.INFO and what in said[0].message
 
 
-def test_a_graph_that_does_not_start(driver: StandIn, pycuda: Recorded, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_that_does_not_start(
+    driver: StandIn, pycuda: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "einalg")
     run = compiled(PyCuda())
     for _ in range(2):
@@ -196,7 +249,9 @@ def test_a_graph_that_does_not_start(driver: StandIn, pycuda: Recorded, caplog: 
     assert len(pycuda.launched) == 2 + 6 and caplog.text.count("cuGraphLaunch failed") == 1
 
 
-def test_a_context_that_fails(driver: StandIn, pycuda: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_that_fails(
+    driver: StandIn, pycuda: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     device = PyCuda()
 
     def fail() -> None:

@@ -54,7 +54,9 @@ def compiled(expression: Any, device: FakeDevice, **places: Any) -> CudaCompiled
     assert all(kernels), "the expression is an operator"
     libraries = lambda kernel, scope, schedule: torch_cuda.ways(kernel, scope, schedule.tf32)  # noqa: E731
     parts = {"libraries": libraries, "tensor": host_tensor, **places}
-    return compile_cuda(program, checked(program, kernels), driver=lambda: device, assemble=assemble, **parts)
+    return compile_cuda(
+        program, checked(program, kernels), driver=lambda: device, assemble=assemble, **parts
+    )
 
 
 def test_torch_takes_its_place_among_generated_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +75,10 @@ def product(dtype: str = "f32", size: int = 20) -> Any:
 
 def given(size: int = 20) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    return {"A": rng.integers(-3, 4, (size, 24)).astype(np.float32), "B": rng.integers(-3, 4, (24, 28)).astype(np.float32)}
+    return {
+        "A": rng.integers(-3, 4, (size, 24)).astype(np.float32),
+        "B": rng.integers(-3, 4, (24, 28)).astype(np.float32),
+    }
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
@@ -104,8 +109,13 @@ def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_convolutions_in_both_layouts() -> None:
     a, k = ea.tensor("A", (2, 6, 9, 9)), ea.tensor("K", (5, 6, 3, 3))
     rng = np.random.default_rng(2)
-    arrays = {"A": rng.integers(-3, 4, a.shape).astype(np.float32), "K": rng.integers(-3, 4, k.shape).astype(np.float32)}
-    expected = torch.nn.functional.conv2d(*map(torch.from_numpy, arrays.values()), padding=1).numpy()
+    arrays = {
+        "A": rng.integers(-3, 4, a.shape).astype(np.float32),
+        "K": rng.integers(-3, 4, k.shape).astype(np.float32),
+    }
+    expected = torch.nn.functional.conv2d(
+        *map(torch.from_numpy, arrays.values()), padding=1
+    ).numpy()
     for seconds in ((2e-3, 1e-3, 3e-3), (2e-3, 3e-3, 1e-3)):
         device = Timed(*seconds)
         device.name = str(seconds)
@@ -119,7 +129,9 @@ def test_a_library_with_other_values_is_left_out(caplog: pytest.LogCaptureFixtur
 
     device, arrays = Timed(2e-3, 1e-3), given()
     device.name = "a device with a wrong library"
-    assert np.array_equal(compiled(product(), device, libraries=wrong)(**arrays), arrays["A"] @ arrays["B"])
+    assert np.array_equal(
+        compiled(product(), device, libraries=wrong)(**arrays), arrays["A"] @ arrays["B"]
+    )
     assert "has other values" in caplog.text
 
 
@@ -180,4 +192,7 @@ def test_precision_is_put_back() -> None:
 def test_small_kernels_ask_no_library() -> None:
     device = Timed()
     run = compiled(ops.matmul(ea.tensor("A", (2, 3)), ea.tensor("B", (3, 2))), device)
-    assert np.array_equal(run(A=np.ones((2, 3)), B=np.ones((3, 2))), np.full((2, 2), 3.0)) and device.times == 0
+    assert (
+        np.array_equal(run(A=np.ones((2, 3)), B=np.ones((3, 2))), np.full((2, 2), 3.0))
+        and device.times == 0
+    )

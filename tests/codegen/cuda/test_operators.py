@@ -25,9 +25,19 @@ def test_operators(group: int) -> None:
         for label, (expression, arrays, expected) in parameter_sets(name, case, 1)
     ]
     schedule, max_grid = (TIGHT, TIGHT_GRID) if group % 2 else (CUDA_DEFAULT, MAX_GRID)
-    found = run_programs([program for _, program, _, _ in chosen], [arrays for _, _, arrays, _ in chosen], schedule, max_grid, orders=(0, 1))
+    found = run_programs(
+        [program for _, program, _, _ in chosen],
+        [arrays for _, _, arrays, _ in chosen],
+        schedule,
+        max_grid,
+        orders=(0, 1),
+    )
     for (label, program, _, expected), values in zip(chosen, found):
-        check(program, expected if isinstance(expected, dict) else {program.outputs[0]: expected}, values)
+        check(
+            program,
+            expected if isinstance(expected, dict) else {program.outputs[0]: expected},
+            values,
+        )
         assert label
 
 
@@ -39,4 +49,8 @@ def test_every_case(name: str) -> None:
             program = flat(expression)
             for schedule, max_grid in ((CUDA_DEFAULT, MAX_GRID), (TIGHT, TIGHT_GRID)):
                 found = run_programs([program], [arrays], schedule, max_grid)[0]
-                check(program, expected if isinstance(expected, dict) else {program.outputs[0]: expected}, found)
+                check(
+                    program,
+                    expected if isinstance(expected, dict) else {program.outputs[0]: expected},
+                    found,
+                )

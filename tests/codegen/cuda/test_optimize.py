@@ -25,12 +25,20 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
     monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
     monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device")
+    monkeypatch.setattr(
+        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
+    )
     return found
 
 
 def program() -> Any:
-    return ea.parse(TEXT, **{name: shape if name == "A" else ea.tensor(name, shape, role="weight") for name, shape in SHAPES.items()})
+    return ea.parse(
+        TEXT,
+        **{
+            name: shape if name == "A" else ea.tensor(name, shape, role="weight")
+            for name, shape in SHAPES.items()
+        },
+    )
 
 
 def given() -> dict[str, Any]:
@@ -46,14 +54,23 @@ def expected(a: Any, scale: float = 1.0) -> Any:
 def test_optimized_run_saved_and_loaded(device: FakeDevice, tmp_path: Path) -> None:
     o = ea.optimize(program(), given(), target="cuda", seconds=5)
     (part,) = o.parts.values()
-    assert part.verdict == "proved" and part.layers and all(layer.original is not None for layer in part.layers)
+    assert (
+        part.verdict == "proved"
+        and part.layers
+        and all(layer.original is not None for layer in part.layers)
+    )
     for a in (given()["A"], -given()["A"]):
         before = device.count("launch") + device.count("graph launch")
         np.testing.assert_allclose(o(a), expected(a), rtol=1e-4, atol=1e-3)
         assert device.count("launch") + device.count("graph launch") > before
     assert "proved" in str(o.report)
     o.save(tmp_path / "model")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "program_0.cu", "report.txt", "weights.npz"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "model.json",
+        "program_0.cu",
+        "report.txt",
+        "weights.npz",
+    ]
     text = (tmp_path / "model" / "program_0.cu").read_text()
     assert text == part.source("cuda") and "__global__" in text
     o.save(tmp_path / "named", language="cuda")
@@ -62,11 +79,16 @@ def test_optimized_run_saved_and_loaded(device: FakeDevice, tmp_path: Path) -> N
         o.save(tmp_path / "other", language="c")
     assert not (tmp_path / "other").exists()
     for target in ("cuda", "cpu"):
-        np.testing.assert_allclose(ea.Optimized.load(tmp_path / "model", target)(a), expected(a), rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(
+            ea.Optimized.load(tmp_path / "model", target)(a), expected(a), rtol=1e-4, atol=1e-3
+        )
 
 
 def test_what_was_found_for_a_device_is_not_taken_for_the_processor(device: FakeDevice) -> None:
-    made = [ea.optimize(program(), given(), target=target, seconds=0) for target in ("cuda", "cpu", "cuda")]
+    made = [
+        ea.optimize(program(), given(), target=target, seconds=0)
+        for target in ("cuda", "cpu", "cuda")
+    ]
     for o, language in zip(made, ("cuda", "c", "cuda")):
         (part,) = o.parts.values()
         assert part.source(language)
@@ -79,7 +101,9 @@ def test_a_device_without_room(device: FakeDevice) -> None:
         ea.optimize(program(), given(), target="cuda", seconds=1)
 
 
-def test_a_saved_network_where_there_is_no_device(device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_network_where_there_is_no_device(
+    device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing() -> Any:
         raise DeviceError("there is no CUDA device here")
 

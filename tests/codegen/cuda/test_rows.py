@@ -25,14 +25,18 @@ SHARING = replace(CUDA_DEFAULT, blocks=16, steps=1, parts=4, contraction=1)
 def softmax(rows: int, columns: int, dtype: str = "f32") -> Any:
     a = ea.tensor("A", (rows, columns), dtype)
     largest = ea.Max[k:columns](a[i, k])
-    return ea.L[i, j:columns](sympy.exp(a[i, j] - largest) / ea.Sum[m:columns](sympy.exp(a[i, m] - largest)))
+    return ea.L[i, j:columns](
+        sympy.exp(a[i, j] - largest) / ea.Sum[m:columns](sympy.exp(a[i, m] - largest))
+    )
 
 
 @pytest.mark.parametrize("columns", [8, 33, 1024])
 def test_softmax(columns: int) -> None:
     """Each row by one warp or one block, which sums once for all its outputs."""
     kernel = lower_cuda("O", softmax(3, columns))
-    assert sum(isinstance(node, Combine) for node in walk(kernel)) == 2, "the largest element and the sum"
+    assert sum(isinstance(node, Combine) for node in walk(kernel)) == 2, (
+        "the largest element and the sum"
+    )
     a = np.random.default_rng(3).normal(size=(3, columns)).astype(np.float32)
     exact = np.exp(a.astype(np.float64))
     exact /= exact.sum(1, keepdims=True)
@@ -47,15 +51,21 @@ def test_rows_of_more_kinds() -> None:
         ea.L[i, j, k](a[i, j, k] - ea.Max[m:50](a[i, j, m])),  # along the last index
         ea.L[i, j, k](a[i, j, k] * ea.Sum[m:3](a[m, j, k])),  # along the first one
         ea.L[i, j, k](a[i, j, k] + ea.Sum[m:50](w[m])),  # along all of them
-        ea.L[i, j, k](a[i, j, k] - ea.Sum[m:50](a[i, j, m]) + ea.Min[n:4](a[i, n, k])),  # rows that differ
-        ea.L[i, j, k](a[i, j, k] - ea.Sum[m:50](a[i, j, m], where=m <= k), where=k >= j),  # a condition on both
+        ea.L[i, j, k](
+            a[i, j, k] - ea.Sum[m:50](a[i, j, m]) + ea.Min[n:4](a[i, n, k])
+        ),  # rows that differ
+        ea.L[i, j, k](
+            a[i, j, k] - ea.Sum[m:50](a[i, j, m], where=m <= k), where=k >= j
+        ),  # a condition on both
     ]
     run(scopes, replace(CUDA_DEFAULT, short=2))
     run(scopes, replace(CUDA_DEFAULT, short=2, lanes=(8, 64)), (2, 1, 1))
 
 
 def test_a_long_row_is_for_several_blocks() -> None:
-    scope = ea.L[i](ea.tensor("A", (1500,), "i32")[i] - ea.Sum[j:100](ea.tensor("A", (1500,), "i32")[j]))
+    scope = ea.L[i](
+        ea.tensor("A", (1500,), "i32")[i] - ea.Sum[j:100](ea.tensor("A", (1500,), "i32")[j])
+    )
     few = replace(CUDA_DEFAULT, lanes=(32, 32))
     assert launch(lower_cuda("O", scope, schedule=few)).grid[1] > 8
     run([scope], few)
@@ -66,9 +76,13 @@ def test_several_blocks_share_a_sum() -> None:
     scopes = [
         ea.L[i](ea.Sum[j](a[i, j]) + 1),
         ea.L[i](ea.Max[j](a[i, j], where=j >= 2 * i)),
-        ea.L[i:3:6](ea.Min[j](ea.tensor("A", ((3, 6), 4099), "i64")[i, j])),  # an origin other than 0
+        ea.L[i:3:6](
+            ea.Min[j](ea.tensor("A", ((3, 6), 4099), "i64")[i, j])
+        ),  # an origin other than 0
         ea.L[i, j](2 * ea.Sum[k](a[i, k] * b[k, j])),
-        ea.L[i, j](ea.Sum[k](ea.tensor("A", (9, 70), "i64")[i, k] * ea.tensor("B", (70, 17), "i64")[k, j])),
+        ea.L[i, j](
+            ea.Sum[k](ea.tensor("A", (9, 70), "i64")[i, k] * ea.tensor("B", (70, 17), "i64")[k, j])
+        ),
     ]
     kernels = [cuda_kernels("O", scope, schedule=SHARING) for scope in scopes]
     assert [len(group) for group in kernels] == [2, 2, 2, 2, 2]
@@ -78,7 +92,9 @@ def test_several_blocks_share_a_sum() -> None:
 
 def test_one_block_is_enough_for_what_is_short() -> None:
     assert len(cuda_kernels("O", ea.parse("O[i] += A[i,j]", A=(3, 200)))) == 1
-    assert len(cuda_kernels("O", ea.parse("O[i] += A[i,j]", A=(5000, 20000)))) == 1, "there are enough rows"
+    assert len(cuda_kernels("O", ea.parse("O[i] += A[i,j]", A=(5000, 20000)))) == 1, (
+        "there are enough rows"
+    )
     assert len(cuda_kernels("O", softmax(2, 100000))) == 1
 
 
@@ -91,4 +107,8 @@ def test_a_persistent_grid() -> None:
     """A few blocks that go on with the next work: the loop over blocks is in the kernel."""
     kernel = lower_cuda("O", ea.parse("O[i] = A[i] + 1", A=(1 << 20,)))
     text = cuda_source([kernel], (216, 1, 1))
-    assert launch(kernel, 0, (216, 1, 1)).grid[0] == 216 and "block += gridDim.x" in text and "__launch_bounds__(256, 2)" in text
+    assert (
+        launch(kernel, 0, (216, 1, 1)).grid[0] == 216
+        and "block += gridDim.x" in text
+        and "__launch_bounds__(256, 2)" in text
+    )

@@ -13,7 +13,9 @@ from tests.codegen.expressions.registry import expression
 
 i, j, k, p, q = ea.indices("i j k p q")
 HALF = Fraction(1, 2)
-TRANSFORM = ea.constant("U", [[4, 0, -5, 0], [0, -HALF, 1, 1], [0, 0, 0, 0], [1, Fraction(1, 3), -1, 0]])
+TRANSFORM = ea.constant(
+    "U", [[4, 0, -5, 0], [0, -HALF, 1, 1], [0, 0, 0, 0], [1, Fraction(1, 3), -1, 0]]
+)
 
 
 @expression
@@ -38,9 +40,16 @@ def inverse_transform_of_phases() -> Any:
 
 @expression
 def two_transforms() -> Any:
-    first = ea.L[p:4, i:6, j:9](ea.Sum[k:4](TRANSFORM[p, k] * ea.tensor("A", (14, 9))[2 * i + k, j]))
+    first = ea.L[p:4, i:6, j:9](
+        ea.Sum[k:4](TRANSFORM[p, k] * ea.tensor("A", (14, 9))[2 * i + k, j])
+    )
     table = statement_tensor("T", first)
-    return Program([("T", first), ("O", ea.L[q:4, p:4, j:9](ea.Sum[k:4](TRANSFORM[q, k] * table[p, k + 1, j])))])
+    return Program(
+        [
+            ("T", first),
+            ("O", ea.L[q:4, p:4, j:9](ea.Sum[k:4](TRANSFORM[q, k] * table[p, k + 1, j]))),
+        ]
+    )
 
 
 @expression
@@ -68,7 +77,11 @@ def padded_numbers() -> Any:
 
 @expression
 def numbers_under_functions() -> Any:
-    return ea.L[p:4, j:10](sympy.Piecewise((ea.tensor("A", (10,))[j], TRANSFORM[p, 2] > 0), (sympy.exp(TRANSFORM[p, 3]), True)))
+    return ea.L[p:4, j:10](
+        sympy.Piecewise(
+            (ea.tensor("A", (10,))[j], TRANSFORM[p, 2] > 0), (sympy.exp(TRANSFORM[p, 3]), True)
+        )
+    )
 
 
 @expression

@@ -15,18 +15,35 @@ i, j, k, m, q, t = ea.indices("i j k m q t")
 inf = sympy.oo
 
 
-def conv(stride: int, dilation: int, before: int, after: int, size: int = 9, kernel: int = 3, dtype: str = "i32") -> Any:
+def conv(
+    stride: int,
+    dilation: int,
+    before: int,
+    after: int,
+    size: int = 9,
+    kernel: int = 3,
+    dtype: str = "i32",
+) -> Any:
     a = ea.tensor("A", (2, size, size + 1, 3), dtype)
     weights = ea.tensor("K", (kernel, kernel, 5, 3), dtype)
     out = (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
     wide = (size + 1 + before + after - dilation * (kernel - 1) - 1) // stride + 1
-    read = a.pad(0, (before, after), (before, after), 0)[n, stride * h + dilation * r - before, stride * w + dilation * s - before, c]
+    read = a.pad(0, (before, after), (before, after), 0)[
+        n, stride * h + dilation * r - before, stride * w + dilation * s - before, c
+    ]
     return ea.L[n, h:out, w:wide, f](ea.Sum[r, s, c](read * weights[r, s, f, c]))
 
 
-for _stride, _dilation, _before, _after in ((1, 1, 1, 1), (2, 1, 1, 0), (3, 1, 0, 2), (1, 2, 2, 2), (2, 3, 3, 1), (1, 1, 0, 0)):
-    EXPRESSIONS[f"conv_stride{_stride}_dilation{_dilation}_pad{_before}{_after}"] = lambda a=_stride, b=_dilation, c=_before, d=_after: conv(
-        a, b, c, d
+for _stride, _dilation, _before, _after in (
+    (1, 1, 1, 1),
+    (2, 1, 1, 0),
+    (3, 1, 0, 2),
+    (1, 2, 2, 2),
+    (2, 3, 3, 1),
+    (1, 1, 0, 0),
+):
+    EXPRESSIONS[f"conv_stride{_stride}_dilation{_dilation}_pad{_before}{_after}"] = (
+        lambda a=_stride, b=_dilation, c=_before, d=_after: conv(a, b, c, d)
     )
 
 
@@ -38,13 +55,17 @@ def conv_float() -> Any:
 @expression
 def conv_channels_first() -> Any:
     a, weights = ea.tensor("A", (1, 3, 7, 11), "f64"), ea.tensor("K", (4, 3, 3, 3), "f64")
-    return ea.L[n, f, h:7, w:11](ea.Sum[c, r, s](a.pad(0, 0, 1, 1)[n, c, h + r - 1, w + s - 1] * weights[f, c, r, s]))
+    return ea.L[n, f, h:7, w:11](
+        ea.Sum[c, r, s](a.pad(0, 0, 1, 1)[n, c, h + r - 1, w + s - 1] * weights[f, c, r, s])
+    )
 
 
 @expression
 def conv_rows_of_outputs() -> Any:
     a, weights = ea.tensor("A", (1, 4, 3, 9), "i64"), ea.tensor("K", (3, 3, 9, 140), "i64")
-    return ea.L[n, h:4, w:3, f](ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r - 1, w + s - 1, c] * weights[r, s, c, f]))
+    return ea.L[n, h:4, w:3, f](
+        ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r - 1, w + s - 1, c] * weights[r, s, c, f])
+    )
 
 
 @expression
@@ -61,62 +82,91 @@ def negative_starts() -> Any:
 
 @expression
 def max_pool() -> Any:
-    return ea.L[n:2, h:5, w:6, c:3](ea.Max[r:3, s:3](ea.tensor("A", (2, 9, 11, 3)).pad(0, 1, 1, 0, fill=-inf)[n, 2 * h + r - 1, 2 * w + s - 1, c]))
+    return ea.L[n:2, h:5, w:6, c:3](
+        ea.Max[r:3, s:3](
+            ea.tensor("A", (2, 9, 11, 3)).pad(0, 1, 1, 0, fill=-inf)[
+                n, 2 * h + r - 1, 2 * w + s - 1, c
+            ]
+        )
+    )
 
 
 @expression
 def min_pool_of_integers() -> Any:
-    return ea.L[c:3, h:9, w:9](ea.Min[r:2, s:3](ea.tensor("A", (3, 9, 9), "i32").pad(0, (0, 1), 1, fill=inf)[c, h + r, w + s - 1]))
+    return ea.L[c:3, h:9, w:9](
+        ea.Min[r:2, s:3](
+            ea.tensor("A", (3, 9, 9), "i32").pad(0, (0, 1), 1, fill=inf)[c, h + r, w + s - 1]
+        )
+    )
 
 
 @expression
 def max_pool_of_a_padded_copy_of_bytes() -> Any:
     copy = ea.L[h, w:5](ea.tensor("A", (30, 3), "i8").pad(0, 1, fill=-inf)[h, w - 1])
-    return Program([("T", copy), ("O", ea.L[h:30, w:3](ea.Max[r:3](statement_tensor("T", copy)[h, w + r])))])
+    return Program(
+        [("T", copy), ("O", ea.L[h:30, w:3](ea.Max[r:3](statement_tensor("T", copy)[h, w + r])))]
+    )
 
 
 @expression
 def extremes_of_truths() -> Any:
     a = ea.tensor("A", (60,), "bool")
-    return ea.L[i:20](ea.Max[k:60](a[k], where=sympy.Eq(k % 20, i)) + 2 * ea.Min[k:60](a[k], where=sympy.Eq(k % 20, i)))
+    return ea.L[i:20](
+        ea.Max[k:60](a[k], where=sympy.Eq(k % 20, i))
+        + 2 * ea.Min[k:60](a[k], where=sympy.Eq(k % 20, i))
+    )
 
 
 @expression
 def large_max_pool() -> Any:
-    return ea.L[c:2, h:12, w:13](ea.Max[r:9, s:9](ea.tensor("A", (2, 12, 13)).pad(0, 4, 4, fill=-inf)[c, h + r - 4, w + s - 4]))
+    return ea.L[c:2, h:12, w:13](
+        ea.Max[r:9, s:9](
+            ea.tensor("A", (2, 12, 13)).pad(0, 4, 4, fill=-inf)[c, h + r - 4, w + s - 4]
+        )
+    )
 
 
 @expression
 def transposed_conv() -> Any:
     table = ea.tensor("T", (1, 4, 5, 4, 4, 3), "i32")
     read = table.pad(0, 1, 1, 0, 0, 0)[n, (h + 1 - r) // 2, (w + 1 - s) // 2, r, s, f]
-    return ea.L[n:1, h:8, w:10, f:3](ea.Sum[r:4, s:4](read, where=(sympy.Eq((h + 1 - r) % 2, 0), sympy.Eq((w + 1 - s) % 2, 0))))
+    return ea.L[n:1, h:8, w:10, f:3](
+        ea.Sum[r:4, s:4](read, where=(sympy.Eq((h + 1 - r) % 2, 0), sympy.Eq((w + 1 - s) % 2, 0)))
+    )
 
 
 @expression
 def transposed_conv_odd() -> Any:
     a, weights = ea.tensor("A", (2, 5, 4), "i64"), ea.tensor("K", (3, 2, 4, 20), "i64")
     read = a.pad(0, (1, 1), 0)[n, (h - r) // 3, c]
-    return ea.L[n, h:15, f](ea.Sum[r:3, s:2, c](read * weights[r, s, c, f], where=sympy.Eq((h - r) % 3, 0)))
+    return ea.L[n, h:15, f](
+        ea.Sum[r:3, s:2, c](read * weights[r, s, c, f], where=sympy.Eq((h - r) % 3, 0))
+    )
 
 
 @expression
 def transposed_conv_channels_first() -> Any:
     table = ea.tensor("T", (3, 3, 3, 7, 6), "i32")
     read = table.pad(0, 0, 0, 1, 1)[r, s, f, (h + 1 - r) // 2, (w + 1 - s) // 2]
-    return ea.L[f:3, h:13, w:11](ea.Sum[r:3, s:3](read, where=(sympy.Eq((h + 1 - r) % 2, 0), sympy.Eq((w + 1 - s) % 2, 0))))
+    return ea.L[f:3, h:13, w:11](
+        ea.Sum[r:3, s:3](read, where=(sympy.Eq((h + 1 - r) % 2, 0), sympy.Eq((w + 1 - s) % 2, 0)))
+    )
 
 
 @expression
 def offset_add() -> Any:
     table = ea.tensor("T", (2, 7, 6, 3, 3, 19), "i32")
-    return ea.L[n, h:7, w:6, f](ea.Sum[r, s](table.pad(0, 1, 1, 0, 0, 0)[n, h + r - 1, w + s - 1, r, s, f]))
+    return ea.L[n, h:7, w:6, f](
+        ea.Sum[r, s](table.pad(0, 1, 1, 0, 0, 0)[n, h + r - 1, w + s - 1, r, s, f])
+    )
 
 
 @expression
 def offset_add_channels_first() -> Any:
     table = ea.tensor("T", (2, 3, 4, 4, 9, 21))
-    return ea.L[n, f, h:9, w:21](ea.Sum[r, s](table.pad(0, 0, 0, 0, (1, 2), (2, 1))[n, f, r, s, h + r - 1, w + s - 2]))
+    return ea.L[n, f, h:9, w:21](
+        ea.Sum[r, s](table.pad(0, 0, 0, 0, (1, 2), (2, 1))[n, f, r, s, h + r - 1, w + s - 2])
+    )
 
 
 @expression
@@ -154,7 +204,10 @@ def condition_guards_reads() -> Any:
 
 @expression
 def condition_guards_hoisted_reads() -> Any:
-    return ea.L[i:9, j:4](ea.Sum[k:70](ea.tensor("A", (74,), "i32")[i + k]) * ea.tensor("B", (4,), "i32")[j], where=i <= 4 - j)
+    return ea.L[i:9, j:4](
+        ea.Sum[k:70](ea.tensor("A", (74,), "i32")[i + k]) * ea.tensor("B", (4,), "i32")[j],
+        where=i <= 4 - j,
+    )
 
 
 @expression
@@ -181,7 +234,10 @@ def centred() -> Any:
 def layer_norm() -> Any:
     a = ea.tensor("A", (3, 40))
     mean = ea.Sum[k:40](a[i, k]) / 40
-    return ea.L[i, j]((a[i, j] - mean) / sympy.sqrt(ea.Sum[m:40]((a[i, m] - mean) ** 2) / 40 + sympy.Rational(1, 100)))
+    return ea.L[i, j](
+        (a[i, j] - mean)
+        / sympy.sqrt(ea.Sum[m:40]((a[i, m] - mean) ** 2) / 40 + sympy.Rational(1, 100))
+    )
 
 
 @expression
@@ -214,12 +270,17 @@ def two_remainders() -> Any:
 
 @expression
 def depth_to_space() -> Any:
-    return ea.L[c:3, h:8, w:10](ea.tensor("A", (12, 4, 5), "i32")[4 * c + 2 * (h % 2) + w % 2, h // 2, w // 2])
+    return ea.L[c:3, h:8, w:10](
+        ea.tensor("A", (12, 4, 5), "i32")[4 * c + 2 * (h % 2) + w % 2, h // 2, w // 2]
+    )
 
 
 @expression
 def space_to_depth_with_a_tail() -> Any:
-    return ea.L[h:7, c:3](ea.tensor("A", (3, 9), "i32").pad(0, (1, 0))[c, 3 * (h // 3) + h % 3 - 1] + (h % 3) * (h // 2))
+    return ea.L[h:7, c:3](
+        ea.tensor("A", (3, 9), "i32").pad(0, (1, 0))[c, 3 * (h // 3) + h % 3 - 1]
+        + (h % 3) * (h // 2)
+    )
 
 
 @expression
@@ -235,7 +296,9 @@ def grouped_sum_with_a_tail() -> Any:
 
 @expression
 def strided_remainders() -> Any:
-    return ea.L[i:3, j:30](ea.Sum[k:80](ea.tensor("A", (3, 80), "i64")[i, k], where=sympy.Eq((k - j) % 4, 1)))
+    return ea.L[i:3, j:30](
+        ea.Sum[k:80](ea.tensor("A", (3, 80), "i64")[i, k], where=sympy.Eq((k - j) % 4, 1))
+    )
 
 
 @expression
@@ -250,7 +313,9 @@ def channels_last() -> Any:
 
 @expression
 def transposed_with_padding() -> Any:
-    return ea.L[i:66, j:64](ea.tensor("A", (60, 64), "i32").pad((1, 3), (2, 0), fill=7)[j - 1, i - 2])
+    return ea.L[i:66, j:64](
+        ea.tensor("A", (60, 64), "i32").pad((1, 3), (2, 0), fill=7)[j - 1, i - 2]
+    )
 
 
 @expression
@@ -260,7 +325,10 @@ def reversed_order() -> Any:
 
 @expression
 def rows_that_run_on() -> Any:
-    return ea.L[n:2, h:3, w:5, c:3](ea.Max(ea.tensor("A", (2, 3, 5, 3))[n, h, w, c], 0) + ea.tensor("B", ((1, 3), (-1, 2), 5, 3))[n + 1, h - 1, w, c])
+    return ea.L[n:2, h:3, w:5, c:3](
+        ea.Max(ea.tensor("A", (2, 3, 5, 3))[n, h, w, c], 0)
+        + ea.tensor("B", ((1, 3), (-1, 2), 5, 3))[n + 1, h - 1, w, c]
+    )
 
 
 @expression
@@ -296,7 +364,9 @@ def empty_tensor_read_through_padding() -> Any:
 @expression
 def unit_sizes() -> Any:
     a, weights = ea.tensor("A", (1, 1, 1, 1), "i32"), ea.tensor("K", (1, 1, 1, 1), "i32")
-    return ea.L[n, h:2, w:-1:1, f](ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r, w + s, c] * weights[r, s, f, c]))
+    return ea.L[n, h:2, w:-1:1, f](
+        ea.Sum[r, s, c](a.pad(0, 1, 1, 0)[n, h + r, w + s, c] * weights[r, s, f, c])
+    )
 
 
 @expression
@@ -312,13 +382,17 @@ def scalar_tensor() -> Any:
 @expression
 def piecewise_of_indices() -> Any:
     a = ea.tensor("A", (6, 20), "i32")
-    return ea.L[i, j](sympy.Piecewise((a[i, j], j >= i + 4), (-a[i, j], sympy.Eq(j, 2)), (i - 2 * j, True)))
+    return ea.L[i, j](
+        sympy.Piecewise((a[i, j], j >= i + 4), (-a[i, j], sympy.Eq(j, 2)), (i - 2 * j, True))
+    )
 
 
 @expression
 def piecewise_of_values() -> Any:
     a = ea.tensor("A", (40,), "f64")
-    return ea.L[i](sympy.Piecewise((a[i], a[i] > 1), (2 * a[i] - 1, (a[i] > -1) & sympy.Ne(i, 3)), (0, True)))
+    return ea.L[i](
+        sympy.Piecewise((a[i], a[i] > 1), (2 * a[i] - 1, (a[i] > -1) & sympy.Ne(i, 3)), (0, True))
+    )
 
 
 @expression
@@ -357,7 +431,11 @@ def long_squared_difference_with_padding() -> Any:
 
 @expression
 def joined() -> Any:
-    a, b, d = ea.tensor("A", (4, 3), "i32"), ea.tensor("B", (4, 5), "i32"), ea.tensor("D", (4, 2), "i32")
+    a, b, d = (
+        ea.tensor("A", (4, 3), "i32"),
+        ea.tensor("B", (4, 5), "i32"),
+        ea.tensor("D", (4, 2), "i32"),
+    )
     parts = a.pad(0, (0, 7))[i, j], b.pad(0, (3, 2))[i, j - 3], d.pad(0, (8, 0))[i, j - 8]
     return ea.L[i, j:10](sum(parts, sympy.S.Zero))
 
@@ -444,7 +522,12 @@ def large_products_of_indices() -> Any:
 def hole_behind_padding() -> Any:
     lower_left = ea.L[i:6, j:6](ea.tensor("A", (6, 6), "i32")[i, j], where=i >= j)
     table = statement_tensor("T", lower_left)
-    return Program([("T", lower_left), ("O", ea.L[i:8, j:6](table.pad(1, 0, fill=9)[i - 1, j] + table.pad(1, 0)[i - 1, j]))])
+    return Program(
+        [
+            ("T", lower_left),
+            ("O", ea.L[i:8, j:6](table.pad(1, 0, fill=9)[i - 1, j] + table.pad(1, 0)[i - 1, j])),
+        ]
+    )
 
 
 @expression

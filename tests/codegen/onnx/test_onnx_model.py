@@ -30,20 +30,29 @@ WITHOUT = ("atan2", "tgamma", "lgamma")  # which ONNX has no operator for
 
 
 def model_of(program: Program) -> Any:
-    return onnx_model(list(program.inputs.values()), {}, [(program, kernels_of(program), None)], program.outputs)
+    return onnx_model(
+        list(program.inputs.values()), {}, [(program, kernels_of(program), None)], program.outputs
+    )
 
 
 def nodes(expression: Any) -> list[str]:
     """The operators of the model, without the names of its results."""
-    return [node.op_type for node in model_of(flat(expression)).graph.node if node.op_type != "Identity"]
+    return [
+        node.op_type for node in model_of(flat(expression)).graph.node if node.op_type != "Identity"
+    ]
 
 
 def values_of(model: Any, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: np.asarray(arrays[name]).astype(numpy_dtype(t.dtype)) for name, t in program.inputs.items()}
+    given = {
+        name: np.asarray(arrays[name]).astype(numpy_dtype(t.dtype))
+        for name, t in program.inputs.items()
+    }
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
     except Exception as error:
         assert "NOT_IMPLEMENTED" in str(error), error
         with np.errstate(all="ignore"):
@@ -61,10 +70,14 @@ def check(program: Program, arrays: Mapping[str, Any], expected: Mapping[str, An
         assert str(error).rpartition(" ")[2] in WITHOUT
         return
     found = values_of(model, program, arrays)
-    rough = any(node.op_type == "Erf" for node in model.graph.node)  # onnx's own is of single precision
+    rough = any(
+        node.op_type == "Erf" for node in model.graph.node
+    )  # onnx's own is of single precision
     for name, values in expected.items():
         dtype = "f32" if rough and program[name].dtype == "f64" else program[name].dtype
-        assert agrees(found[name], values, dtype), f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        assert agrees(found[name], values, dtype), (
+            f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        )
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -72,7 +85,11 @@ def test_operators(name: str) -> None:
     for case in CASES[name].values():
         for _, (expression, arrays, expected) in parameter_sets(name, case, SETS):
             program = flat(expression)
-            check(program, arrays, expected if isinstance(expected, dict) else {program.outputs[0]: expected})
+            check(
+                program,
+                arrays,
+                expected if isinstance(expected, dict) else {program.outputs[0]: expected},
+            )
 
 
 @pytest.mark.parametrize("name", sorted(EXPRESSIONS))
@@ -95,14 +112,20 @@ def test_random_programs(case: Any) -> None:
         ("O[i:4] = Sum[s:7](A[i]*Sum[r:1](A[s])*Sum[r:5](A[i]*B[i]))", (7, 4)),
         ("O[i:1] = Sum[s:2](A[i]*B[i])", (1, 1)),
         ("O[i,j] = Sum[s:3](3*A[i]*B[j])/2", (4, 5)),
-        ("O[i,j] = Sum[()](A[i], where=(Eq(i%2,1))) + Sum[()](A[i]*B[j], where=(Eq(i%2,0)))", (4, 5)),
+        (
+            "O[i,j] = Sum[()](A[i], where=(Eq(i%2,1))) + Sum[()](A[i]*B[j], where=(Eq(i%2,0)))",
+            (4, 5),
+        ),
         ("O[i,j] = Max[()](A[i], where=(Eq(i%2,1)))*B[j]", (4, 5)),
         ("O[i:6,j] = B[j] + Sum[()](A[2], where=(Eq(i%2,1)))", (4, 5)),
     ],
 )
 def test_sums_over_what_does_not_vary(text: str, sizes: tuple[int, int]) -> None:
     program = flat(ea.parse(text, A=sizes[:1], B=sizes[1:]))
-    arrays = {name: np.random.default_rng(0).normal(size=tensor.shape).astype(np.float32) for name, tensor in program.inputs.items()}
+    arrays = {
+        name: np.random.default_rng(0).normal(size=tensor.shape).astype(np.float32)
+        for name, tensor in program.inputs.items()
+    }
     check(program, arrays, evaluated(program, arrays))
 
 
@@ -113,17 +136,26 @@ A, K = ea.tensor("A", (2, 6, 9, 8)), ea.tensor("K", (4, 6, 3, 3))
     ("expression", "operators"),
     [
         (ea.ops.matmul(ea.tensor("X", (5, 7)), ea.tensor("Y", (7, 3))), ["MatMul"]),
-        (ea.parse("O[i,j] += X[k,i]*Y[j,k]", X=(7, 5), Y=(3, 7)), ["Transpose", "Transpose", "MatMul"]),
+        (
+            ea.parse("O[i,j] += X[k,i]*Y[j,k]", X=(7, 5), Y=(3, 7)),
+            ["Transpose", "Transpose", "MatMul"],
+        ),
         (ea.ops.conv2d(A, K, stride=2, padding=(1, 0), dilation=(1, 2)), ["Slice", "Conv"]),
         (ea.ops.conv2d(A, ea.tensor("K", (6, 3, 3, 3)), groups=2), ["Conv"]),
-        (ea.ops.conv_transpose2d(A, ea.tensor("K", (6, 4, 4, 4)), stride=2, padding=1), ["ConvTranspose"]),
+        (
+            ea.ops.conv_transpose2d(A, ea.tensor("K", (6, 4, 4, 4)), stride=2, padding=1),
+            ["ConvTranspose"],
+        ),
         (ea.ops.max_pool2d(A, 3, stride=2, padding=1), ["MaxPool"]),
         (ea.ops.avg_pool2d(A, (2, 3), stride=1), ["AveragePool"]),
         (ea.parse("O[n,i] = A[n,2*i+1]", A=(3, 9)), ["Slice"]),
         (ea.parse("O[i:20,j] = A[i//5, i%5]*B[j]", A=(4, 5), B=(6,)), ["Mul"]),
         (ea.parse("O[i] = A[i,i]", A=(4, 4)), ["Slice"]),
         (ea.parse("O[i,k] = Max(A.pad(0,1)[i,k-1], 0)", A=(4, 5)), ["Pad", "Max"]),
-        (ea.parse("O[n,h] += A[n,c,h+r]*K[c,r]*K[c,r]", A=(2, 3, 8), K=(3, 4)), ["Pow", "Gather", "Transpose", "Einsum"]),
+        (
+            ea.parse("O[n,h] += A[n,c,h+r]*K[c,r]*K[c,r]", A=(2, 3, 8), K=(3, 4)),
+            ["Pow", "Gather", "Transpose", "Einsum"],
+        ),
     ],
 )
 def test_operators_of_the_model(expression: Any, operators: list[str]) -> None:

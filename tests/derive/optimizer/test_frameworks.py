@@ -16,7 +16,11 @@ torch = pytest.importorskip("torch")
 def test_a_module_takes_and_gives_tensors(own_cache):
     torch.manual_seed(0)
     module = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 25, 4)
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 25, 4),
     )
     module.eval()
     x = torch.randn(2, 3, 5, 5)
@@ -30,7 +34,15 @@ def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_c
 
     class Totals(torch.nn.Module):
         def forward(self, x):
-            return x.sum(), x.sum(1), x.prod(), x.prod(1), x.cumsum(0), x.cumprod(1), x.sum(dtype=torch.int32)
+            return (
+                x.sum(),
+                x.sum(1),
+                x.prod(),
+                x.prod(1),
+                x.cumsum(0),
+                x.cumprod(1),
+                x.sum(dtype=torch.int32),
+            )
 
     for dtype, most in ((torch.uint8, 255), (torch.int8, 127), (torch.int32, 2**31 - 1)):
         x = torch.full((2, 3), most, dtype=dtype)
@@ -45,9 +57,18 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeyp
 
     class Differences(torch.nn.Module):
         def forward(self, a, b):
-            return (a - b).float().mean(1), a * b > a, torch.maximum(a + b, b) / 2, torch.cat([a, b]).float(), (a.int() - b.int()) * 2
+            return (
+                (a - b).float().mean(1),
+                a * b > a,
+                torch.maximum(a + b, b) / 2,
+                torch.cat([a, b]).float(),
+                (a.int() - b.int()) * 2,
+            )
 
-    a, b = torch.tensor([[3, 250], [0, 7]], dtype=torch.uint8), torch.tensor([[5, 20], [1, 7]], dtype=torch.uint8)
+    a, b = (
+        torch.tensor([[3, 250], [0, 7]], dtype=torch.uint8),
+        torch.tensor([[5, 20], [1, 7]], dtype=torch.uint8),
+    )
     o = ea.optimize(Differences().eval(), (a, b), seconds=0)
     assert {node.operator for node in o.opaque} == {"sub.Tensor", "mul.Tensor", "add.Tensor"}
     for found, wanted in zip(o(a, b), Differences()(a, b), strict=True):
@@ -57,13 +78,20 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeyp
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
     monkeypatch.setattr("derive.programs.passes.batch_splitting.LEAST", 0)
     monkeypatch.setattr("derive.programs.passes.batch_splitting.REUSED", 0)
-    monkeypatch.setattr(Machine, "seconds", lambda _, runs, arrays: [1e-6 if isinstance(run, Sliced) else 1e-3 for run in runs])
+    monkeypatch.setattr(
+        Machine,
+        "seconds",
+        lambda _, runs, arrays: [1e-6 if isinstance(run, Sliced) else 1e-3 for run in runs],
+    )
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU()).eval()
     x = torch.randn(5, 3, 6, 7)
     o = ea.optimize(module, (x,), seconds=4)
     assert [part.slices.count for part in o.parts.values()] == [5]
     with torch.no_grad():
-        for given in (x, torch.randn(5, 7, 6, 3).permute(0, 3, 2, 1)):  # the second one has its elements elsewhere
+        for given in (
+            x,
+            torch.randn(5, 7, 6, 3).permute(0, 3, 2, 1),
+        ):  # the second one has its elements elsewhere
             torch.testing.assert_close(o(given), module(given), rtol=1e-4, atol=1e-5)
 
 
@@ -72,7 +100,9 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(module, (x,), seconds=0)
     assert o.times is not None
-    assert o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
+    assert (
+        o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
+    )
     assert torch.equal(o(-x), torch.zeros(3))
 
 
@@ -87,8 +117,15 @@ def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, capl
 
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(Large().eval(), (torch.ones(3),), seconds=0)
-    assert "cannot run the model here, so its time is not known: not enough memory: you tried to allocate 1 EB" in caplog.text
-    assert o.times is None and not o.is_original and torch.equal(o(torch.ones(3)), torch.full((3,), 2.0))
+    assert (
+        "cannot run the model here, so its time is not known: not enough memory: you tried to allocate 1 EB"
+        in caplog.text
+    )
+    assert (
+        o.times is None
+        and not o.is_original
+        and torch.equal(o(torch.ones(3)), torch.full((3,), 2.0))
+    )
 
 
 def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
@@ -106,23 +143,32 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
     assert len(calls) == 2 and min(o.times) > 0
 
 
-@pytest.mark.parametrize(("seconds", "measured"), [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2), ((1.0, 0.9), 1)])
+@pytest.mark.parametrize(
+    ("seconds", "measured"),
+    [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2), ((1.0, 0.9), 1)],
+)
 def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
     asked = []
-    monkeypatch.setattr("einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds))
+    monkeypatch.setattr(
+        "einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds)
+    )
     model, x = torch.nn.ReLU().eval(), torch.ones(3)
     found = [ea.optimize(model, (x,), seconds=0) for _ in range(2)]
     assert all(o.times == seconds and o.is_original == (seconds[1] > seconds[0]) for o in found)
     assert len(asked) == measured
-    ea.optimize(torch.nn.Sequential(model).eval(), (x,), seconds=0)  # as fast as it may be, it is another one
+    ea.optimize(
+        torch.nn.Sequential(model).eval(), (x,), seconds=0
+    )  # as fast as it may be, it is another one
     assert len(asked) == measured + 1
 
 
 def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
     """What they do is not known by their names: these two differ in shape alone."""
     asked = []
-    monkeypatch.setattr("einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4])
+    monkeypatch.setattr(
+        "einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4]
+    )
 
     class Sorted(torch.nn.Module):
         def forward(self, x):

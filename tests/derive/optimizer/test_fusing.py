@@ -18,18 +18,27 @@ def test_shaping_fuses_what_is_elementwise():
     program = network()
     flat, moves = shaped(program)
     assert_same_values(program, flat)
-    assert len(flat.statements) == 4 and len(moves) > 2  # two convolutions with all that follows, of which the first is read twice
+    assert (
+        len(flat.statements) == 4 and len(moves) > 2
+    )  # two convolutions with all that follows, of which the first is read twice
 
 
 def test_shaping_takes_reductions_out_of_their_bodies():
-    program = as_program(ea.parse("O[i] = Max(Sum[j:4](A[i,j]*B[j]) + c[i], 0)", A=(3, 4), B=(4,), c=(3,)))
+    program = as_program(
+        ea.parse("O[i] = Max(Sum[j:4](A[i,j]*B[j]) + c[i], 0)", A=(3, 4), B=(4,), c=(3,))
+    )
     flat, _ = shaped(program)
     assert_same_values(program, flat)
     assert type(flat.statements[0][1].body).__name__ == "Reduce" and len(flat.statements) == 2
 
 
 @pytest.mark.parametrize(
-    "text", ["T[i] = A[i] + 1\nO[i] = T[i]*T[4-i]", "T[i] = A[i]\nO[i] = T.pad(1)[i+1] + T[i]", "T[i] = A[i]*2\nO[i] = Max[j:5](T[j]) + T[i]"]
+    "text",
+    [
+        "T[i] = A[i] + 1\nO[i] = T[i]*T[4-i]",
+        "T[i] = A[i]\nO[i] = T.pad(1)[i+1] + T[i]",
+        "T[i] = A[i]*2\nO[i] = Max[j:5](T[j]) + T[i]",
+    ],
 )
 def test_shaping_keeps_what_is_read_at_several_points(text):
     program = ea.parse(text, A=(5,))
@@ -54,16 +63,24 @@ def test_sums_are_not_made_a_part_of_what_would_compute_them_again(order, statem
     assert len(after.statements) == statements
 
 
-@pytest.mark.parametrize(("order", "statements"), [("n:3, h:7, c:8", 2), ("n:3, c:8, h:7", 1), ("c:8, n:3, h:7", 1)])
+@pytest.mark.parametrize(
+    ("order", "statements"), [("n:3, h:7, c:8", 2), ("n:3, c:8, h:7", 1), ("c:8, n:3, h:7", 1)]
+)
 def test_functions_are_not_computed_at_every_point_that_reads_them(order, statements):
-    program = as_program(ea.parse(f"s[n:3, c:8] = exp(-z[n, c])\nO[{order}] = x[n, h, c]*s[n, c]", x=(3, 7, 8), z=(3, 8)))
+    program = as_program(
+        ea.parse(
+            f"s[n:3, c:8] = exp(-z[n, c])\nO[{order}] = x[n, h, c]*s[n, c]", x=(3, 7, 8), z=(3, 8)
+        )
+    )
     after, _ = shaped(program)
     assert_same_values(program, after)
     assert len(after.statements) == statements
 
 
 def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
-    program = as_program(ea.parse("s[c:8] = exp(v[c])\nO[n:3, c:8, h:7] = x[n, c, h]*s[c]", x=(3, 8, 7), v=(8,)))
+    program = as_program(
+        ea.parse("s[c:8] = exp(v[c])\nO[n:3, c:8, h:7] = x[n, c, h]*s[c]", x=(3, 8, 7), v=(8,))
+    )
     after, _ = shaped(program)
     assert_same_values(program, after)
     assert len(after.statements) == 1
@@ -72,7 +89,11 @@ def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
 def test_copies_are_read_where_they_lie_where_products_stay_operators():
     """A transposed matrix is; one whose rows are rolled would be no operand of an operator."""
     for copy, ops in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
-        program = as_program(ea.parse(f"B[k:8, j:8] = {copy}\nO[i:3, j:8] = Sum[k:8](x[i, k]*B[k, j])", x=(3, 8), A=(8, 8)))
+        program = as_program(
+            ea.parse(
+                f"B[k:8, j:8] = {copy}\nO[i:3, j:8] = Sum[k:8](x[i, k]*B[k, j])", x=(3, 8), A=(8, 8)
+            )
+        )
         after, _ = shaped(program)
         assert_same_values(program, after)
         assert [kernel.op for kernel in kernels_of(after)] == ops
@@ -84,8 +105,12 @@ def test_factors_of_a_batch_norm_are_in_the_weights():
     assert_same_values(program, flat)
     known = settled(flat)
     running = [s for name, s in flat.statements if name not in known]
-    assert len(running) == 4 and len(known) == 4  # for each of the two, scaled weights and what is added
-    assert not any(x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta"))
+    assert (
+        len(running) == 4 and len(known) == 4
+    )  # for each of the two, scaled weights and what is added
+    assert not any(
+        x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta")
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +138,13 @@ def test_a_factor_goes_through_sums_and_products():
     flat = folded(program)
     assert_same_values(program, flat)
     assert ea.prove(program, flat).verdict == "proved"
-    assert not any(name == "g" and "W" not in dict(flat.statements)["T"].tensors for name in flat["T"].tensors) and "W" not in flat["T"].tensors
+    assert (
+        not any(
+            name == "g" and "W" not in dict(flat.statements)["T"].tensors
+            for name in flat["T"].tensors
+        )
+        and "W" not in flat["T"].tensors
+    )
 
 
 def test_a_mask_that_is_computed_is_asked():
@@ -131,4 +162,6 @@ def test_what_is_no_longer_read_is_not_given():
     program = as_program(ea.parse(text, w=weight("w", 5), q=(5,), x=(5,), y=(5,)))
     arrays = {name: np.arange(5.0, dtype=np.float32) for name in program.inputs}
     optimized = ea.optimize(program, arrays, seconds=2)
-    np.testing.assert_array_equal(optimized(*(arrays[name] for name in program.inputs if name != "w")), arrays["y"])
+    np.testing.assert_array_equal(
+        optimized(*(arrays[name] for name in program.inputs if name != "w")), arrays["y"]
+    )

@@ -48,7 +48,12 @@ def network(channels=3, space=5, layers=2, samples=1):
 
     for k in range(layers):
         conv = add(f"C{k}", ops.conv2d(read, weight(f"K{k}", channels, channels, 3, 3), padding=1))
-        normal = add(f"N{k}", ops.batch_norm(conv, *(weight(f"{x}{k}", channels) for x in ("mean", "variance", "gamma", "beta"))))
+        normal = add(
+            f"N{k}",
+            ops.batch_norm(
+                conv, *(weight(f"{x}{k}", channels) for x in ("mean", "variance", "gamma", "beta"))
+            ),
+        )
         read = add(f"R{k}", ops.relu(normal))
     add("O", ops.add(read, statement_tensor("R0", dict(statements)["R0"])))
     return Program(statements, ["O"])
@@ -56,13 +61,20 @@ def network(channels=3, space=5, layers=2, samples=1):
 
 def sample(program, seed=0):
     rng = np.random.default_rng(seed)
-    return {n: np.abs(rng.standard_normal(t.shape)) + 0.1 if "variance" in n else rng.standard_normal(t.shape) for n, t in program.inputs.items()}
+    return {
+        n: np.abs(rng.standard_normal(t.shape)) + 0.1
+        if "variance" in n
+        else rng.standard_normal(t.shape)
+        for n, t in program.inputs.items()
+    }
 
 
 def assert_same_values(one, two):
     given = sample(one)
     read = {name: array for name, array in given.items() if name in two.inputs}
-    np.testing.assert_allclose(ea.evaluate(two, **read), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        ea.evaluate(two, **read), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12
+    )
 
 
 def searched(program):
@@ -77,7 +89,11 @@ def searched(program):
 def test_equal_layers_are_one_and_are_put_back():
     program = folded(shaped(network(channels=8, space=7, layers=3))[0])
     layers = searched(program)
-    assert [len(layer.names) for layer in layers] == [3] and layers[0].candidate is not None and layers[0].candidate.moves
+    assert (
+        [len(layer.names) for layer in layers] == [3]
+        and layers[0].candidate is not None
+        and layers[0].candidate.moves
+    )
     whole = with_layers(program, layers, lambda layer: True)
     assert_same_values(program, whole)
     assert len(whole.statements) >= len(program.statements) + 3
@@ -91,12 +107,23 @@ def test_layers_that_differ_in_a_constant_or_a_role_are_two():
 
 
 def test_layers_that_differ_in_the_values_of_a_constant_are_two():
-    first, second = (Constant(name, [(0, 40)], "f32", [Fraction(value)] * 40) for name, value in (("P", 2), ("Q", 3)))
-    program = ea.parse("T[i,j] += A[i,k]*P[k]*W[k,j]\nO[i,j] += T[i,k]*Q[k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40), P=first, Q=second)
+    first, second = (
+        Constant(name, [(0, 40)], "f32", [Fraction(value)] * 40)
+        for name, value in (("P", 2), ("Q", 3))
+    )
+    program = ea.parse(
+        "T[i,j] += A[i,k]*P[k]*W[k,j]\nO[i,j] += T[i,k]*Q[k]*W[k,j]",
+        A=(40, 40),
+        W=weight("W", 40, 40),
+        P=first,
+        Q=second,
+    )
     layers = layers_of(program)
     assert len(layers) == 2
     for layer in layers:
-        layer.candidate = derivation(layer.program, Budget(states=0), None, None, measure=False).best
+        layer.candidate = derivation(
+            layer.program, Budget(states=0), None, None, measure=False
+        ).best
     assert_same_values(program, with_layers(program, layers, lambda layer: True))
 
 
@@ -104,9 +131,14 @@ def test_layers_that_differ_in_the_values_of_a_constant_are_two():
 def test_a_layer_reads_its_own_tensors_whatever_they_are_called(names):
     first, second, third = names
     program = ea.parse(
-        f"O[i,j] += ({first}[i,k] + {second}[k,i]*{third}[i])*W[k,j]", **{first: (30, 30), second: (30, 30), third: (30,)}, W=weight("W", 30, 30)
+        f"O[i,j] += ({first}[i,k] + {second}[k,i]*{third}[i])*W[k,j]",
+        **{first: (30, 30), second: (30, 30), third: (30,)},
+        W=weight("W", 30, 30),
     )
-    assert_same_values(as_program(program), with_layers(as_program(program), searched(as_program(program)), lambda layer: True))
+    assert_same_values(
+        as_program(program),
+        with_layers(as_program(program), searched(as_program(program)), lambda layer: True),
+    )
 
 
 def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkeypatch):
@@ -123,7 +155,9 @@ def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkey
     monkeypatch.setattr("derive.programs.layers.derivation", stopped)
     backend: Any = SimpleNamespace(identity=lambda: "machine")
     for seconds, count in ((8.0, 1), (8.0, 1), (4.0, 1), (16.0, 2), (16.0, 2)):
-        (layer,) = layers_of(as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40))))
+        (layer,) = layers_of(
+            as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40)))
+        )
         if not known_layer(layer, seconds, backend):
             search_layer(layer, Budget(seconds=seconds / 4), seconds, backend)
         assert len(searches) == count
@@ -140,18 +174,27 @@ def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
     (part,) = o.parts.values()
     assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].states > 0
-    assert "C0 (" in str(o.report) and ", with K0" in str(o.report) and "proved" in str(o.report) and "<table>" in o.report._repr_html_()
+    assert (
+        "C0 (" in str(o.report)
+        and ", with K0" in str(o.report)
+        and "proved" in str(o.report)
+        and "<table>" in o.report._repr_html_()
+    )
     again = ea.optimize(program, given, seconds=120)
     (found,) = again.parts.values()
     assert all(layer.stored and layer.states == 0 for layer in found.layers)
-    np.testing.assert_allclose(again(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        again(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
+    )
     if found.after == part.after:  # the other form may be as fast
         np.testing.assert_allclose(again(given["A"]), o(given["A"]), rtol=1e-5, atol=1e-5)
 
 
 def product():
     """A layer that is searched in no time."""
-    return ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(40, 30), W=weight("W", 30, 20))
+    return ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(40, 30), W=weight("W", 30, 20)
+    )
 
 
 def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
@@ -165,9 +208,14 @@ def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
     assert not runs
     np.testing.assert_array_equal(again(given["A"]), o(given["A"]))
     (first,), (second,) = o.parts.values(), again.parts.values()
-    assert all(getattr(first, name) == getattr(second, name) for name in ("after", "seconds", "error", "verdict", "changes"))
+    assert all(
+        getattr(first, name) == getattr(second, name)
+        for name in ("after", "seconds", "error", "verdict", "changes")
+    )
     kept = [(layer.names, layer.text, layer.original) for layer in first.layers]
-    assert [(layer.names, layer.text, layer.original) for layer in second.layers] == kept and all(layer.stored for layer in second.layers)
+    assert [(layer.names, layer.text, layer.original) for layer in second.layers] == kept and all(
+        layer.stored for layer in second.layers
+    )
     ea.optimize(program, {**given, "W": 2 * given["W"]}, seconds=100)
     assert len(runs) == 1
     ea.optimize(program, given, seconds=100, accuracy=1e-3)
@@ -184,8 +232,12 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
     make, line = build.Making.__init__, program_json.line_reader
-    monkeypatch.setattr(build.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given))
-    monkeypatch.setattr(program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given))
+    monkeypatch.setattr(
+        build.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given)
+    )
+    monkeypatch.setattr(
+        program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given)
+    )
 
     def again():
         found = ea.optimize(program, given, seconds=60)
@@ -194,7 +246,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
         return found
 
     assert again() and not made and not read
-    assert repr(next(iter(again().parts.values())).run) and made and read  # who asks for the kernels gets them
+    assert (
+        repr(next(iter(again().parts.values())).run) and made and read
+    )  # who asks for the kernels gets them
     for path in (cache_folder() / KERNELS.name).rglob("*.so"):
         path.unlink()
     made.clear()
@@ -212,12 +266,18 @@ def test_a_run_that_time_ended_goes_on_with_more(own_cache, monkeypatch):
     ea.optimize(program, given, seconds=0)
     assert not runs
     o = ea.optimize(program, given, seconds=60)
-    assert len(runs) == 1 and all(layer.original is not None for one in o.parts.values() for layer in one.layers)
+    assert len(runs) == 1 and all(
+        layer.original is not None for one in o.parts.values() for layer in one.layers
+    )
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"program": {}, "cut": null}'])
 def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, monkeypatch, caplog):
-    monkeypatch.setattr(type(optimized_program.PARTS), "read", lambda self, key: content if self is optimized_program.PARTS else None)
+    monkeypatch.setattr(
+        type(optimized_program.PARTS),
+        "read",
+        lambda self, key: content if self is optimized_program.PARTS else None,
+    )
     program = product()
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -228,7 +288,9 @@ def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, mon
 
 def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
     left = []
-    monkeypatch.setattr(optimizer, "_search", lambda layers, task: left.append((task.left, task.spent)))
+    monkeypatch.setattr(
+        optimizer, "_search", lambda layers, task: left.append((task.left, task.spent))
+    )
     compile_one = optimizer.compiled
 
     def slowly(*given):
@@ -244,13 +306,21 @@ def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "compiled"), [(60, 3), (0, 2)])
-def test_forms_for_which_no_time_is_left_are_not_compiled(seconds, compiled, own_cache, monkeypatch):
+def test_forms_for_which_no_time_is_left_are_not_compiled(
+    seconds, compiled, own_cache, monkeypatch
+):
     """Beside the program as it is, one is."""
     asked, compile_one = [], optimizer.compiled
     forms = optimizer._forms
     monkeypatch.setattr(optimizer, "_forms", lambda *ready: forms(*ready)[-1:] * 2)
-    monkeypatch.setattr(optimizer, "_search", lambda layers, task: [setattr(layer, "original", 1.0) for layer in layers])
-    monkeypatch.setattr(optimizer, "compiled", lambda *given: asked.append(1) or compile_one(*given))
+    monkeypatch.setattr(
+        optimizer,
+        "_search",
+        lambda layers, task: [setattr(layer, "original", 1.0) for layer in layers],
+    )
+    monkeypatch.setattr(
+        optimizer, "compiled", lambda *given: asked.append(1) or compile_one(*given)
+    )
     ea.optimize(product(), given_for(product()), seconds=seconds)
     assert len(asked) == compiled
 
@@ -271,10 +341,14 @@ class Preferring:
 @pytest.mark.parametrize("seconds, tried", [(60.0, True), (0.0, False)])
 def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatch, seconds, tried):
     """The one that is best alone is not where the whole is faster with the next one; without time, nothing is tried."""
-    program = as_program(ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("W", 5, 4, 3, 3), padding=1))
+    program = as_program(
+        ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("W", 5, 4, 3, 3), padding=1)
+    )
     (layer,) = layers_of(program)
     found = derivation(layer.program, Budget(states=8), None, None)
-    best, *_, other = sorted((c for c in found.candidates if c.moves), key=lambda c: len(c.program.statements))
+    best, *_, other = sorted(
+        (c for c in found.candidates if c.moves), key=lambda c: len(c.program.statements)
+    )
     assert len(other.program.statements) > len(best.program.statements)
 
     def searched(layers, task):
@@ -282,13 +356,20 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
         only.candidate, only.original, only.others = best, 1.0, [other]
 
     forms = optimizer._forms
-    monkeypatch.setattr(optimizer, "_forms", lambda *ready: forms(*ready)[-1:])  # as it is: in another layout, the layer is another one
+    monkeypatch.setattr(
+        optimizer, "_forms", lambda *ready: forms(*ready)[-1:]
+    )  # as it is: in another layout, the layer is another one
     monkeypatch.setattr(optimizer, "_search", searched)
-    given, backend = given_for(program), Preferring(lambda run: len(run.program.statements) > len(best.program.statements))
+    given, backend = (
+        given_for(program),
+        Preferring(lambda run: len(run.program.statements) > len(best.program.statements)),
+    )
     made = optimizer.optimized(model_network(program, given).graph, [given["A"]], backend, seconds)
     (part,) = made.parts.values()
     assert (part.layers[0].candidate is other) == tried
-    np.testing.assert_allclose(made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
@@ -335,7 +416,13 @@ def test_opaque_calls_stand_between_programs(own_cache):
     builder.input("x", (4, 6), "f32")
     builder.weight("w", np.arange(18, dtype=np.float32).reshape(6, 3))
     builder.express("MatMul", ("x", "w"), ("y",), ops.matmul)
-    builder.call("Sort", ("y",), {"z": ((4, 3), "f32")}, lambda y: (np.sort(y, axis=0),), "sorting is no expression")
+    builder.call(
+        "Sort",
+        ("y",),
+        {"z": ((4, 3), "f32")},
+        lambda y: (np.sort(y, axis=0),),
+        "sorting is no expression",
+    )
     builder.express("Relu", ("z",), ("o",), ops.relu)
     x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
     o = ea.optimize(builder.graph(["o", "y"]), [x], seconds=1)
@@ -364,20 +451,28 @@ def test_examples_are_drawn_where_the_model_states_its_shapes():
 
 def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
     """`0` as f32 is written as a product with a constant of that type: simplified to 0, it would be an integer."""
-    program = ea.parse("T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1))
+    program = ea.parse(
+        "T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1)
+    )
     made = ea.optimize(program, {"A": np.ones(3, np.float32)}, seconds=0)
-    assert made(np.ones(3, np.float32)).dtype == np.float32 and not made(np.ones(3, np.float32)).any()
+    assert (
+        made(np.ones(3, np.float32)).dtype == np.float32 and not made(np.ones(3, np.float32)).any()
+    )
 
 
 def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A framework's definition of banded attention gathers every row's band in memory: 13 GB at full size."""
     text = "W[i,w:5,k] = K.pad(2,0)[i+w-2,k]\nS[i,w] += Q[i,k]*W[i,w,k]"
     program = ea.parse(text, K=(9, 4), Q=(9, 4))
-    arrays = {name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"}
+    arrays = {
+        name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"
+    }
     expected = ea.evaluate(program, **arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
         monkeypatch.setattr("derive.programs.optimize.memory", lambda memory=memory: memory)
         made = ea.optimize(program, arrays, seconds=0)
         (part,) = made.parts.values()
         assert len(part.before.names) == statements
-        assert np.allclose(made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5)
+        assert np.allclose(
+            made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5
+        )

@@ -44,20 +44,34 @@ def test_what_is_loaded_gives_the_same(made, tmp_path):
     assert files == ["model.json", "program_0.c", "report.txt", "weights.npz"]
     assert "void kernel_0" in (tmp_path / "new" / "model" / "program_0.c").read_text()
     (before,), (after,) = o.parts.values(), again.parts.values()
-    assert (after.verdict, after.error, after.seconds) == (before.verdict, before.error, before.seconds)
+    assert (after.verdict, after.error, after.seconds) == (
+        before.verdict,
+        before.error,
+        before.seconds,
+    )
     assert [layer.text for layer in after.layers] == [layer.text for layer in before.layers]
 
 
 def test_the_report_of_what_is_loaded_tells_the_layers(tmp_path):
-    product = ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(40, 30), W=ea.tensor("W", (30, 20), role="weight"))
+    product = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)",
+        A=(40, 30),
+        W=ea.tensor("W", (30, 20), role="weight"),
+    )
     given = {"A": RNG.standard_normal((40, 30)), "W": RNG.standard_normal((30, 20))}
     o = ea.optimize(product, given, seconds=5)
     o.save(tmp_path / "model")
     again = ea.Optimized.load(tmp_path / "model")
     (before,), (after,) = (next(iter(x.parts.values())).layers for x in (o, again))
     assert (after.names, after.text, after.original) == (before.names, before.text, before.original)
-    assert (after.candidate is None) == (before.candidate is None) and "T (once, with W): " in str(again.report)
-    assert [line for line in str(again.report).splitlines() if "█" in line] == [line for line in str(o.report).splitlines() if "█" in line] != []
+    assert (after.candidate is None) == (before.candidate is None) and "T (once, with W): " in str(
+        again.report
+    )
+    assert (
+        [line for line in str(again.report).splitlines() if "█" in line]
+        == [line for line in str(o.report).splitlines() if "█" in line]
+        != []
+    )
     assert again.report._repr_html_().count('class="einalg-stack"') == 2
 
 
@@ -74,9 +88,20 @@ def test_it_loads_without_the_front_ends(made, tmp_path):
         y, g, rows = ea.Optimized.load(sys.argv[1])(np.load(sys.argv[2]))
         print(float(y.sum()), rows.tolist())
     """
-    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "model"), str(tmp_path / "x.npy")]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(maxsplit=1)
-    assert float(printed[0]) == pytest.approx(float(o(x)[0].sum()), rel=1e-5) and printed[1].strip() == "[2, 0, 1]"
+    command = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(script),
+        str(tmp_path / "model"),
+        str(tmp_path / "x.npy"),
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(
+        maxsplit=1
+    )
+    assert (
+        float(printed[0]) == pytest.approx(float(o(x)[0].sum()), rel=1e-5)
+        and printed[1].strip() == "[2, 0, 1]"
+    )
 
 
 def test_a_folder_with_anything_in_it_is_left_alone(made, tmp_path):
@@ -85,7 +110,9 @@ def test_a_folder_with_anything_in_it_is_left_alone(made, tmp_path):
         made[0].save(tmp_path)
     with pytest.raises(RecordError, match="is there already"):
         made[0].save(tmp_path / "mine.txt")
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"] and (tmp_path / "mine.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"] and (
+        tmp_path / "mine.txt"
+    ).read_text() == "mine"
     (tmp_path / "empty").mkdir()
     made[0].save(tmp_path / "empty")
     assert (tmp_path / "empty" / "model.json").exists()
@@ -111,7 +138,9 @@ def test_sources_that_there_are_not(made, tmp_path, language):
 def test_calls_of_a_framework_cannot_be_saved(tmp_path):
     builder = Builder()
     builder.input("x", (4,), "f32")
-    builder.call("Sort", ("x",), {"y": ((4,), "f32")}, lambda x: (np.sort(x),), "sorting is no expression")
+    builder.call(
+        "Sort", ("x",), {"y": ((4,), "f32")}, lambda x: (np.sort(x),), "sorting is no expression"
+    )
     builder.express("Relu", ("y",), ("o",), ops.relu)
     o = ea.optimize(builder.graph(["o"]), [np.ones(4, np.float32)], seconds=0)
     with pytest.raises(RecordError, match=r"calls of the framework are left in it \(Sort\)"):
@@ -126,7 +155,9 @@ def test_calls_of_a_framework_cannot_be_saved(tmp_path):
         lambda folder: (folder / "model.json").write_text("{"),
         lambda folder: (folder / "weights.npz").unlink(),
         lambda folder: (folder / "weights.npz").write_bytes(b"PK\x03\x04 no archive"),
-        lambda folder: (folder / "weights.npz").write_bytes((folder / "weights.npz").read_bytes()[:200]),
+        lambda folder: (folder / "weights.npz").write_bytes(
+            (folder / "weights.npz").read_bytes()[:200]
+        ),
         lambda folder: changed(folder, "inputs", [{"name": "x", "axes": [[0, 9]], "dtype": "f32"}]),
         lambda folder: changed(folder, "parts", [{}]),
         lambda folder: changed(folder, "weights", ["w", "rows", "more"]),

@@ -23,7 +23,9 @@ def given_for(program, seed=0):
 
 def assert_same(one, two):
     given = given_for(one)
-    np.testing.assert_allclose(ea.evaluate(two, **given), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        ea.evaluate(two, **given), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12
+    )
 
 
 def products(program):
@@ -33,7 +35,15 @@ def products(program):
 def attention(rows=5, width=6):
     """Three projections of one tensor, of which two have other widths than the third."""
     text = "Q[i,d] += A[i,k]*U[k,d]\nK[j,d] += A[j,k]*V[k,d]\nX[j,e] += A[j,k]*W[k,e]\nS[i,j] += Q[i,d]*K[j,d]\nO[i,e] += S[i,j]*X[j,e]"
-    return as_program(ea.parse(text, A=(rows, width), U=weight("U", width, 4), V=weight("V", width, 4), W=weight("W", width, 7)))
+    return as_program(
+        ea.parse(
+            text,
+            A=(rows, width),
+            U=weight("U", width, 4),
+            V=weight("V", width, 4),
+            W=weight("W", width, 7),
+        )
+    )
 
 
 def test_projections_are_joined():
@@ -46,7 +56,10 @@ def test_projections_are_joined():
 
 def test_convolutions_are_joined():
     read = ea.tensor("A", (1, 3, 6, 7))
-    rows = [(f"C{k}", ops.conv2d(read, weight(f"W{k}", n, 3, 3, 3), padding=1)) for k, n in enumerate((4, 2))]
+    rows = [
+        (f"C{k}", ops.conv2d(read, weight(f"W{k}", n, 3, 3, 3), padding=1))
+        for k, n in enumerate((4, 2))
+    ]
     rows.append(("O", ops.relu(ops.concat([statement_tensor(*row) for row in rows], axis=1))))
     program = Program(rows, ["O"])
     found = joined(program)
@@ -57,10 +70,22 @@ def test_convolutions_are_joined():
 @pytest.mark.parametrize(
     ("text", "tensors"),
     [
-        ("P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += B[i,k]*W[k,j]\nO[i,j] = P[i,j]*Q[i,j]", dict(A=(2, 3), B=(2, 3))),  # of two tensors
-        ("P[i,j] += A[i,k]*B[k,j]\nQ[i,j] += A[i,k]*C[k,j]\nO[i,j] = P[i,j]*Q[i,j]", dict(A=(2, 3), B=(3, 4), C=(3, 4))),  # nothing is a weight
-        ("P[i,j] += A[i,k]*V[k,j]\nQ[k,j] += A[i,k]*U[i,j]\nO[i,j] = P[i,j]*Q[1,j]", dict(A=(2, 3))),  # over other axes
-        ("P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += P[i,k]*S[k,j]\nO[i,j] = P[i,j]*Q[i,j]", dict(A=(2, 3))),  # one after the other
+        (
+            "P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += B[i,k]*W[k,j]\nO[i,j] = P[i,j]*Q[i,j]",
+            dict(A=(2, 3), B=(2, 3)),
+        ),  # of two tensors
+        (
+            "P[i,j] += A[i,k]*B[k,j]\nQ[i,j] += A[i,k]*C[k,j]\nO[i,j] = P[i,j]*Q[i,j]",
+            dict(A=(2, 3), B=(3, 4), C=(3, 4)),
+        ),  # nothing is a weight
+        (
+            "P[i,j] += A[i,k]*V[k,j]\nQ[k,j] += A[i,k]*U[i,j]\nO[i,j] = P[i,j]*Q[1,j]",
+            dict(A=(2, 3)),
+        ),  # over other axes
+        (
+            "P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += P[i,k]*S[k,j]\nO[i,j] = P[i,j]*Q[i,j]",
+            dict(A=(2, 3)),
+        ),  # one after the other
         ("P[i,j] += A[i,k]*V[k,j]\nO[i,j] = P[i,j] + 1", dict(A=(2, 3))),  # there is but one
     ],
 )

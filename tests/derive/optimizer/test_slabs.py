@@ -19,12 +19,17 @@ from einalg.language.ir.tensor import Tensor
 def same_values(one, two):
     rng = np.random.default_rng(0)
     given = {name: rng.standard_normal(tensor.shape) for name, tensor in one.inputs.items()}
-    np.testing.assert_allclose(ea.evaluate(two, **given), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        ea.evaluate(two, **given), ea.evaluate(one, **given), rtol=1e-9, atol=1e-12
+    )
 
 
 def through_slabs(scope):
     """The scope on slabs, and that one on tensors again."""
-    found = {name: (slab, slab.called(f"S{k}", "input")) for k, (name, slab) in enumerate(slabs(scope).items())}
+    found = {
+        name: (slab, slab.called(f"S{k}", "input"))
+        for k, (name, slab) in enumerate(slabs(scope).items())
+    }
     cut = on_slabs(scope, found)
     return cut, on_tensors(cut, {named.name: slab for slab, named in found.values()})
 
@@ -66,8 +71,13 @@ def network(steps, before=0):
     rows = []
     for k in range(steps):
         state = f"H{k - 1}[{k - 1},j]" if k else f"B[{before},j]"
-        rows += [f"G{k}[i:130] = x[{k},i] + Sum[j:130]({state}*U[i,j])", f"H{k}[t:{k}:{k + 1},j:130] = tanh(G{k}[j])"]
-    return ea.parse("\n".join(rows), x=(steps, 130), B=(3, 130), U=Tensor("U", (130, 130), role="weight"))
+        rows += [
+            f"G{k}[i:130] = x[{k},i] + Sum[j:130]({state}*U[i,j])",
+            f"H{k}[t:{k}:{k + 1},j:130] = tanh(G{k}[j])",
+        ]
+    return ea.parse(
+        "\n".join(rows), x=(steps, 130), B=(3, 130), U=Tensor("U", (130, 130), role="weight")
+    )
 
 
 def test_steps_of_a_network_are_one_layer():
@@ -92,21 +102,39 @@ def test_what_is_derived_for_one_step_is_put_into_all():
 def test_slabs_and_back_is_the_same_scope(data):
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     names = ea.indices("i j k")
-    subscripts = [data.draw(st.one_of(st.integers(0, extent - 1), st.just(index))) for index, extent in zip(names, shape)]
-    other = [data.draw(st.one_of(st.just(s), st.integers(0, extent - 1))) for s, extent in zip(subscripts, shape)]
+    subscripts = [
+        data.draw(st.one_of(st.integers(0, extent - 1), st.just(index)))
+        for index, extent in zip(names, shape)
+    ]
+    other = [
+        data.draw(st.one_of(st.just(s), st.integers(0, extent - 1)))
+        for s, extent in zip(subscripts, shape)
+    ]
     a = ea.tensor("A", tuple(shape))
-    free = [slice(index, extent) for index, extent in zip(names, shape) if index in (*subscripts, *other)]
+    free = [
+        slice(index, extent)
+        for index, extent in zip(names, shape)
+        if index in (*subscripts, *other)
+    ]
     scope = ea.L[tuple(free)](a[tuple(subscripts)] * a[tuple(other)] + a[tuple(subscripts)])
     cut, back = through_slabs(scope)
     assert back == scope
     array = np.random.default_rng(1).standard_normal(shape)
     (slab,) = slabs(scope).values()
-    part = array[tuple(slice(None) if place is None else slice(place, place + 1) for place in slab.places)]
+    part = array[
+        tuple(slice(None) if place is None else slice(place, place + 1) for place in slab.places)
+    ]
     np.testing.assert_array_equal(ea.evaluate(cut, S0=part), ea.evaluate(scope, A=array))
 
 
 def test_a_network_of_one_statement_keeps_its_name():
-    program = as_program(ea.parse("A0[i:40] = Sum[j:500](A1[3,j]*W[i,j])", A1=(5, 500), W=Tensor("W", (40, 500), role="weight")))
+    program = as_program(
+        ea.parse(
+            "A0[i:40] = Sum[j:500](A1[3,j]*W[i,j])",
+            A1=(5, 500),
+            W=Tensor("W", (40, 500), role="weight"),
+        )
+    )
     program = Program([("A0", program.result)])
     (layer,) = layers_of(program)
     layer.candidate = derivation(layer.program, Budget(states=0), None, None, measure=False).best

@@ -29,7 +29,12 @@ from einalg.language.notation.program_json import program_record
 from einalg.testing import strategies
 from tests.derive.optimizer.test_optimizer import network, sample, weight
 
-SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
+SLOW = (
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+)
 BATCH = Index("batch_of_all")
 
 
@@ -49,7 +54,9 @@ def with_samples(program, count, places):
     given_names, statements = set(known), []
     for name, scope in program.statements:
         along = {
-            a.tensor.name: (0 if a.tensor.name in given_names else places[a.tensor.name]) for a in accesses(scope.body) if a.tensor.name in known
+            a.tensor.name: (0 if a.tensor.name in given_names else places[a.tensor.name])
+            for a in accesses(scope.body)
+            if a.tensor.name in known
         }
 
         def read(access, along=along):
@@ -64,7 +71,13 @@ def with_samples(program, count, places):
             new = known[name]
             for pads, fill in reversed(amounts):
                 new = new.pad(*pads[: along[name]], 0, *pads[along[name] :], fill=fill)
-            return new[(*access.subscripts[: along[name]], affine(BATCH), *access.subscripts[along[name] :])]
+            return new[
+                (
+                    *access.subscripts[: along[name]],
+                    affine(BATCH),
+                    *access.subscripts[along[name] :],
+                )
+            ]
 
         iterators = list(scope.iterators)
         place = 0 if name in program.outputs else min(places[name], len(iterators))
@@ -98,7 +111,11 @@ def test_each_slice_has_the_values_of_the_whole(data):
         expected = ea.evaluate(whole, **arrays)
         expected = expected if isinstance(expected, dict) else {whole.outputs[0]: expected}
         for k in range(count):
-            part = {name: array[k : k + 1] if name in slices.names else array for name, array in arrays.items() if name in program.inputs}
+            part = {
+                name: array[k : k + 1] if name in slices.names else array
+                for name, array in arrays.items()
+                if name in program.inputs
+            }
             values = ea.evaluate(program, **part)
             values = values if isinstance(values, dict) else {program.outputs[0]: values}
             for name, value in values.items():
@@ -127,14 +144,23 @@ REFUSED = {
 @pytest.mark.parametrize("why", REFUSED)
 def test_samples_that_need_each_other_stay_together(small, why):
     program = as_program(
-        ea.parse(REFUSED[why], **{name: t for name, t in SHAPES.items() if f"{name}[" in REFUSED[why] or f"{name}." in REFUSED[why]})
+        ea.parse(
+            REFUSED[why],
+            **{
+                name: t
+                for name, t in SHAPES.items()
+                if f"{name}[" in REFUSED[why] or f"{name}." in REFUSED[why]
+            },
+        )
     )
     assert sliced(program) is None
 
 
 def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
     def product(rows, inner):
-        return as_program(ea.parse("O[n,i,j] += A[n,i,k]*W[k,j]", A=(4, rows, inner), W=weight("W", inner, 512)))
+        return as_program(
+            ea.parse("O[n,i,j] += A[n,i,k]*W[k,j]", A=(4, rows, inner), W=weight("W", inner, 512))
+        )
 
     assert sliced(product(512, 512)) is not None
     assert sliced(product(16, 512)) is None  # 32 operations for each weight
@@ -142,18 +168,34 @@ def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
 
 
 def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
-    monkeypatch.setattr(optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0))
-    monkeypatch.setattr(Machine, "seconds", lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs])
+    monkeypatch.setattr(
+        optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0)
+    )
+    monkeypatch.setattr(
+        Machine,
+        "seconds",
+        lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs],
+    )
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     program = network(channels=8, space=12, layers=1, samples=5)
     given_arrays = sample(program)
     found = ea.optimize(program, given_arrays, seconds=60)
     (part,) = found.parts.values()
-    assert part.slices is not None and part.slices.count == 5 and "5 slices, one by one" in str(found.report)
-    assert {f"({5 * len(layer.names)} times" in str(found.report) for layer in part.layers} == {True}
+    assert (
+        part.slices is not None
+        and part.slices.count == 5
+        and "5 slices, one by one" in str(found.report)
+    )
+    assert {f"({5 * len(layer.names)} times" in str(found.report) for layer in part.layers} == {
+        True
+    }
     expected = execute(program, given_arrays)["O"]
     found.save(tmp_path / "model")
-    for call in (found, ea.Optimized.load(tmp_path / "model"), ea.optimize(program, given_arrays, seconds=60)):
+    for call in (
+        found,
+        ea.Optimized.load(tmp_path / "model"),
+        ea.optimize(program, given_arrays, seconds=60),
+    ):
         np.testing.assert_allclose(call(given_arrays["A"]), expected, rtol=1e-4, atol=1e-4)
     assert found.programs() == [(lifted(part.after), kernels_of(lifted(part.after)), part.slices)]
 
@@ -164,10 +206,16 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
     expected = optimizer._exact(program, given_arrays)
     read = []
     monkeypatch.setattr(optimizer, "memory", lambda: 1)
-    monkeypatch.setattr(optimizer, "execute", lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays))
+    monkeypatch.setattr(
+        optimizer,
+        "execute",
+        lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays),
+    )
     found = optimizer._exact(program, given_arrays)
     assert read == [(1, 4, 9, 9)] * 3
-    np.testing.assert_allclose(found["O"], expected["O"], rtol=1e-13)  # a library may add in another order for another batch
+    np.testing.assert_allclose(
+        found["O"], expected["O"], rtol=1e-13
+    )  # a library may add in another order for another batch
 
 
 def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
@@ -201,13 +249,21 @@ def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
         lambda row: row["slices"].update(count="many"),
         lambda row: row.update(slices=None),
         lambda row: row["slices"].update(whole=row["program"]),
-        lambda row: row["slices"].update(whole=program_record(as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 6), B=(6,))))),
-        lambda row: row["slices"].update(whole=program_record(as_program(ea.parse("P[n,i] = 2*A[n,i] + B[i]", A=(4, 4), B=(4,)), "P"))),
+        lambda row: row["slices"].update(
+            whole=program_record(as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 6), B=(6,))))
+        ),
+        lambda row: row["slices"].update(
+            whole=program_record(
+                as_program(ea.parse("P[n,i] = 2*A[n,i] + B[i]", A=(4, 4), B=(4,)), "P")
+            )
+        ),
     ],
 )
 def test_a_record_of_slices_that_do_not_fit_is_damaged(damage):
     """Kernels run on the memory that the whole program has: nothing is read or written beyond it."""
-    program = as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 4), B=(4,)))  # B has as many elements as there are slices
+    program = as_program(
+        ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 4), B=(4,))
+    )  # B has as many elements as there are slices
     one, slices = one_of(program)
     row = part_record(Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices))
     damage(row)

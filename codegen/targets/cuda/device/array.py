@@ -32,7 +32,14 @@ class DeviceArray:
     def facts(self) -> dict[str, Any]:
         """What `__cuda_array_interface__` says, for readers that use nothing but the default stream."""
         kind = device_dtype(self.dtype).str
-        return {"shape": self.shape, "typestr": kind, "data": (self.memory.address, False), "strides": None, "version": 3, "stream": DEFAULT_STREAM}
+        return {
+            "shape": self.shape,
+            "typestr": kind,
+            "data": (self.memory.address, False),
+            "strides": None,
+            "version": 3,
+            "stream": DEFAULT_STREAM,
+        }
 
     def get(self) -> Array:
         """A copy in the memory of the host."""
@@ -60,14 +67,25 @@ def device_address(tensor: Tensor, value: Any) -> int:
     facts = _facts(value)
     dtype, shape, address = device_dtype(tensor.dtype), tuple(facts["shape"]), int(facts["data"][0])
     if shape != tensor.shape:
-        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given")
+        raise ShapeError(
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given"
+        )
     if facts["typestr"] != dtype.str and not (tensor.dtype == "bf16" and facts["typestr"] == "<V2"):
-        raise ShapeError(f"{tensor.name} has dtype {tensor.dtype}, but a device array of type {facts['typestr']} is given\n  convert it first")
-    strides, dense = facts.get("strides"), tuple(prod(shape[k + 1 :]) * dtype.itemsize for k in range(len(shape)))
+        raise ShapeError(
+            f"{tensor.name} has dtype {tensor.dtype}, but a device array of type {facts['typestr']} is given\n  convert it first"
+        )
+    strides, dense = (
+        facts.get("strides"),
+        tuple(prod(shape[k + 1 :]) * dtype.itemsize for k in range(len(shape))),
+    )
     if strides is not None and tuple(strides) != dense and prod(shape):
-        raise ShapeError(f"{tensor.name} is not contiguous on its device\n  make it contiguous first")
+        raise ShapeError(
+            f"{tensor.name} is not contiguous on its device\n  make it contiguous first"
+        )
     if address % 16:
-        raise ShapeError(f"{tensor.name} begins at an address on its device that is no multiple of 16 bytes\n  copy it first")
+        raise ShapeError(
+            f"{tensor.name} begins at an address on its device that is no multiple of 16 bytes\n  copy it first"
+        )
     return address
 
 

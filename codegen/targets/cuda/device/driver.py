@@ -13,7 +13,9 @@ from codegen.targets.cuda.launch import Launch
 Array = np.ndarray[Any, Any]
 
 
-Start = tuple[Any, Launch, Sequence[int]]  # a kernel, how it is launched, and the addresses that it is given
+Start = tuple[
+    Any, Launch, Sequence[int]
+]  # a kernel, how it is launched, and the addresses that it is given
 
 
 class Graph(Protocol):

@@ -9,7 +9,17 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_ulonglong, c_void_p
+from ctypes import (
+    POINTER,
+    byref,
+    c_char_p,
+    c_int,
+    c_size_t,
+    c_uint,
+    c_uint64,
+    c_ulonglong,
+    c_void_p,
+)
 from functools import lru_cache
 from typing import Any
 
@@ -44,7 +54,11 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (HANDLE, c_void_p, c_char_p),
     "cuModuleUnload": (c_void_p,),
     "cuGraphCreate": (HANDLE, c_uint),
-    "cuGraphInstantiateWithFlags": (HANDLE, c_void_p, c_ulonglong),  # since CUDA 11.4; that without flags has had three signatures
+    "cuGraphInstantiateWithFlags": (
+        HANDLE,
+        c_void_p,
+        c_ulonglong,
+    ),  # since CUDA 11.4; that without flags has had three signatures
     "cuGraphLaunch": (c_void_p, c_void_p),
     "cuGraphDestroy": (c_void_p,),
     "cuGraphExecDestroy": (c_void_p,),
@@ -55,8 +69,15 @@ class LibCuda:
     """What graphs need of the driver. Raises `DeviceError` where the driver is too old for them."""
 
     def __init__(self, library: Any):
-        self._add = "cuGraphAddKernelNode_v2" if hasattr(library, "cuGraphAddKernelNode_v2") else "cuGraphAddKernelNode"
-        self._functions = {name: _function(library, name, types) for name, types in {**SIGNATURES, self._add: NODE}.items()}
+        self._add = (
+            "cuGraphAddKernelNode_v2"
+            if hasattr(library, "cuGraphAddKernelNode_v2")
+            else "cuGraphAddKernelNode"
+        )
+        self._functions = {
+            name: _function(library, name, types)
+            for name, types in {**SIGNATURES, self._add: NODE}.items()
+        }
 
     def load(self, image: bytes) -> int:
         """A module, by its machine code."""
@@ -90,13 +111,23 @@ class LibCuda:
         """Forget a graph, which still ends where it runs."""
         self._call("cuGraphExecDestroy", executable)
 
-    def _node(self, graph: int, before: int | None, function: int, how: Launch, addresses: Sequence[int]) -> int:
+    def _node(
+        self, graph: int, before: int | None, function: int, how: Launch, addresses: Sequence[int]
+    ) -> int:
         values = (c_uint64 * len(addresses))(*addresses)
         begin, step = ctypes.addressof(values), ctypes.sizeof(c_uint64)
         pointers = (c_void_p * len(addresses))(*(begin + step * k for k in range(len(addresses))))
-        node = KernelNode(function, how.grid, how.block, 0, pointers)  # the driver copies all that it points to
+        node = KernelNode(
+            function, how.grid, how.block, 0, pointers
+        )  # the driver copies all that it points to
         known = () if before is None else (before,)
-        return self._made(self._add, graph, (c_void_p * len(known))(*known) if known else None, len(known), byref(node))
+        return self._made(
+            self._add,
+            graph,
+            (c_void_p * len(known))(*known) if known else None,
+            len(known),
+            byref(node),
+        )
 
     def _made(self, name: str, *arguments: Any) -> int:
         """The handle that a function writes at its first argument."""

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from einalg.errors import DeviceError
 
-MOST = 1 << 28  # bytes that lie ready in all: a call on more is long beside the time that an allocation takes
+MOST = (
+    1 << 28
+)  # bytes that lie ready in all: a call on more is long beside the time that an allocation takes
 
 
 class Memory(Protocol):

@@ -64,11 +64,15 @@ class Nvcc:
     def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:
         command = (self.program, *FLAGS, f"-arch=sm_{sm}")
         try:
-            return built(command, source, timeout, (".cu", ".cubin"), f"the generated code for sm_{sm}")
+            return built(
+                command, source, timeout, (".cu", ".cubin"), f"the generated code for sm_{sm}"
+            )
         except subprocess.TimeoutExpired:
             raise too_slow(self.program, timeout) from None
         except OSError as error:
-            raise DeviceError(f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit") from None
+            raise DeviceError(
+                f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit"
+            ) from None
 
 
 def usages(report: str) -> dict[str, Usage]:
@@ -84,13 +88,20 @@ def usages(report: str) -> dict[str, Usage]:
         name = part.split("'")[1]
         stored, loaded, registers, shared = (
             int(match[1]) if (match := re.search(pattern, part)) else 0
-            for pattern in (r"(\d+) bytes spill stores", r"(\d+) bytes spill loads", r"Used (\d+) registers", r"(\d+) bytes smem")
+            for pattern in (
+                r"(\d+) bytes spill stores",
+                r"(\d+) bytes spill loads",
+                r"Used (\d+) registers",
+                r"(\d+) bytes smem",
+            )
         )
         found[name] = Usage(registers, stored + loaded, shared)
     return found
 
 
-def compile_all(source: str, architectures: Sequence[int] = ARCHITECTURES, timeout: float = TIMEOUT) -> list[Cubin]:
+def compile_all(
+    source: str, architectures: Sequence[int] = ARCHITECTURES, timeout: float = TIMEOUT
+) -> list[Cubin]:
     """A CUDA source compiled for several compute capabilities; needs no device."""
     nvcc = require_nvcc()
     return [nvcc.compile(source, sm, timeout) for sm in architectures]
@@ -120,7 +131,13 @@ def _find(homes: tuple[str, ...], path: str) -> Nvcc | None:
         if not program:
             continue
         try:
-            done = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False)
+            done = subprocess.run(
+                (program, "--version"),
+                capture_output=True,
+                text=True,
+                timeout=PROBE_TIMEOUT,
+                check=False,
+            )
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.returncode == 0:

@@ -31,7 +31,9 @@ class PyCuda:
             self.cuda.init()
             count = self.cuda.Device.count()
         except self.cuda.Error as error:
-            raise DeviceError(f"the CUDA driver does not start: {error}\n  check that nvidia-smi shows a device; {WITHOUT}") from None
+            raise DeviceError(
+                f"the CUDA driver does not start: {error}\n  check that nvidia-smi shows a device; {WITHOUT}"
+            ) from None
         if not count:
             raise DeviceError(f"there is no CUDA device here\n  use target='cpu'; {WITHOUT}")
         device = self.cuda.Device(0)
@@ -51,7 +53,9 @@ class PyCuda:
                 f"{self.name} is out of memory: {error}\n  free arrays that are kept on it, or make the program's tensors smaller"
             ) from None
         except self.cuda.Error as error:
-            raise DeviceError(f"{self.name} failed: {error}\n  restart the process; if it fails again, please report the program") from None
+            raise DeviceError(
+                f"{self.name} failed: {error}\n  restart the process; if it fails again, please report the program"
+            ) from None
         finally:
             self.cuda.Context.pop()
 
@@ -99,7 +103,9 @@ class PyCuda:
         """Launch kernels one by one from now on, and say why."""
         if self.has_graphs:
             self.has_graphs = False
-            LOG.info("einalg: kernels are launched one by one on %s, not as graphs: %s", self.name, error)
+            LOG.info(
+                "einalg: kernels are launched one by one on %s, not as graphs: %s", self.name, error
+            )
 
     def wait(self) -> None:
         with self.current() as cuda:
@@ -145,8 +151,15 @@ class _Graph:
 
     def __init__(self, device: PyCuda, library: LibCuda, kernels: Sequence[Start]):
         self._device, self._library = device, library
-        self._handle = library.graph([(kernel.code.function(library, kernel.name), how, addresses) for kernel, how, addresses in kernels])
-        _finally(self, device, library.destroy, self._handle, *{kernel.code for kernel, _, _ in kernels})
+        self._handle = library.graph(
+            [
+                (kernel.code.function(library, kernel.name), how, addresses)
+                for kernel, how, addresses in kernels
+            ]
+        )
+        _finally(
+            self, device, library.destroy, self._handle, *{kernel.code for kernel, _, _ in kernels}
+        )
 
     def launch(self) -> bool:
         if not self._device.has_graphs:
@@ -160,7 +173,9 @@ class _Graph:
         return True
 
 
-def _finally(owner: Any, device: PyCuda, release: Callable[[int], None], handle: int, *alive: Any) -> None:
+def _finally(
+    owner: Any, device: PyCuda, release: Callable[[int], None], handle: int, *alive: Any
+) -> None:
     """Release a handle when its owner is forgotten, and keep some things alive until then. At the end of the process the driver does so."""
 
     def done(*_: Any) -> None:
@@ -179,7 +194,11 @@ def _pycuda() -> Any:
     try:
         import pycuda.driver as cuda
     except ModuleNotFoundError as error:
-        raise DeviceError(f"running on a GPU needs PyCUDA: {error}\n  pip install 'einalg[cuda]'; {WITHOUT}") from None
+        raise DeviceError(
+            f"running on a GPU needs PyCUDA: {error}\n  pip install 'einalg[cuda]'; {WITHOUT}"
+        ) from None
     except ImportError as error:
-        raise DeviceError(f"PyCUDA finds no CUDA driver: {error}\n  install the driver of the GPU; {WITHOUT}") from None
+        raise DeviceError(
+            f"PyCUDA finds no CUDA driver: {error}\n  install the driver of the GPU; {WITHOUT}"
+        ) from None
     return cuda

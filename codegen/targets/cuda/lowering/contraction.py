@@ -52,9 +52,13 @@ def contraction(source: CudaSource) -> Contraction | None:
     if not 2 <= len(factors) <= MOST_FACTORS or outermost_reductions(reduce.body):
         return None
     depth = tuple(level for it in outer_first(reduce) for level in source.plan.summed[it.index])
-    found = [_split(source, reduce, list(left), list(right), depth) for left, right in _parts(factors)]
+    found = [
+        _split(source, reduce, list(left), list(right), depth) for left, right in _parts(factors)
+    ]
     best = max(found, key=lambda c: min(_count(c.rows), _count(c.columns)))
-    if source.plan.output[-1:] and source.plan.output[-1] in best.rows:  # neighbouring threads compute neighbouring columns
+    if (
+        source.plan.output[-1:] and source.plan.output[-1] in best.rows
+    ):  # neighbouring threads compute neighbouring columns
         return replace(best, left=best.right, right=best.left, rows=best.columns, columns=best.rows)
     return best
 
@@ -66,7 +70,9 @@ def _parts(factors: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
         yield [f for f in factors if f not in right], right
 
 
-def _split(source: CudaSource, reduce: Reduce, left: list[Any], right: list[Any], depth: tuple[Level, ...]) -> Contraction:
+def _split(
+    source: CudaSource, reduce: Reduce, left: list[Any], right: list[Any], depth: tuple[Level, ...]
+) -> Contraction:
     one, two = ({s for f in part for s in f.free_symbols} for part in (left, right))
     levels = source.plan.output
     rows = tuple(level for level in levels if level.index in one and level.index not in two)
@@ -79,7 +85,9 @@ def _count(levels: Sequence[Level]) -> int:
     return prod(level.extent for level in levels)
 
 
-def choose_tile(found: Contraction, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]) -> tuple[AnyTile, int] | None:
+def choose_tile(
+    found: Contraction, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]
+) -> tuple[AnyTile, int] | None:
     """A tile, and how many blocks share the terms of one: the largest that leaves work for the whole device.
 
     The terms are shared where only small tiles would do else. None where tiles do not pay.
@@ -98,11 +106,26 @@ def choose_tile(found: Contraction, dtype: str, numbers: CudaSchedule, tiles: Se
 
     def parts(tile: AnyTile) -> int:
         """Blocks that share the terms of a tile, each with several steps."""
-        return max(1, min(-(-numbers.blocks // blocks(tile)), depth // (tile.depth * numbers.steps), numbers.parts))
+        return max(
+            1,
+            min(
+                -(-numbers.blocks // blocks(tile)),
+                depth // (tile.depth * numbers.steps),
+                numbers.parts,
+            ),
+        )
 
-    busy = [(tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= LEAST_SUMS]
-    shared = [(tile, parts(tile)) for tile in fitting if blocks(tile) * parts(tile) >= numbers.blocks]
-    few = [max(((tile, parts(tile)) for tile in fitting), key=lambda pair: blocks(pair[0]) * pair[1])] if fitting else []
+    busy = [
+        (tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= LEAST_SUMS
+    ]
+    shared = [
+        (tile, parts(tile)) for tile in fitting if blocks(tile) * parts(tile) >= numbers.blocks
+    ]
+    few = (
+        [max(((tile, parts(tile)) for tile in fitting), key=lambda pair: blocks(pair[0]) * pair[1])]
+        if fitting
+        else []
+    )
     return next(iter([*busy, *shared, *few]), None)
 
 

@@ -10,9 +10,21 @@ from dataclasses import replace
 from math import prod
 
 from codegen.ir.nodes import Buf, Function
-from codegen.targets.cuda.lowering.contraction import Contraction, ContractionSource, choose_tile, contraction, exact_type
+from codegen.targets.cuda.lowering.contraction import (
+    Contraction,
+    ContractionSource,
+    choose_tile,
+    contraction,
+    exact_type,
+)
 from codegen.targets.cuda.lowering.map import map_kernel
-from codegen.targets.cuda.lowering.reduction import Rows, choose_parts, partial_kernel, reduction_kernel, shared_reductions
+from codegen.targets.cuda.lowering.reduction import (
+    Rows,
+    choose_parts,
+    partial_kernel,
+    reduction_kernel,
+    shared_reductions,
+)
 from codegen.targets.cuda.lowering.register_tiles import register_tiles
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
 from codegen.targets.cuda.lowering.tensor_cores import tensor_tiles
@@ -44,11 +56,23 @@ def cuda_kernels(
         return [first.whole()]
     reduce = first.reduce()
     shape = (parts, prod(scope.shape))
-    partial = Buf(_unused(f"{name}_parts", {*taken, name, *scope.tensors, *(holes or {})}), shape, first.source.accumulated(reduce))
-    return [first.partial(partial), lower_cuda(name, _sum_of(first.source.scope, reduce, partial), holes, schedule)]
+    partial = Buf(
+        _unused(f"{name}_parts", {*taken, name, *scope.tensors, *(holes or {})}),
+        shape,
+        first.source.accumulated(reduce),
+    )
+    return [
+        first.partial(partial),
+        lower_cuda(name, _sum_of(first.source.scope, reduce, partial), holes, schedule),
+    ]
 
 
-def lower_cuda(name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: CudaSchedule = CUDA_DEFAULT) -> Function:
+def lower_cuda(
+    name: str,
+    scope: Scope,
+    holes: Mapping[str, Scope] | None = None,
+    schedule: CudaSchedule = CUDA_DEFAULT,
+) -> Function:
     """The statement in one kernel.
 
     >>> import einalg as ea
@@ -72,9 +96,20 @@ class _Lowering:
             return
         if found := contraction(self.source):
             self.dtype = exact_type(self.source, found)
-            tiles = choose_tile(found, self.dtype, schedule, [tile.of(self.dtype) for tile in schedule.tensor_tiles]) if self.dtype else None
+            tiles = (
+                choose_tile(
+                    found,
+                    self.dtype,
+                    schedule,
+                    [tile.of(self.dtype) for tile in schedule.tensor_tiles],
+                )
+                if self.dtype
+                else None
+            )
             if tiles is None:
-                tiles = choose_tile(found, self.source.accumulated(found.reduce), schedule, schedule.tiles)
+                tiles = choose_tile(
+                    found, self.source.accumulated(found.reduce), schedule, schedule.tiles
+                )
             if tiles:
                 self.found, (self.tile, self.count) = found, tiles
                 return
@@ -118,11 +153,20 @@ class _Lowering:
 def _sum_of(scope: Scope, reduce: Reduce, partial: Buf) -> Scope:
     """The scope where a reduction is that of its parts."""
     tensor = Tensor(partial.name, partial.shape, partial.dtype)
-    part, flat = fresh_index("part", {*scope.indices, *scope.body.free_symbols, *reduce.indices}), affine(0)
+    part, flat = (
+        fresh_index("part", {*scope.indices, *scope.body.free_symbols, *reduce.indices}),
+        affine(0),
+    )
     for it in scope.iterators:
         flat = flat * it.extent + (affine(it.index) - it.low)
-    parts = Reduce(reduce.op, [(part, 0, partial.shape[0])], (), Access.of(tensor, (affine(part), flat)))
-    return Scope(scope.iterators, scope.where, rebuild(scope.body, lambda node: parts if node == reduce else node))
+    parts = Reduce(
+        reduce.op, [(part, 0, partial.shape[0])], (), Access.of(tensor, (affine(part), flat))
+    )
+    return Scope(
+        scope.iterators,
+        scope.where,
+        rebuild(scope.body, lambda node: parts if node == reduce else node),
+    )
 
 
 def _unused(name: str, taken: Collection[str]) -> str:

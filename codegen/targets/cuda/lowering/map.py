@@ -23,11 +23,19 @@ def _elements(source: CudaSource) -> tuple[Statement, ...]:
     threads = _threads(points.count, numbers.threads)
     each = max(1, min(numbers.elements, points.count // max(1, numbers.busy)))
     blocks = -(-points.count // (threads * each))
-    block, thread, step = source.fresh("block", blocks), source.fresh("thread", threads), source.fresh("step", each)
+    block, thread, step = (
+        source.fresh("block", blocks),
+        source.fresh("thread", threads),
+        source.fresh("step", each),
+    )
     inside = source.block(source.plan.output)
     source.put_point(inside)
     form = affine(block) * (threads * each) + affine(step) * threads + affine(thread)
-    body = points.at(form if each > 1 else affine(block) * threads + affine(thread), blocks * threads * each - 1, inside.statements)
+    body = points.at(
+        form if each > 1 else affine(block) * threads + affine(thread),
+        blocks * threads * each - 1,
+        inside.statements,
+    )
     if each > 1:
         body = (counted(step, each, body, "unroll"),)
     return (counted(block, blocks, [counted(thread, threads, body, "thread")], "block"),)
@@ -36,11 +44,22 @@ def _elements(source: CudaSource) -> tuple[Statement, ...]:
 def _width(source: CudaSource) -> int:
     """The neighbours that a thread takes at once: more than 1 where the whole kernel walks memory in one stride."""
     numbers, levels = source.numbers, source.plan.output
-    if len(levels) != 1 or source.scope.where or source.cutting or any(True for _ in reductions(source.scope.body)):
+    if (
+        len(levels) != 1
+        or source.scope.where
+        or source.cutting
+        or any(True for _ in reductions(source.scope.body))
+    ):
         return 1
     largest = max(element_size(b.dtype) for b in (*source.buffers.values(), source.output))
     width = numbers.bytes // largest
-    return width if width > 1 and levels[0].extent % width == 0 and levels[0].extent >= width * numbers.threads else 1
+    return (
+        width
+        if width > 1
+        and levels[0].extent % width == 0
+        and levels[0].extent >= width * numbers.threads
+        else 1
+    )
 
 
 def _vectors(source: CudaSource, level: Level, width: int) -> tuple[Statement, ...]:
@@ -49,7 +68,11 @@ def _vectors(source: CudaSource, level: Level, width: int) -> tuple[Statement, .
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
     group, lane = source.fresh("group", groups), source.fresh("lane", width)
     inside = source.block([])
-    inside.place = inside.place.loop(group, 0, groups).loop(lane, 0, width).fix(level.index, affine(group) * width + affine(lane) + level.range[0])
+    inside.place = (
+        inside.place.loop(group, 0, groups)
+        .loop(lane, 0, width)
+        .fix(level.index, affine(group) * width + affine(lane) + level.range[0])
+    )
     source.put_point(inside)
     points = Points(group, (Level(group, affine(0), affine(groups), (0, groups)),))
     body: tuple[Statement, ...] = (counted(lane, width, inside.statements, "vec"),)

@@ -51,16 +51,24 @@ def shared_reductions(source: CudaSource) -> Rows | None:
                 continue
             free = {i for index in reduce.free_symbols for i in place.form(affine(index)).indices}
             see(reduce.body, True)
-            if free <= place.bound and points(reduce) >= source.numbers.short and not (conditional and not reads_inside(reduce, place)):
+            if (
+                free <= place.bound
+                and points(reduce) >= source.numbers.short
+                and not (conditional and not reads_inside(reduce, place))
+            ):
                 found.append(reduce)
                 needed.update(free)
 
     see(source.scope.body, bool(source.scope.where))
     if not found or len(found) > MOST_SHARED:
         return None
-    over, along = ([level for level in levels if (level.index in needed) is known] for known in (True, False))
+    over, along = (
+        [level for level in levels if (level.index in needed) is known] for known in (True, False)
+    )
     rows = Rows(tuple(found), tuple(over), tuple(along))
-    if _count(along) == 1 and (_count(over) >= source.numbers.busy or rows.terms < source.numbers.long):
+    if _count(along) == 1 and (
+        _count(over) >= source.numbers.busy or rows.terms < source.numbers.long
+    ):
         return None
     return rows
 
@@ -70,10 +78,17 @@ def choose_parts(source: CudaSource, rows: Rows) -> int:
     numbers = source.numbers
     many = max(numbers.lanes)
     blocks = -(-_count(rows.over) // max(1, numbers.threads // many))
-    whole = outermost_reductions(source.scope.body) == list(rows.reduces) and _count(rows.along) == 1 and not source.scope.where
+    whole = (
+        outermost_reductions(source.scope.body) == list(rows.reduces)
+        and _count(rows.along) == 1
+        and not source.scope.where
+    )
     if not whole or len(rows.reduces) != 1 or blocks >= numbers.blocks:
         return 1
-    return max(1, min(-(-numbers.blocks // blocks), rows.terms // (many * numbers.steps * 4), numbers.parts))
+    return max(
+        1,
+        min(-(-numbers.blocks // blocks), rows.terms // (many * numbers.steps * 4), numbers.parts),
+    )
 
 
 def _count(levels: Any) -> int:
@@ -87,7 +102,13 @@ def reduction_kernel(source: CudaSource, rows: Rows) -> Function:
 
 def partial_kernel(source: CudaSource, rows: Rows, output: Buf) -> Function:
     """The kernel that sums the terms of a reduction in parts: the first axis of its output counts them."""
-    return Function(output.name, tuple(source.buffers.values()), output, _Reduction(source, rows, output).body(), str(source.scope))
+    return Function(
+        output.name,
+        tuple(source.buffers.values()),
+        output,
+        _Reduction(source, rows, output).body(),
+        str(source.scope),
+    )
 
 
 class _Reduction:
@@ -95,14 +116,26 @@ class _Reduction:
         numbers, self.source, self.rows = source.numbers, source, rows
         few, many = numbers.lanes
         self.partial, self.parts = partial, partial.shape[0] if partial else 1
-        self.over, self.along = Points.of(source, "point", rows.over), Points.of(source, "other", rows.along)
+        self.over, self.along = (
+            Points.of(source, "point", rows.over),
+            Points.of(source, "other", rows.along),
+        )
         self.lanes = many if max(rows.terms // self.parts, self.along.count) >= 4 * many else few
         self.width = min(numbers.shuffled, self.lanes)
         self.warps = self.lanes // self.width
         self.groups = max(1, min(numbers.threads // self.lanes, self.over.count))
         self.blocks = -(-self.over.count // self.groups)
-        self.pieces = max(1, min(self.along.count // max(rows.terms, 4 * self.lanes), -(-numbers.blocks // self.blocks)))
-        self.block, self.group = source.fresh("block", self.blocks), source.fresh("group", self.groups)
+        self.pieces = max(
+            1,
+            min(
+                self.along.count // max(rows.terms, 4 * self.lanes),
+                -(-numbers.blocks // self.blocks),
+            ),
+        )
+        self.block, self.group = (
+            source.fresh("block", self.blocks),
+            source.fresh("group", self.groups),
+        )
         self.warp, self.lane = source.fresh("warp", self.warps), source.fresh("lane", self.width)
         self.part, self.piece = source.fresh("part", self.parts), source.fresh("piece", self.pieces)
         names = source.block(source.plan.output).names
@@ -110,11 +143,17 @@ class _Reduction:
         self.gathered: dict[Reduce, Buf] = {}
         for reduce in rows.reduces:
             stem = LOCAL_NAMES[reduce.op]
-            suffix = next(s for k in range(len(names) + 1) if not {f"{stem}{(s := str(k or ''))}", f"{stem}s{s}"} & names)
+            suffix = next(
+                s
+                for k in range(len(names) + 1)
+                if not {f"{stem}{(s := str(k or ''))}", f"{stem}s{s}"} & names
+            )
             names |= {f"{stem}{suffix}", f"{stem}s{suffix}"}
             dtype = source.accumulated(reduce)
             self.totals[reduce] = Buf(f"{stem}{suffix}", (), dtype, "reg")
-            self.gathered[reduce] = Buf(f"{stem}s{suffix}", (self.groups, self.warps), dtype, "shared")
+            self.gathered[reduce] = Buf(
+                f"{stem}s{suffix}", (self.groups, self.warps), dtype, "shared"
+            )
         self.names = names
 
     def body(self) -> tuple[Statement, ...]:
@@ -125,7 +164,9 @@ class _Reduction:
         body = [counted(self.block, self.blocks, inside, "block")]
         if self.parts > 1:
             return (counted(self.part, self.parts, body, "block"),)
-        return (counted(self.piece, self.pieces, body, "block"),) if self.pieces > 1 else tuple(body)
+        return (
+            (counted(self.piece, self.pieces, body, "block"),) if self.pieces > 1 else tuple(body)
+        )
 
     @property
     def position(self) -> Affine:
@@ -134,7 +175,9 @@ class _Reduction:
 
     def threads(self, body: Any) -> Statement:
         inner = counted(self.lane, self.width, body, "thread")
-        return counted(self.group, self.groups, [counted(self.warp, self.warps, [inner], "thread")], "thread")
+        return counted(
+            self.group, self.groups, [counted(self.warp, self.warps, [inner], "thread")], "thread"
+        )
 
     def at_point(self, known: Any, *more: Level) -> Block:
         """A block at one row, where some reductions are summed already."""
@@ -154,7 +197,11 @@ class _Reduction:
             return self.placed([self.written_row()])
         block = self.at_point(self.rows.reduces, *self.rows.along)
         if self.partial:
-            block.put(self.source.partial_target(self.partial, self.part, block.place), "=", block.results[self.rows.reduces[0]])
+            block.put(
+                self.source.partial_target(self.partial, self.part, block.place),
+                "=",
+                block.results[self.rows.reduces[0]],
+            )
         else:
             self.source.put_point(block)
         statements = block.statements
@@ -183,7 +230,9 @@ class _Reduction:
         steps = -(-others.count // each)
         step = self.source.fresh("turn", steps)
         begin = affine(step) * self.pieces + (affine(self.piece) if self.pieces > 1 else 0)
-        return counted(step, steps, others.at(begin * self.lanes + self.position, steps * each - 1, statements))
+        return counted(
+            step, steps, others.at(begin * self.lanes + self.position, steps * each - 1, statements)
+        )
 
     def shared(self, reduce: Reduce, known: Any) -> list[Statement]:
         """The sums of the threads, and those of all of them together, which every thread gets."""
@@ -191,25 +240,42 @@ class _Reduction:
         block = self.at_point(known)
         block.add(self.strided(reduce, total, block))
         start = Put(total, "=", self.source.identity(reduce))
-        found: list[Statement] = [Alloc(total.buf), self.threads([start, *self.placed(block.statements)])]
+        found: list[Statement] = [
+            Alloc(total.buf),
+            self.threads([start, *self.placed(block.statements)]),
+        ]
         if self.width > 1:
             found.append(Combine(total, op, self.width))
         if self.warps > 1:
             gathered = self.gathered[reduce]
-            parts = [Ref(gathered, (affine(self.group), affine(warp))) for warp in range(self.warps)]
+            parts = [
+                Ref(gathered, (affine(self.group), affine(warp))) for warp in range(self.warps)
+            ]
             give = Put(Ref(gathered, (affine(self.group), affine(self.warp))), "=", total)
             found.append(Alloc(gathered))
             found.append(self.threads([If(Holds((Constraint(affine(self.lane), "=="),)), (give,))]))
-            found.append(self.threads([Put(total, "=", parts[0]), *(Put(total, op, part) for part in parts[1:])]))
+            found.append(
+                self.threads(
+                    [Put(total, "=", parts[0]), *(Put(total, op, part) for part in parts[1:])]
+                )
+            )
         return found
 
     def strided(self, reduce: Reduce, total: Ref, block: Block) -> Statement:
         """The terms of a reduction that one thread sums: every so many, so that neighbouring threads read neighbours."""
-        levels = tuple(level for it in outer_first(reduce) for level in self.source.plan.summed[it.index])
-        for width in self.widths(levels[-1].extent if levels else 1, points(reduce) // (self.lanes * self.parts)):
+        levels = tuple(
+            level for it in outer_first(reduce) for level in self.source.plan.summed[it.index]
+        )
+        for width in self.widths(
+            levels[-1].extent if levels else 1, points(reduce) // (self.lanes * self.parts)
+        ):
             terms, index, first = Points.of_groups(self.source, "term", levels, width)
             lane = self.source.fresh("near", width)
-            place = _within(block, terms.levels).place.loop(lane, 0, width).fix(index, first + affine(lane))
+            place = (
+                _within(block, terms.levels)
+                .place.loop(lane, 0, width)
+                .fix(index, first + affine(lane))
+            )
             loop = counted(lane, width, self.added(reduce, total, block.inner(place)), "vec")
             if walks_rows(loop):
                 return self.stepping(terms, [loop])
@@ -235,7 +301,9 @@ class _Reduction:
     def stepping(self, terms: Points, statements: Any) -> Statement:
         steps = -(-terms.count // (self.lanes * self.parts))
         step = self.source.fresh("step", steps)
-        form = (affine(self.part) * steps + affine(step) if self.parts > 1 else affine(step)) * self.lanes + self.position
+        form = (
+            affine(self.part) * steps + affine(step) if self.parts > 1 else affine(step)
+        ) * self.lanes + self.position
         return counted(step, steps, terms.at(form, self.parts * steps * self.lanes - 1, statements))
 
 

@@ -37,12 +37,22 @@ class Tile:
 
     def registers(self, dtype: str) -> int:
         """An estimate: the sums, one row and one column, what is fetched, and index arithmetic."""
-        held = self.sums + self.thread_rows + self.thread_columns + (self.rows + self.columns) * self.depth // self.threads
+        held = (
+            self.sums
+            + self.thread_rows
+            + self.thread_columns
+            + (self.rows + self.columns) * self.depth // self.threads
+        )
         return held * max(1, element_size(dtype) // 4) + 40
 
     def is_legal(self, dtype: str) -> bool:
         whole = self.rows % self.thread_rows == 0 and self.columns % self.thread_columns == 0
-        return whole and self.threads <= THREADS and self.shared(dtype) <= SHARED and self.registers(dtype) <= REGISTERS
+        return (
+            whole
+            and self.threads <= THREADS
+            and self.shared(dtype) <= SHARED
+            and self.registers(dtype) <= REGISTERS
+        )
 
 
 @dataclass(frozen=True)
@@ -78,17 +88,37 @@ class TensorTile:
     def shared(self, dtype: str) -> int:
         """Bytes of the two staged parts, twice, and of the results of each warp."""
         size = element_size(dtype)
-        longest = max((self.rows + self.columns) * (self.depth * size + 16), ((self.rows + self.columns) * size + 2 * 16) * self.depth)
+        longest = max(
+            (self.rows + self.columns) * (self.depth * size + 16),
+            ((self.rows + self.columns) * size + 2 * 16) * self.depth,
+        )
         return 2 * longest + self.threads // WARP * MATRIX * (MATRIX + SPARE) * 4
 
     def registers(self, dtype: str) -> int:
         """An estimate: the sums, the fragments that are multiplied, what is fetched, and index arithmetic."""
-        fetched = (self.rows + self.columns) * self.depth * element_size(dtype) // (4 * self.threads)
-        return self.sums + self.rows // (2 * self.warps_down) + self.columns // (2 * self.warps_across) + fetched + 40
+        fetched = (
+            (self.rows + self.columns) * self.depth * element_size(dtype) // (4 * self.threads)
+        )
+        return (
+            self.sums
+            + self.rows // (2 * self.warps_down)
+            + self.columns // (2 * self.warps_across)
+            + fetched
+            + 40
+        )
 
     def is_legal(self, dtype: str) -> bool:
-        whole = self.rows % (MATRIX * self.warps_down) == 0 and self.columns % (MATRIX * self.warps_across) == 0 and self.depth % MATRIX == 0
-        return whole and self.threads <= THREADS and self.shared(dtype) <= SHARED and self.registers(dtype) <= REGISTERS
+        whole = (
+            self.rows % (MATRIX * self.warps_down) == 0
+            and self.columns % (MATRIX * self.warps_across) == 0
+            and self.depth % MATRIX == 0
+        )
+        return (
+            whole
+            and self.threads <= THREADS
+            and self.shared(dtype) <= SHARED
+            and self.registers(dtype) <= REGISTERS
+        )
 
 
 AnyTile = Tile | TensorTile

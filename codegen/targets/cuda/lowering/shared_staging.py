@@ -53,15 +53,30 @@ class Staged:
     `deep` says whether neighbours of the summed index are side by side there; by default they are where they are in memory.
     """
 
-    def __init__(self, source: CudaSource, name: str, dtype: str, side: Side, depth: Depth, batch: Sequence[Level], threads: int, deep: bool | None):
+    def __init__(
+        self,
+        source: CudaSource,
+        name: str,
+        dtype: str,
+        side: Side,
+        depth: Depth,
+        batch: Sequence[Level],
+        threads: int,
+        deep: bool | None,
+    ):
         self.source, self.side, self.depth, self.batch = source, side, depth, tuple(batch)
         self.threads, self.dtype = threads, dtype
         self.reads_deep = is_deep(source, side.factor, depth.levels)
         self.deep = self.reads_deep if deep is None else deep
         outer, inner = (side.size, depth.size) if self.deep else (depth.size, side.size)
         halves = 2 if depth.steps > 1 else 1
-        self.buf = Buf(name, (halves, outer, inner + max(1, WORD // element_size(dtype))), dtype, "shared")
-        self.near, self.far = Points.of(source, "row", side.levels), Points.of(source, "term", depth.levels)
+        self.buf = Buf(
+            name, (halves, outer, inner + max(1, WORD // element_size(dtype))), dtype, "shared"
+        )
+        self.near, self.far = (
+            Points.of(source, "row", side.levels),
+            Points.of(source, "term", depth.levels),
+        )
         self.lane = source.fresh("near", 1)
         self.width, self.near_of, self.far_of = self._groups()
         self.entries = side.size * depth.size // self.width
@@ -83,7 +98,9 @@ class Staged:
             other = self.side.levels if self.reads_deep else self.depth.levels
             block = self.source.block([*self.batch, *other, *points.levels])
             self.source.plan.ranges[self.lane] = (0, width)
-            block.place = block.place.loop(self.lane, 0, width).fix(index, first + affine(self.lane))
+            block.place = block.place.loop(self.lane, 0, width).fix(
+                index, first + affine(self.lane)
+            )
             target = Ref(Buf("row", (width,), self.dtype, "local"), (affine(self.lane),))
             block.put(target, "=", value(self.source, self.side.factor, block))
             if walks_rows(counted(self.lane, width, block.statements, "vec")):
@@ -102,33 +119,73 @@ class Staged:
     def _moved(self, body: Sequence[Statement]) -> Statement:
         """A nest of threads, each of which moves some entries: `row` and `term` are where an entry begins, in groups along one of them."""
         row, term = self._forms()
-        sizes = (self.side.size, self.depth.size // self.width) if self.reads_deep else (self.side.size // self.width, self.depth.size)
-        inside = (named(self.row, row, (0, sizes[0]), (named(self.term, term, (0, sizes[1]), body),)),)
+        sizes = (
+            (self.side.size, self.depth.size // self.width)
+            if self.reads_deep
+            else (self.side.size // self.width, self.depth.size)
+        )
+        inside = (
+            named(self.row, row, (0, sizes[0]), (named(self.term, term, (0, sizes[1]), body),)),
+        )
         if self.rounds * self.threads > self.entries:
             inside = (If(Holds((below(self.entry, self.entries),)), inside),)
-        inside = (named(self.entry, affine(self.turn) * self.threads + affine(self.thread), (0, self.rounds * self.threads), inside),)
-        return counted(self.thread, self.threads, [counted(self.turn, self.rounds, inside, "unroll")], "thread")
+        inside = (
+            named(
+                self.entry,
+                affine(self.turn) * self.threads + affine(self.thread),
+                (0, self.rounds * self.threads),
+                inside,
+            ),
+        )
+        return counted(
+            self.thread, self.threads, [counted(self.turn, self.rounds, inside, "unroll")], "thread"
+        )
 
     def fetch(self, step: Affine) -> Statement:
         """Read the part of a step into registers; what is outside of the factor is 0."""
         target = Ref(self.fetched, (affine(self.turn) * self.width + affine(self.lane),))
-        near, far = self.near_of[0] if self.near_of else self.near, self.far_of[0] if self.far_of else self.far
+        near, far = (
+            self.near_of[0] if self.near_of else self.near,
+            self.far_of[0] if self.far_of else self.far,
+        )
         block = self.source.block([*self.batch, *near.levels, *far.levels])
-        place = block.place.loop(self.lane, 0, self.width) if self.width > 1 else block.place.fix(self.lane, 0)
+        place = (
+            block.place.loop(self.lane, 0, self.width)
+            if self.width > 1
+            else block.place.fix(self.lane, 0)
+        )
         for _, index, first in filter(None, (self.near_of, self.far_of)):
             place = place.fix(index, first + affine(self.lane))
         block.place = place
         target = Ref(self.fetched, tuple(place.form(s) for s in target.subscripts))
         block.put(target, "=", value(self.source, self.side.factor, block))
         inside = far.named(near.named(self._each(block.statements)))
-        size, deep = self.side.size // (self.width if self.near_of else 1), self.depth.size // (self.width if self.far_of else 1)
+        size, deep = (
+            self.side.size // (self.width if self.near_of else 1),
+            self.depth.size // (self.width if self.far_of else 1),
+        )
         rows, terms = self.side.blocks * size, self.depth.parts * self.depth.steps * deep
-        conditions = [below(points.index, points.count) for points, most in ((near, rows), (far, terms)) if most > points.count]
+        conditions = [
+            below(points.index, points.count)
+            for points, most in ((near, rows), (far, terms))
+            if most > points.count
+        ]
         if conditions:
             zero = self._each([Put(target, "=", Number(0, self.dtype))])
             inside = (If(Holds(tuple(conditions)), inside, zero),)
-        inside = (named(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),)
-        return self._moved((named(near.index, affine(self.side.block) * size + affine(self.row), (0, max(rows, near.count)), inside),))
+        inside = (
+            named(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),
+        )
+        return self._moved(
+            (
+                named(
+                    near.index,
+                    affine(self.side.block) * size + affine(self.row),
+                    (0, max(rows, near.count)),
+                    inside,
+                ),
+            )
+        )
 
     def place(self, half: Affine) -> Statement:
         """Write what was fetched into one half of the shared memory."""
@@ -139,23 +196,38 @@ class Staged:
         else:
             row = row * self.width + lane
         target = Ref(self.buf, (half, *((row, term) if self.deep else (term, row))))
-        return self._moved(self._each([Put(target, "=", Ref(self.fetched, (affine(self.turn) * self.width + lane,)))]))
+        return self._moved(
+            self._each(
+                [Put(target, "=", Ref(self.fetched, (affine(self.turn) * self.width + lane,)))]
+            )
+        )
 
     def _each(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """Statements for each element of an entry."""
         if self.width == 1:
             return tuple(statements)
         loop = counted(self.lane, self.width, statements, "vec")
-        return (loop if copied_row(loop) or walks_rows(loop) else For(loop.index, loop.low, loop.high, loop.range, loop.body, "unroll"),)
+        return (
+            loop
+            if copied_row(loop) or walks_rows(loop)
+            else For(loop.index, loop.low, loop.high, loop.range, loop.body, "unroll"),
+        )
 
 
 def is_deep(source: CudaSource, factor: Any, depth: Sequence[Level]) -> bool:
     """Whether neighbours of the summed index lie side by side in memory."""
     last = depth[-1].index if depth else None
-    return last is not None and any(strides(access, source.plan.fixed)(last) == 1 for access in accesses(factor))
+    return last is not None and any(
+        strides(access, source.plan.fixed)(last) == 1 for access in accesses(factor)
+    )
 
 
 def _widths(source: CudaSource, size: int, last: Level | None) -> Iterator[int]:
     for width in (8, 4, 2):
-        if last is not None and width <= source.numbers.bytes and last.extent % width == 0 and size % width == 0:
+        if (
+            last is not None
+            and width <= source.numbers.bytes
+            and last.extent % width == 0
+            and size % width == 0
+        ):
             yield width

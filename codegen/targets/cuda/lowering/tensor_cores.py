@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.ir.nodes import Alloc, Buf, Fill, Function, LoadMatrix, Multiply, Number, Ref, Statement, StoreMatrix
+from codegen.ir.nodes import (
+    Alloc,
+    Buf,
+    Fill,
+    Function,
+    LoadMatrix,
+    Multiply,
+    Number,
+    Ref,
+    Statement,
+    StoreMatrix,
+)
 from codegen.targets.cuda.launch import WARP
 from codegen.targets.cuda.lowering.contraction import Contraction
 from codegen.targets.cuda.lowering.schedule import SPARE, TensorTile
@@ -15,7 +26,9 @@ from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
 
-def tensor_tiles(source: CudaSource, found: Contraction, tile: TensorTile, dtype: str, partial: Buf | None = None) -> Function:
+def tensor_tiles(
+    source: CudaSource, found: Contraction, tile: TensorTile, dtype: str, partial: Buf | None = None
+) -> Function:
     """The kernel in which the tensor cores compute the product of two factors of type `dtype`."""
     return _TensorCores(source, found, tile, dtype, partial).function()
 
@@ -23,19 +36,41 @@ def tensor_tiles(source: CudaSource, found: Contraction, tile: TensorTile, dtype
 class _TensorCores(Tiled):
     tile: TensorTile
 
-    def __init__(self, source: CudaSource, found: Contraction, tile: TensorTile, dtype: str, partial: Buf | None = None):
+    def __init__(
+        self,
+        source: CudaSource,
+        found: Contraction,
+        tile: TensorTile,
+        dtype: str,
+        partial: Buf | None = None,
+    ):
         super().__init__(source, found, tile, dtype, partial)
         total = source.accumulated(found.reduce)
         m, n, k = self.size = SIZES[dtype, total]
-        self.high, self.wide = tile.rows // (m * tile.warps_down), tile.columns // (n * tile.warps_across)
+        self.high, self.wide = (
+            tile.rows // (m * tile.warps_down),
+            tile.columns // (n * tile.warps_across),
+        )
         fresh = source.fresh
-        self.down, self.across = fresh("warp_down", tile.warps_down), fresh("warp_across", tile.warps_across)
+        self.down, self.across = (
+            fresh("warp_down", tile.warps_down),
+            fresh("warp_across", tile.warps_across),
+        )
         self.lane, self.element = fresh("lane", WARP), fresh("element", m * n // WARP)
-        self.row, self.column, self.inner = fresh("mm", self.high), fresh("nn", self.wide), fresh("kk", tile.depth // k)
+        self.row, self.column, self.inner = (
+            fresh("mm", self.high),
+            fresh("nn", self.wide),
+            fresh("kk", tile.depth // k),
+        )
         sums, product, one, two = self.names[2:]
         self.sums = Buf(sums, (self.high, self.wide, m, n), total, "accumulator")
-        self.one, self.two = Buf(one, (self.high, m, k), dtype, "matrix_a"), Buf(two, (self.wide, k, n), dtype, "matrix_b")
-        self.product = Buf(product, (tile.warps_down, tile.warps_across, m, n + SPARE), total, "shared")
+        self.one, self.two = (
+            Buf(one, (self.high, m, k), dtype, "matrix_a"),
+            Buf(two, (self.wide, k, n), dtype, "matrix_b"),
+        )
+        self.product = Buf(
+            product, (tile.warps_down, tile.warps_across, m, n + SPARE), total, "shared"
+        )
 
     def warps(self, body: Sequence[Statement]) -> Statement:
         across = counted(self.across, self.tile.warps_across, body, "warp")
@@ -64,7 +99,9 @@ class _TensorCores(Tiled):
         return [
             Alloc(self.product),
             Alloc(self.sums),
-            self.warps([self.over_rows([self.over_columns([Fill(self.sum_, Number(0, self.sums.dtype))])])]),
+            self.warps(
+                [self.over_rows([self.over_columns([Fill(self.sum_, Number(0, self.sums.dtype))])])]
+            ),
         ]
 
     def multiplied(self, half: Affine) -> Statement:
@@ -74,8 +111,24 @@ class _TensorCores(Tiled):
         body = [
             Alloc(self.one),
             Alloc(self.two),
-            self.over_rows([LoadMatrix(one, Ref(self.left.buf, (half, *(left if self.left.deep else left[::-1]))), not self.left.deep)]),
-            self.over_columns([LoadMatrix(two, Ref(self.right.buf, (half, *(right if self.right.deep else right[::-1]))), self.right.deep)]),
+            self.over_rows(
+                [
+                    LoadMatrix(
+                        one,
+                        Ref(self.left.buf, (half, *(left if self.left.deep else left[::-1]))),
+                        not self.left.deep,
+                    )
+                ]
+            ),
+            self.over_columns(
+                [
+                    LoadMatrix(
+                        two,
+                        Ref(self.right.buf, (half, *(right if self.right.deep else right[::-1]))),
+                        self.right.deep,
+                    )
+                ]
+            ),
             self.over_rows([self.over_columns([Multiply(self.sum_, one, two)])]),
         ]
         return self.warps([counted(self.inner, self.tile.depth // self.size[2], body, "unroll")])
@@ -83,12 +136,19 @@ class _TensorCores(Tiled):
     def stored(self) -> list[Statement]:
         """Each fragment passes through shared memory, from where the threads of a warp take the elements."""
         own = (affine(self.down), affine(self.across))
-        store = self.warps([StoreMatrix(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)])
+        store = self.warps(
+            [StoreMatrix(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)]
+        )
         place = affine(self.element) * WARP + affine(self.lane)
         row, column = place.quotient(self.size[1]), place.remainder(self.size[1])
         statements = self.at_point(Ref(self.product, (*own, row, column))).statements
         each = self.output(self.first_row + row, self.first_column + column, statements)
-        threads = counted(self.lane, WARP, [counted(self.element, self.size[0] * self.size[1] // WARP, each, "unroll")], "thread")
+        threads = counted(
+            self.lane,
+            WARP,
+            [counted(self.element, self.size[0] * self.size[1] // WARP, each, "unroll")],
+            "thread",
+        )
         threads = counted(self.across, self.tile.warps_across, [threads], "thread")
         threads = counted(self.down, self.tile.warps_down, [threads], "thread")
         return [self.over_rows([self.over_columns([store, threads])])]

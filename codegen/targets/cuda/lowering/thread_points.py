@@ -41,7 +41,9 @@ class CudaSource(Source):
             if it.index not in plan.summed:
                 plan.summed[it.index] = _level(plan, it)
         conditions = [*self.cutting, *(c for reduce in reduces for c in self.skipping(reduce))]
-        linear = all(form.is_affine() for access in accesses(self.scope.body) for form in access.subscripts)
+        linear = all(
+            form.is_affine() for access in accesses(self.scope.body) for form in access.subscripts
+        )
         if self.merging and linear and not conditions and not has_numbers(self.scope):
             while merge_last(plan, self.scope, float("inf")):
                 pass
@@ -81,7 +83,9 @@ class CudaSource(Source):
         return Ref(partial, (affine(part), flat))
 
     def function(self, body: Sequence[Statement]) -> Function:
-        return Function(self.name, tuple(self.buffers.values()), self.output, tuple(body), str(self.scope))
+        return Function(
+            self.name, tuple(self.buffers.values()), self.output, tuple(body), str(self.scope)
+        )
 
 
 def _level(plan: Plan, it: Iterator) -> list[Level]:
@@ -103,12 +107,16 @@ class Points:
         return cls(source.fresh(name, prod(level.extent for level in levels)), tuple(levels))
 
     @classmethod
-    def of_groups(cls, source: CudaSource, name: str, levels: Sequence[Level], width: int) -> tuple[Points, Index, Affine]:
+    def of_groups(
+        cls, source: CudaSource, name: str, levels: Sequence[Level], width: int
+    ) -> tuple[Points, Index, Affine]:
         """Groups of `width` neighbours along the last level, whose index there is the first of a group, and so many more."""
         *outer, last = levels
         groups = last.extent // width
         group = source.fresh(f"{last.index.name}_group", groups)
-        points = cls.of(source, name, (*outer, Level(group, affine(0), affine(groups), (0, groups))))
+        points = cls.of(
+            source, name, (*outer, Level(group, affine(0), affine(groups), (0, groups)))
+        )
         return points, last.index, affine(group) * width + last.range[0]
 
     @property
@@ -125,7 +133,9 @@ class Points:
             below *= level.extent
         return tuple(statements)
 
-    def at(self, form: Affine, largest: int, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    def at(
+        self, form: Affine, largest: int, statements: Sequence[Statement]
+    ) -> tuple[Statement, ...]:
         """Statements at the point with number `form`, which is at most `largest`; nothing happens where there is no such point."""
         body = self.named(statements)
         if largest >= self.count:

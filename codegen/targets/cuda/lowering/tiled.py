@@ -18,34 +18,70 @@ from einalg.language.index.convert import affine
 class Tiled(ABC):
     """One tile of a contraction; with an output `partial`, of the part of the terms that its first axis counts."""
 
-    def __init__(self, source: CudaSource, found: Contraction, tile: AnyTile, dtype: str, partial: Buf | None = None, deep: bool | None = None):
+    def __init__(
+        self,
+        source: CudaSource,
+        found: Contraction,
+        tile: AnyTile,
+        dtype: str,
+        partial: Buf | None = None,
+        deep: bool | None = None,
+    ):
         self.source, self.found, self.tile, self.partial = source, found, tile, partial
         self.parts = partial.shape[0] if partial else 1
-        self.rows, self.columns = Points.of(source, "row", found.rows), Points.of(source, "column", found.columns)
-        self.batch, terms = Points.of(source, "batch", found.batch), Points.of(source, "term", found.depth)
+        self.rows, self.columns = (
+            Points.of(source, "row", found.rows),
+            Points.of(source, "column", found.columns),
+        )
+        self.batch, terms = (
+            Points.of(source, "batch", found.batch),
+            Points.of(source, "term", found.depth),
+        )
         self.steps = -(-terms.count // (tile.depth * self.parts))
-        self.row_tiles, self.column_tiles = -(-self.rows.count // tile.rows), -(-self.columns.count // tile.columns)
+        self.row_tiles, self.column_tiles = (
+            -(-self.rows.count // tile.rows),
+            -(-self.columns.count // tile.columns),
+        )
         fresh = source.fresh
-        self.row_tile, self.column_tile = fresh("row_tile", self.row_tiles), fresh("column_tile", self.column_tiles)
+        self.row_tile, self.column_tile = (
+            fresh("row_tile", self.row_tiles),
+            fresh("column_tile", self.column_tiles),
+        )
         self.part, self.step = fresh("part", self.parts), fresh("step", self.steps)
         names = source.block([]).names
-        self.names = [name if name not in names else f"{name}_" for name in ("left", "right", "sums", "product", "one", "two")]
+        self.names = [
+            name if name not in names else f"{name}_"
+            for name in ("left", "right", "sums", "product", "one", "two")
+        ]
         depth = Depth(found.depth, tile.depth, self.steps, self.parts)
         sides = (
             Side(found.left, found.rows, tile.rows, self.row_tile, self.row_tiles),
             Side(found.right, found.columns, tile.columns, self.column_tile, self.column_tiles),
         )
         self.left, self.right = (
-            Staged(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep) for name, side in zip(self.names, sides)
+            Staged(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep)
+            for name, side in zip(self.names, sides)
         )
 
     def function(self) -> Function:
         if self.partial is None:
             return self.source.function(self.body())
-        return Function(self.partial.name, tuple(self.source.buffers.values()), self.partial, self.body(), str(self.source.scope))
+        return Function(
+            self.partial.name,
+            tuple(self.source.buffers.values()),
+            self.partial,
+            self.body(),
+            str(self.source.scope),
+        )
 
     def body(self) -> tuple[Statement, ...]:
-        inside = [*self.left.allocated(), *self.right.allocated(), *self.begun(), *self.pipeline(), *self.stored()]
+        inside = [
+            *self.left.allocated(),
+            *self.right.allocated(),
+            *self.begun(),
+            *self.pipeline(),
+            *self.stored(),
+        ]
         body: tuple[Statement, ...] = tuple(inside)
         if self.batch.count > 1:
             body = self.batch.named(body)
@@ -59,7 +95,9 @@ class Tiled(ABC):
             return (counted(self.batch.index, self.batch.count, body, "block"),)
         both = self.source.fresh("batch_part", self.batch.count * self.parts)
         body = (named(self.part, affine(both).remainder(self.parts), (0, self.parts), body),)
-        body = (named(self.batch.index, affine(both).quotient(self.parts), (0, self.batch.count), body),)
+        body = (
+            named(self.batch.index, affine(both).quotient(self.parts), (0, self.batch.count), body),
+        )
         return (counted(both, self.batch.count * self.parts, body, "block"),)
 
     def pipeline(self) -> list[Statement]:
@@ -69,9 +107,17 @@ class Tiled(ABC):
         if self.steps == 1:
             return [*found, self.multiplied(affine(0))]
         step = affine(self.step)
-        inside = [*self.fetched(first + step + 1), self.multiplied(step.remainder(2)), *self.placed((step + 1).remainder(2))]
+        inside = [
+            *self.fetched(first + step + 1),
+            self.multiplied(step.remainder(2)),
+            *self.placed((step + 1).remainder(2)),
+        ]
         self.source.plan.ranges[self.step] = (0, self.steps - 1)
-        return [*found, counted(self.step, self.steps - 1, inside), self.multiplied(affine((self.steps - 1) % 2))]
+        return [
+            *found,
+            counted(self.step, self.steps - 1, inside),
+            self.multiplied(affine((self.steps - 1) % 2)),
+        ]
 
     def fetched(self, step: Affine) -> list[Statement]:
         return [self.left.fetch(step), self.right.fetch(step)]
@@ -86,14 +132,24 @@ class Tiled(ABC):
         if self.partial is None:
             self.source.put_point(block)
         else:
-            block.add(Put(self.source.partial_target(self.partial, self.part, block.place), "=", sum_))
+            block.add(
+                Put(self.source.partial_target(self.partial, self.part, block.place), "=", sum_)
+            )
         return block
 
-    def output(self, row: Affine, column: Affine, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    def output(
+        self, row: Affine, column: Affine, statements: Sequence[Statement]
+    ) -> tuple[Statement, ...]:
         """Statements at one element of the tile, where there is such an output."""
         tile = self.tile
-        inside = self.columns.at(affine(self.column_tile) * tile.columns + column, self.column_tiles * tile.columns - 1, statements)
-        return self.rows.at(affine(self.row_tile) * tile.rows + row, self.row_tiles * tile.rows - 1, inside)
+        inside = self.columns.at(
+            affine(self.column_tile) * tile.columns + column,
+            self.column_tiles * tile.columns - 1,
+            statements,
+        )
+        return self.rows.at(
+            affine(self.row_tile) * tile.rows + row, self.row_tiles * tile.rows - 1, inside
+        )
 
     @abstractmethod
     def begun(self) -> list[Statement]:

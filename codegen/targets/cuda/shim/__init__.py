@@ -27,7 +27,18 @@ from einalg.errors import CodegenError, DeviceError
 from einalg.language.ir.dtypes import numpy_dtype
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
-FLAGS = ("-x", "c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+FLAGS = (
+    "-x",
+    "c++",
+    "-std=c++17",
+    "-O1",
+    "-fPIC",
+    "-shared",
+    "-w",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+)
 FILLED = "-ftrivial-auto-var-init=pattern"  # what a thread never sets is no zero by chance
 GUARD = 256  # bytes on each side of an array
 Array = np.ndarray[Any, Any]
@@ -43,10 +54,20 @@ class Shim:
     array([100., 100.], dtype=float32)
     """
 
-    def __init__(self, functions: Sequence[Function], max_grid: tuple[int, int, int] = MAX_GRID, text: str = ""):
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        max_grid: tuple[int, int, int] = MAX_GRID,
+        text: str = "",
+    ):
         self.functions = list(functions)
-        self.launches = [launch(function, position, max_grid) for position, function in enumerate(self.functions)]
-        self.library = ShimLibrary(text or cuda_source(self.functions, max_grid), [(k, len(f.inputs) + 1) for k, f in enumerate(self.functions)])
+        self.launches = [
+            launch(function, position, max_grid) for position, function in enumerate(self.functions)
+        ]
+        self.library = ShimLibrary(
+            text or cuda_source(self.functions, max_grid),
+            [(k, len(f.inputs) + 1) for k, f in enumerate(self.functions)],
+        )
 
     def run(self, position: int, arrays: Mapping[str, Any], seed: int = 0) -> Array:
         """The output of one kernel, with the threads of each block in an order that `seed` decides.
@@ -54,13 +75,20 @@ class Shim:
         Elements that the kernel does not write show as NaN, 77, -77 or True.
         """
         function = self.functions[position]
-        given = [_Guarded(to_device(np.asarray(arrays[b.name]), b.dtype).reshape(b.shape)) for b in function.inputs]
-        out = _Guarded(to_device(_unset(function.output.shape, function.output.dtype), function.output.dtype))
+        given = [
+            _Guarded(to_device(np.asarray(arrays[b.name]), b.dtype).reshape(b.shape))
+            for b in function.inputs
+        ]
+        out = _Guarded(
+            to_device(_unset(function.output.shape, function.output.dtype), function.output.dtype)
+        )
         if function.body:
             self.library.launch(self.launches[position], [g.address for g in (*given, out)], seed)
         for guarded, buf in zip((*given, out), (*function.inputs, function.output)):
             if not guarded.is_whole():
-                raise DeviceError(f"the kernel of {function.output.name} writes outside of {buf.name}")
+                raise DeviceError(
+                    f"the kernel of {function.output.name} writes outside of {buf.name}"
+                )
         return from_device(out.array.copy(), function.output.dtype)
 
 
@@ -75,7 +103,9 @@ class ShimLibrary:
         entry = getattr(self.library, f"shim_{how.name}")
         entry.restype = ctypes.c_char_p
         sizes = (ctypes.c_uint * 6)(*how.grid, *how.block)
-        problem = entry((ctypes.c_void_p * len(addresses))(*addresses), sizes, ctypes.c_uint64(seed))
+        problem = entry(
+            (ctypes.c_void_p * len(addresses))(*addresses), sizes, ctypes.c_uint64(seed)
+        )
         if problem:
             raise DeviceError(f"{how.name}: {problem.decode()}")
 
@@ -83,13 +113,23 @@ class ShimLibrary:
 def _source(text: str, kernels: Sequence[tuple[int, int]]) -> str:
     """A C++ file: the shim, the kernels, and a function `shim_kernel_<position>` that starts each."""
     head, *parts = text.split('extern "C" __global__ ')
-    lines = [HEADER.read_text(), "\n".join(line for line in head.splitlines() if not line.startswith("#include"))]
+    lines = [
+        HEADER.read_text(),
+        "\n".join(line for line in head.splitlines() if not line.startswith("#include")),
+    ]
     for (position, count), part in zip(kernels, parts, strict=True):
         section = f"shim_shared_{position}"
-        lines += [f"#undef SHIM_SECTION\n#define SHIM_SECTION {section}", part.replace("void ", "static void ", 1)]
-        lines.append(f"extern char __start_{section}[] __attribute__((weak)), __stop_{section}[] __attribute__((weak));")
+        lines += [
+            f"#undef SHIM_SECTION\n#define SHIM_SECTION {section}",
+            part.replace("void ", "static void ", 1),
+        ]
+        lines.append(
+            f"extern char __start_{section}[] __attribute__((weak)), __stop_{section}[] __attribute__((weak));"
+        )
         passed = ", ".join(f"shim_pointer{{b[{k}]}}" for k in range(count))
-        lines.append(f"static void shim_call_{position}(void* const* b) {{ kernel_{position}({passed}); }}")
+        lines.append(
+            f"static void shim_call_{position}(void* const* b) {{ kernel_{position}({passed}); }}"
+        )
         lines.append(
             f'extern "C" const char* shim_kernel_{position}(void* const* b, const unsigned* sizes, uint64_t seed) {{\n'
             f"  return shim::launch(shim_call_{position}, b, sizes, seed, __start_{section}, __stop_{section});\n}}"
@@ -115,7 +155,9 @@ class _Guarded:
 
 def _unset(shape: tuple[int, ...], dtype: str) -> Array:
     kinds = {"b": True, "i": -77, "u": 77}
-    return np.full(shape, kinds.get("b" if dtype == "bool" else dtype[0], np.nan), numpy_dtype(dtype))
+    return np.full(
+        shape, kinds.get("b" if dtype == "bool" else dtype[0], np.nan), numpy_dtype(dtype)
+    )
 
 
 def cpp_compiler() -> Compiler:
@@ -128,12 +170,19 @@ def cpp_compiler() -> Compiler:
 
 @lru_cache(maxsize=4)
 def _find(chosen: str, path: str) -> Compiler | None:
-    for command in (*([tuple(shlex.split(chosen))] if chosen else []), ("c++",), ("g++",), ("clang++",)):
+    for command in (
+        *([tuple(shlex.split(chosen))] if chosen else []),
+        ("c++",),
+        ("g++",),
+        ("clang++",),
+    ):
         program = shutil.which(command[0], path=path or None)
         if not program:
             continue
         try:
-            version = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=30, check=False).stdout
+            version = subprocess.run(
+                (program, "--version"), capture_output=True, text=True, timeout=30, check=False
+            ).stdout
             for flags in ((*FLAGS, FILLED), FLAGS):
                 compiler = Compiler((program, *command[1:]), version, flags)
                 try:

@@ -35,13 +35,19 @@ class _Access:
         """The same access so many steps ago; in any step before where that is None."""
         if self.part is None or index not in self.part.indices:
             return self
-        return replace(self, part=None if steps is None else self.part.substitute({index: Affine(-steps) + index}))
+        return replace(
+            self,
+            part=None if steps is None else self.part.substitute({index: Affine(-steps) + index}),
+        )
 
 
 def _are_apart(one: Affine | None, two: Affine | None) -> bool:
     """Whether two remainders by the same number never agree."""
     first, second = (form.as_atom() if form is not None else None for form in (one, two))
-    if not (isinstance(first, Modulo) and isinstance(second, Modulo)) or first.divisor != second.divisor:
+    if (
+        not (isinstance(first, Modulo) and isinstance(second, Modulo))
+        or first.divisor != second.divisor
+    ):
         return False
     apart = first.argument - second.argument
     return not apart.terms and apart.const % first.divisor != 0
@@ -62,16 +68,25 @@ class _Touched:
 
     def clashes(self, after: _Touched) -> Iterator[int]:
         """The number of threads on each side of an access that must wait for an earlier one."""
-        for first, second in ((self.reads, after.writes), (self.writes, after.reads | after.writes)):
+        for first, second in (
+            (self.reads, after.writes),
+            (self.writes, after.reads | after.writes),
+        ):
             for one in first:
                 yield from (max(one.threads, two.threads) for two in second if one.clashes(two))
 
     def without_warp(self) -> _Touched:
         """What is still open after the threads of the first warp waited for each other."""
-        return _Touched(frozenset(a for a in self.reads if a.threads > WARP), frozenset(a for a in self.writes if a.threads > WARP))
+        return _Touched(
+            frozenset(a for a in self.reads if a.threads > WARP),
+            frozenset(a for a in self.writes if a.threads > WARP),
+        )
 
     def earlier(self, index: Index, steps: int | None) -> _Touched:
-        return _Touched(frozenset(a.earlier(index, steps) for a in self.reads), frozenset(a.earlier(index, steps) for a in self.writes))
+        return _Touched(
+            frozenset(a.earlier(index, steps) for a in self.reads),
+            frozenset(a.earlier(index, steps) for a in self.writes),
+        )
 
 
 NOTHING = _Touched()
@@ -83,7 +98,10 @@ def nest_extents(loop: For) -> tuple[int, ...]:
     if extent is None:
         raise CodegenError(f"the number of threads {loop.index} depends on outer loops")
     inner = loop.body[0] if len(loop.body) == 1 else None
-    return (extent, *(nest_extents(inner) if isinstance(inner, For) and inner.kind == loop.kind else ()))
+    return (
+        extent,
+        *(nest_extents(inner) if isinstance(inner, For) and inner.kind == loop.kind else ()),
+    )
 
 
 def nest_threads(loop: For) -> int:
@@ -110,7 +128,9 @@ class _Inference:
     function: Function
     repeated: frozenset[str]
 
-    def body(self, body: Sequence[Statement], before: _Touched) -> tuple[tuple[Statement, ...], _Touched]:
+    def body(
+        self, body: Sequence[Statement], before: _Touched
+    ) -> tuple[tuple[Statement, ...], _Touched]:
         """Statements with their barriers, and what is still open after them."""
         out: list[Statement] = []
         for statement in body:
@@ -118,7 +138,9 @@ class _Inference:
             out += [*sync, done]
         return tuple(out), before
 
-    def statement(self, statement: Statement, before: _Touched) -> tuple[Statement, tuple[Sync, ...], _Touched]:
+    def statement(
+        self, statement: Statement, before: _Touched
+    ) -> tuple[Statement, tuple[Sync, ...], _Touched]:
         if isinstance(statement, For) and statement.kind in THREADED:
             touched = self.touched(statement)
             sync, before = _waited(before, touched)
@@ -136,7 +158,10 @@ class _Inference:
         body, after = self.body(loop.body, before)
         once = loop.extent == 1 or (loop.kind == "block" and loop.index.name not in self.repeated)
         assumed = before
-        while not once and not (needed := before | self.step_before(loop.index, body, after)) <= assumed:
+        while (
+            not once
+            and not (needed := before | self.step_before(loop.index, body, after)) <= assumed
+        ):
             assumed = assumed | needed
             body, after = self.body(loop.body, assumed)
         after = after.earlier(loop.index, None)
@@ -150,10 +175,17 @@ class _Inference:
     def touched(self, nest: For) -> _Touched:
         """What a nest of thread loops reads and writes in memory that other threads read or write too."""
         threads = nest_threads(nest)
-        puts = [node.ref if isinstance(node, Put) else node.target for node in walk(nest) if isinstance(node, (Put, StoreMatrix))]
+        puts = [
+            node.ref if isinstance(node, Put) else node.target
+            for node in walk(nest)
+            if isinstance(node, (Put, StoreMatrix))
+        ]
         written = {ref for ref in puts if self.is_common(ref)}
         read = {node for node in walk(nest) if isinstance(node, Ref) and self.is_common(node)}
-        return _Touched(frozenset(_access(ref, threads) for ref in read), frozenset(_access(ref, threads) for ref in written))
+        return _Touched(
+            frozenset(_access(ref, threads) for ref in read),
+            frozenset(_access(ref, threads) for ref in written),
+        )
 
     def is_common(self, ref: Ref) -> bool:
         return ref.buf.space == "shared" or ref.buf.name == self.function.output.name
@@ -161,7 +193,11 @@ class _Inference:
 
 def _access(ref: Ref, threads: int) -> _Access:
     first = ref.subscripts[0] if ref.subscripts else None
-    return _Access(ref.buf.name, threads, first if first is not None and isinstance(first.as_atom(), Modulo) else None)
+    return _Access(
+        ref.buf.name,
+        threads,
+        first if first is not None and isinstance(first.as_atom(), Modulo) else None,
+    )
 
 
 def _waited(before: _Touched, touched: _Touched) -> tuple[tuple[Sync, ...], _Touched]:

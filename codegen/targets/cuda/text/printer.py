@@ -18,7 +18,12 @@ from codegen.targets.cuda.launch import MAX_GRID, SHARED, THREADS, WARP, Grid, L
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents, nest_threads, with_barriers
 from codegen.targets.cuda.text.vectors import Row, copied_row, vector_rows
 from codegen.targets.cuda.text.warp_ops import is_fragment
-from codegen.targets.cuda.text.wmma import ALIGNED_MATRIX, FRAGMENT_STATEMENTS, Fragments, uses_tensor_cores
+from codegen.targets.cuda.text.wmma import (
+    ALIGNED_MATRIX,
+    FRAGMENT_STATEMENTS,
+    Fragments,
+    uses_tensor_cores,
+)
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
@@ -47,10 +52,16 @@ def cuda_source(functions: Sequence[Function], max_grid: Grid = MAX_GRID) -> str
 
     Raises `CodegenError` for a kernel that no GPU runs: too many threads in a block, or too much memory shared by them.
     """
-    printers = [CudaPrinter(function, position, max_grid) for position, function in enumerate(functions)]
+    printers = [
+        CudaPrinter(function, position, max_grid) for position, function in enumerate(functions)
+    ]
     texts = [printer.function() for printer in printers]
     used = {b.dtype for f in functions for b in (*f.inputs, f.output)}
-    head = ["#include <math.h>", "#include <stdint.h>", *(line for dtype, line in HEADERS.items() if dtype in used)]
+    head = [
+        "#include <math.h>",
+        "#include <stdint.h>",
+        *(line for dtype, line in HEADERS.items() if dtype in used),
+    ]
     head += ["#include <mma.h>"] if any(map(uses_tensor_cores, functions)) else []
     helpers = dict.fromkeys(h for printer in printers for h in sorted(printer.helpers))
     head += [h.replace("static inline", "static __device__ __forceinline__") for h in helpers]
@@ -64,19 +75,32 @@ def launch(function: Function, position: int = 0, max_grid: Grid = MAX_GRID) -> 
         raise CodegenError(f"{function.name} has {len(blocks)} axes of blocks, and a GPU has 3")
     x, y, z = (min(n, most) for n, most in zip((*blocks, 1, 1, 1), max_grid))
     nests = [nest_threads(nest) for nest in _nests(function.body)]
-    shared = sum(-(-_bytes(n.buf) // ALIGNED_ROW) * ALIGNED_ROW for n in walk(function) if isinstance(n, Alloc) and n.buf.space == "shared")
+    shared = sum(
+        -(-_bytes(n.buf) // ALIGNED_ROW) * ALIGNED_ROW
+        for n in walk(function)
+        if isinstance(n, Alloc) and n.buf.space == "shared"
+    )
     found = Launch(entry_name(position), (x, y, z), max(nests, default=1), shared)
     if found.threads > THREADS:
-        raise CodegenError(f"{function.name} has {found.threads} threads in a block, and a GPU has at most {THREADS}")
+        raise CodegenError(
+            f"{function.name} has {found.threads} threads in a block, and a GPU has at most {THREADS}"
+        )
     if shared > SHARED:
-        raise CodegenError(f"{function.name} shares {shared} bytes in a block, and {SHARED} are allowed")
+        raise CodegenError(
+            f"{function.name} shares {shared} bytes in a block, and {SHARED} are allowed"
+        )
     return found
 
 
 def resident(function: Function, how: Launch) -> int:
     """The blocks that should fit into a multiprocessor at once: what bounds the registers of a thread, 128 but for large private arrays."""
     private = {n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"}
-    held = sum(_bytes(buf) // WARP if is_fragment(buf) else prod(buf.shape) * max(4, element_size(buf.dtype)) for buf in private)
+    held = sum(
+        _bytes(buf) // WARP
+        if is_fragment(buf)
+        else prod(buf.shape) * max(4, element_size(buf.dtype))
+        for buf in private
+    )
     return max(1, FULL_THREADS // how.threads) if held <= MOST_PRIVATE else 1
 
 
@@ -87,7 +111,9 @@ def _bytes(buf: Buf) -> int:
 def _block_loops(body: Sequence[Statement]) -> list[For]:
     """The block loops, outer first: each is alone in the one around it."""
     loop = body[0] if len(body) == 1 else None
-    return [loop, *_block_loops(loop.body)] if isinstance(loop, For) and loop.kind == "block" else []
+    return (
+        [loop, *_block_loops(loop.body)] if isinstance(loop, For) and loop.kind == "block" else []
+    )
 
 
 def _nests(body: Sequence[Statement]) -> Iterator[For]:
@@ -96,14 +122,23 @@ def _nests(body: Sequence[Statement]) -> Iterator[For]:
         if isinstance(statement, For) and statement.kind in THREADED:
             yield statement
         else:
-            parts = getattr(statement, "body", ()), getattr(statement, "then", ()), getattr(statement, "orelse", ())
+            parts = (
+                getattr(statement, "body", ()),
+                getattr(statement, "then", ()),
+                getattr(statement, "orelse", ()),
+            )
             for part in parts:
                 yield from _nests(part)
 
 
 def uses(body: Sequence[Statement], index: Index) -> bool:
     """Whether statements say anything of an index."""
-    return any(index in node.indices for s in body for node in walk(s) if isinstance(node, (Affine, Constraint)))
+    return any(
+        index in node.indices
+        for s in body
+        for node in walk(s)
+        if isinstance(node, (Affine, Constraint))
+    )
 
 
 def index_type(function: Function) -> str:
@@ -112,7 +147,14 @@ def index_type(function: Function) -> str:
     forms = [node.form if isinstance(node, Constraint) else node for node in walk(function)]
     sizes = [prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)]
     ends = [2 * abs(end) for known in ranges.values() for end in known]
-    return "int" if max([*sizes, *ends, *(_reach(f, ranges) for f in forms if isinstance(f, Affine))], default=0) < 2**31 else "int64_t"
+    return (
+        "int"
+        if max(
+            [*sizes, *ends, *(_reach(f, ranges) for f in forms if isinstance(f, Affine))], default=0
+        )
+        < 2**31
+        else "int64_t"
+    )
 
 
 def _reach(form: Affine, ranges: Mapping[Index, tuple[int, int]]) -> int:
@@ -120,11 +162,15 @@ def _reach(form: Affine, ranges: Mapping[Index, tuple[int, int]]) -> int:
     total, inner = abs(form.const), 0
     for atom, coefficient in form.terms:
         if isinstance(atom, Index):
-            total += abs(coefficient) * max((abs(end) for end in ranges.get(atom, (0, 0))), default=0)
+            total += abs(coefficient) * max(
+                (abs(end) for end in ranges.get(atom, (0, 0))), default=0
+            )
         else:
             inside = _reach(atom.argument, ranges)
             inner = max(inner, inside, atom.divisor)
-            total += abs(coefficient) * (inside if isinstance(atom, FloorDiv) else min(inside, atom.divisor))
+            total += abs(coefficient) * (
+                inside if isinstance(atom, FloorDiv) else min(inside, atom.divisor)
+            )
     return max(total, inner)
 
 
@@ -138,8 +184,18 @@ class CudaPrinter(Printer):
         self.launch = launch(function, position, max_grid)
         loops = _block_loops(function.body)
         axes = dict(zip((loop.index.name for loop in reversed(loops)), zip("xyz", max_grid)))
-        self.axes = {loop.index.name: (axes[loop.index.name][0], (loop.extent or 0) > axes[loop.index.name][1]) for loop in loops}
-        super().__init__(with_barriers(function, frozenset(name for name, (_, repeated) in self.axes.items() if repeated)))
+        self.axes = {
+            loop.index.name: (
+                axes[loop.index.name][0],
+                (loop.extent or 0) > axes[loop.index.name][1],
+            )
+            for loop in loops
+        }
+        super().__init__(
+            with_barriers(
+                function, frozenset(name for name, (_, repeated) in self.axes.items() if repeated)
+            )
+        )
         self.index = index_type(function)
         self.names = Names(reserved=CUDA_RESERVED)
         self.threaded = False
@@ -149,12 +205,12 @@ class CudaPrinter(Printer):
 
     def function(self) -> str:
         function = self.source
-        arguments = ", ".join(self.argument(b, b is not function.output) for b in (*function.inputs, function.output))
+        arguments = ", ".join(
+            self.argument(b, b is not function.output) for b in (*function.inputs, function.output)
+        )
         self.statements(function.body)
         comment = f"/* {function.output.name} = {function.comment} */\n" if function.comment else ""
-        head = (
-            f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, {resident(function, self.launch)}) {self.launch.name}({arguments})'
-        )
+        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, {resident(function, self.launch)}) {self.launch.name}({arguments})'
         return f"{comment}{head} {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n"
 
     def argument(self, buf: Buf, read: bool) -> str:
@@ -170,13 +226,17 @@ class CudaPrinter(Printer):
             if is_fragment(buf):
                 return self.line(self.fragments.declaration(buf))
             shape = "".join(f"[{n}]" for n in buf.shape)
-            return self.line(f"{self.space(buf)}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};")
+            return self.line(
+                f"{self.space(buf)}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};"
+            )
         if isinstance(statement, Combine):
             return self.combine(statement)
         if isinstance(statement, FRAGMENT_STATEMENTS):
             return self.fragments.statement(statement)
         if isinstance(statement, Put) and not self.threaded and self.launch.threads > 1:
-            raise CodegenError(f"{statement.ref.buf.name} is set outside of the thread loops of {self.source.name}")
+            raise CodegenError(
+                f"{statement.ref.buf.name} is set outside of the thread loops of {self.source.name}"
+            )
         super().statement(statement)
 
     def space(self, buf: Buf) -> str:
@@ -191,7 +251,9 @@ class CudaPrinter(Printer):
         while width:
             other = f"__shfl_xor_sync(0xffffffffu, {ref}, {width})"
             if statement.op in ("max", "min"):
-                self.line(f"{ref} = {self.call(statement.op, statement.ref.dtype)}({ref}, {other});")
+                self.line(
+                    f"{ref} = {self.call(statement.op, statement.ref.dtype)}({ref}, {other});"
+                )
             else:
                 self.line(f"{ref} {statement.op} {other};")
             width //= 2
@@ -199,7 +261,12 @@ class CudaPrinter(Printer):
     def statements(self, body: Sequence[Statement]) -> None:
         """One-step loops name a value: the last one of a body needs no braces."""
         for position, statement in enumerate(body):
-            if position == len(body) - 1 and isinstance(statement, For) and statement.extent == 1 and statement.kind == "seq":
+            if (
+                position == len(body) - 1
+                and isinstance(statement, For)
+                and statement.extent == 1
+                and statement.kind == "seq"
+            ):
                 super().statements(body[:position])
                 return self.named(statement)
         super().statements(body)
@@ -207,7 +274,9 @@ class CudaPrinter(Printer):
     def named(self, loop: For) -> None:
         """A loop of one step, without braces."""
         if uses(loop.body, loop.index):
-            self.line(f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};")
+            self.line(
+                f"const {self.index} {self.names('index', loop.index.name)} = {self.bound(loop.low)};"
+            )
         self.within(loop)
 
     def within(self, loop: For) -> None:
@@ -223,24 +292,41 @@ class CudaPrinter(Printer):
             return self.braces(lambda: self.named(loop))
         if loop.kind == "vec" and (copied := copied_row(loop)):
             target, source, word = copied
-            return self.line(f"*({word} *)&{self.ref(target)} = *(const {word} *)&{self.ref(source)};")
+            return self.line(
+                f"*({word} *)&{self.ref(target)} = *(const {word} *)&{self.ref(source)};"
+            )
         if loop.kind == "vec" and (rows := vector_rows(loop)):
             return self.braces(lambda: self.vector_loop(loop, rows))
-        unrolled = loop.kind in ("unroll", "vec") and loop.extent is not None and loop.extent <= MOST_UNROLLED
+        unrolled = (
+            loop.kind in ("unroll", "vec")
+            and loop.extent is not None
+            and loop.extent <= MOST_UNROLLED
+        )
         self.counting(loop, unrolled)
 
     def counting(self, loop: For, unrolled: bool) -> None:
         if unrolled:
             self.line("#pragma unroll")
-        name, low, high = self.names("index", loop.index.name), self.bound(loop.low), self.bound(loop.high)
-        self.braces(lambda: self.within(loop), f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) ")
+        name, low, high = (
+            self.names("index", loop.index.name),
+            self.bound(loop.low),
+            self.bound(loop.high),
+        )
+        self.braces(
+            lambda: self.within(loop),
+            f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) ",
+        )
 
     def blocks(self, loop: For) -> None:
         if loop.index.name not in self.axes:
-            raise CodegenError(f"the block loop {loop.index} of {self.source.name} stands beside other statements")
+            raise CodegenError(
+                f"the block loop {loop.index} of {self.source.name} stands beside other statements"
+            )
         axis, repeated = self.axes[loop.index.name]
         name, first = self.names("index", loop.index.name), self.bound(loop.low)
-        start = f"{'(int64_t)' if self.index == 'int64_t' else '(int)'}blockIdx.{axis}" + (f" + {first}" if first != "0" else "")
+        start = f"{'(int64_t)' if self.index == 'int64_t' else '(int)'}blockIdx.{axis}" + (
+            f" + {first}" if first != "0" else ""
+        )
         if not repeated and uses(loop.body, loop.index):
             self.line(f"const {self.index} {name} = {start};")
         if not repeated:
@@ -251,7 +337,10 @@ class CudaPrinter(Printer):
     def threads(self, loop: For) -> None:
         """A nest of thread loops: the position of a thread, or its warp, among those of the block gives all its indices."""
         extents, threads = nest_extents(loop), nest_threads(loop)
-        count, place = prod(extents), "(int)threadIdx.x" + (f" / {WARP}" if loop.kind == "warp" else "")
+        count, place = (
+            prod(extents),
+            "(int)threadIdx.x" + (f" / {WARP}" if loop.kind == "warp" else ""),
+        )
         self.line("{" if threads == self.launch.threads else f"if (threadIdx.x < {threads}) {{")
         self.depth += 1
         inner: For = loop
@@ -261,10 +350,18 @@ class CudaPrinter(Printer):
                 inner = inner.body[0]
             below, text = prod(extents[position + 1 :]), place
             text = f"{text} / {below}" if below > 1 else text
-            text = "0" if extent == 1 else f"{text} % {extent}" if position and count > below * extent else text
+            text = (
+                "0"
+                if extent == 1
+                else f"{text} % {extent}"
+                if position and count > below * extent
+                else text
+            )
             low = self.bound(inner.low)
             if uses(inner.body, inner.index):
-                self.line(f"const {self.index} {self.names('index', inner.index.name)} = {text}{'' if low == '0' else f' + {low}'};")
+                self.line(
+                    f"const {self.index} {self.names('index', inner.index.name)} = {text}{'' if low == '0' else f' + {low}'};"
+                )
             self.ranges[inner.index] = inner.range
         self.threaded = True
         self.statements(inner.body)
@@ -278,7 +375,9 @@ class CudaPrinter(Printer):
             name = self.rows[row.ref] = self.names("row", f"{row.ref.buf.name}_row")
             self.line(f"alignas(16) {self.types[row.ref.dtype]} {name}[{row.width}];")
             if not row.written:
-                self.line(f"*({row.word} *){name} = *(const {row.word} *)&{super().ref(row.first)};")
+                self.line(
+                    f"*({row.word} *){name} = *(const {row.word} *)&{super().ref(row.first)};"
+                )
         self.row_index = loop.index
         self.counting(loop, True)
         for row in rows:

@@ -55,7 +55,9 @@ def _extents(body: Sequence[Statement], buf: Buf) -> tuple[int, ...]:
     for statement in body:
         see(statement)
     if len(found) != 1:
-        raise CodegenError(f"{buf.name} is private to threads, but used by {len(found) or 'no'} kinds of thread loops")
+        raise CodegenError(
+            f"{buf.name} is private to threads, but used by {len(found) or 'no'} kinds of thread loops"
+        )
     return found.pop()
 
 
@@ -65,10 +67,14 @@ def _expanded(node: Any, extents: Mapping[Buf, tuple[int, ...]], threads: tuple[
     if isinstance(node, Alloc) and node.buf in extents:
         return Alloc(_for_each(node.buf, extents[node.buf]))
     if isinstance(node, Ref) and node.buf in extents:
-        own = [affine(t) for t in threads] if len(node.subscripts) == len(node.buf.shape) else []  # else written out already
+        own = (
+            [affine(t) for t in threads] if len(node.subscripts) == len(node.buf.shape) else []
+        )  # else written out already
         return Ref(_for_each(node.buf, extents[node.buf]), (*own, *node.subscripts))
     if isinstance(node, For):
-        return replace(node, kind="seq", body=tuple(_expanded(s, extents, threads) for s in node.body))
+        return replace(
+            node, kind="seq", body=tuple(_expanded(s, extents, threads) for s in node.body)
+        )
     if not is_dataclass(node) or isinstance(node, Buf):
         return node
     changed = {}

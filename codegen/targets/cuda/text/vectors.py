@@ -28,7 +28,11 @@ def vector_rows(loop: For) -> list[Row]:
     """The rows that a loop walks; none where a part of it is guarded, for then not all of a row may be there."""
     nodes = [node for statement in loop.body for node in walk(statement)]
     width = loop.extent
-    if width is None or loop.low != affine(0) or any(isinstance(node, (If, For, Alloc, Holds)) for node in nodes):
+    if (
+        width is None
+        or loop.low != affine(0)
+        or any(isinstance(node, (If, For, Alloc, Holds)) for node in nodes)
+    ):
         return []
     written = {node.ref for node in nodes if isinstance(node, Put) and node.op == "="}
     found: dict[Ref, Row] = {}
@@ -43,19 +47,38 @@ def vector_rows(loop: For) -> list[Row]:
 def copied_row(loop: For) -> tuple[Ref, Ref, str] | None:
     """The first elements of two rows, target and source, of which a loop copies one to the other, and the word that holds either."""
     put = loop.body[0] if len(loop.body) == 1 else None
-    if not isinstance(put, Put) or put.op != "=" or not isinstance(put.value, Ref) or put.value.dtype != put.ref.dtype:
+    if (
+        not isinstance(put, Put)
+        or put.op != "="
+        or not isinstance(put.value, Ref)
+        or put.value.dtype != put.ref.dtype
+    ):
         return None
     width = loop.extent or 0
     word = WORDS.get(width * element_size(put.ref.dtype))
-    if not word or loop.low != affine(0) or not all(_is_row(ref, loop.index, width) for ref in (put.ref, put.value)):
+    if (
+        not word
+        or loop.low != affine(0)
+        or not all(_is_row(ref, loop.index, width) for ref in (put.ref, put.value))
+    ):
         return None
-    first, second = (replace(ref, subscripts=tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)) for ref in (put.ref, put.value))
+    first, second = (
+        replace(
+            ref, subscripts=tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
+        )
+        for ref in (put.ref, put.value)
+    )
     return first, second, word
 
 
 def walks_rows(loop: For) -> bool:
     """Whether all that a loop moves along in the memory of the device are rows, and there are some."""
-    nodes = [node for statement in loop.body for node in walk(statement) if isinstance(node, Ref) and node.buf.space == "global"]
+    nodes = [
+        node
+        for statement in loop.body
+        for node in walk(statement)
+        if isinstance(node, Ref) and node.buf.space == "global"
+    ]
     moving = {ref for ref in nodes if any(loop.index in form.indices for form in ref.subscripts)}
     return bool(moving) and moving <= {row.ref for row in vector_rows(loop)}
 
@@ -68,4 +91,6 @@ def _is_row(ref: Ref, index: Index, width: int) -> bool:
     rest: Affine = last - affine(index)
     if index in rest.indices or any(index in form.indices for form in outer):
         return False
-    return rest.const % width == 0 and all(coefficient % width == 0 for _, coefficient in rest.terms)
+    return rest.const % width == 0 and all(
+        coefficient % width == 0 for _, coefficient in rest.terms
+    )

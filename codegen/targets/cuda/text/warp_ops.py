@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from codegen.ir.nodes import Apply, Buf, Combine, Fill, For, If, LoadMatrix, Multiply, Put, Ref, Statement, StoreMatrix, walk
+from codegen.ir.nodes import (
+    Apply,
+    Buf,
+    Combine,
+    Fill,
+    For,
+    If,
+    LoadMatrix,
+    Multiply,
+    Put,
+    Ref,
+    Statement,
+    StoreMatrix,
+    walk,
+)
 from codegen.ir.scalar import cast, computed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -15,14 +29,23 @@ FRAGMENTS = ("matrix_a", "matrix_b", "accumulator")
 PRIVATE = ("reg", "local", *FRAGMENTS)  # to a thread, or to a warp
 
 
-def written_out(body: Sequence[Statement], extents: Mapping[Buf, tuple[int, ...]]) -> tuple[Statement, ...]:
+def written_out(
+    body: Sequence[Statement], extents: Mapping[Buf, tuple[int, ...]]
+) -> tuple[Statement, ...]:
     """Statements without `Combine` and fragments; `extents` are those of the threads that have each private buffer."""
-    taken = {node.index: node.range for statement in body for node in walk(statement) if isinstance(node, For)}
+    taken = {
+        node.index: node.range
+        for statement in body
+        for node in walk(statement)
+        if isinstance(node, For)
+    }
     return tuple(part for statement in body for part in _Plain(taken, extents).statement(statement))
 
 
 class _Plain:
-    def __init__(self, taken: Mapping[Index, tuple[int, int]], extents: Mapping[Buf, tuple[int, ...]]):
+    def __init__(
+        self, taken: Mapping[Index, tuple[int, int]], extents: Mapping[Buf, tuple[int, ...]]
+    ):
         self.extents = extents
         self.indices = [fresh_index(name, taken) for name in ("row", "column", "depth", "other")]
 
@@ -30,32 +53,52 @@ class _Plain:
         if isinstance(statement, For):
             return [replace(statement, body=self.body(statement.body))]
         if isinstance(statement, If):
-            return [replace(statement, then=self.body(statement.then), orelse=self.body(statement.orelse))]
+            return [
+                replace(
+                    statement, then=self.body(statement.then), orelse=self.body(statement.orelse)
+                )
+            ]
         if isinstance(statement, Combine):
             return self.combined(statement)
         if isinstance(statement, Fill):
-            return self.over(statement.fragment.buf.shape[-2:], lambda i, j: Put(_at(statement.fragment, i, j), "=", statement.value))
+            return self.over(
+                statement.fragment.buf.shape[-2:],
+                lambda i, j: Put(_at(statement.fragment, i, j), "=", statement.value),
+            )
         if isinstance(statement, LoadMatrix):
             target, source = statement.fragment, statement.source
             return self.over(
-                target.buf.shape[-2:], lambda i, j: Put(_at(target, i, j), "=", _beyond(source, *((j, i) if statement.turned else (i, j))))
+                target.buf.shape[-2:],
+                lambda i, j: Put(
+                    _at(target, i, j),
+                    "=",
+                    _beyond(source, *((j, i) if statement.turned else (i, j))),
+                ),
             )
         if isinstance(statement, StoreMatrix):
             target, source = statement.target, statement.fragment
-            return self.over(source.buf.shape[-2:], lambda i, j: Put(_beyond(target, i, j), "=", _at(source, i, j)))
+            return self.over(
+                source.buf.shape[-2:],
+                lambda i, j: Put(_beyond(target, i, j), "=", _at(source, i, j)),
+            )
         return self.multiplied(statement) if isinstance(statement, Multiply) else [statement]
 
     def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         return tuple(part for statement in body for part in self.statement(statement))
 
-    def over(self, shape: Sequence[int], make: Callable[[Affine, Affine], Statement]) -> list[Statement]:
+    def over(
+        self, shape: Sequence[int], make: Callable[[Affine, Affine], Statement]
+    ) -> list[Statement]:
         i, j = self.indices[:2]
         return [_loop(i, shape[0], [_loop(j, shape[1], [make(affine(i), affine(j))])])]
 
     def multiplied(self, statement: Multiply) -> list[Statement]:
         i, j, k = self.indices[:3]
         dtype = computed(statement.sums.dtype)
-        factors = _at(statement.left, affine(i), affine(k)), _at(statement.right, affine(k), affine(j))
+        factors = (
+            _at(statement.left, affine(i), affine(k)),
+            _at(statement.right, affine(k), affine(j)),
+        )
         product = Apply("mul", tuple(cast(factor, dtype) for factor in factors), dtype)
         add = Put(_at(statement.sums, affine(i), affine(j)), "+=", product)
         rows, depth = statement.left.buf.shape[-2:]
@@ -69,7 +112,9 @@ class _Plain:
         group, lane = self.indices[1:3]
 
         def element(lane: Affine) -> Ref:
-            return Ref(ref.buf, (*map(affine, above), affine(group) * lanes + lane, *ref.subscripts))
+            return Ref(
+                ref.buf, (*map(affine, above), affine(group) * lanes + lane, *ref.subscripts)
+            )
 
         first, other = element(affine(0)), element(affine(lane))
         gather = For(lane, affine(1), affine(lanes), (1, lanes), (Put(first, statement.op, other),))

@@ -9,7 +9,11 @@ from codegen.ir.nodes import Buf, Fill, Function, LoadMatrix, Multiply, Ref, Sto
 from codegen.ir.scalar import computed
 
 ALIGNED_MATRIX = 32  # bytes, of the first element of a matrix in memory
-SIZES = {("f16", "f32"): (16, 16, 16), ("bf16", "f32"): (16, 16, 16), ("f32", "f32"): (16, 16, 8)}  # rows, columns, depth
+SIZES = {
+    ("f16", "f32"): (16, 16, 16),
+    ("bf16", "f32"): (16, 16, 16),
+    ("f32", "f32"): (16, 16, 8),
+}  # rows, columns, depth
 FRAGMENT_STATEMENTS = (Fill, LoadMatrix, Multiply, StoreMatrix)
 SPACE = "nvcuda::wmma"
 
@@ -48,13 +52,23 @@ class Fragments:
         self.printer = printer
         nodes = list(walk(printer.source))
         products = [node for node in nodes if isinstance(node, Multiply)]
-        self.size = (*products[0].sums.buf.shape[-2:], products[0].left.buf.shape[-1]) if products else ()
-        self.turned = {node.fragment.buf.name: node.turned for node in nodes if isinstance(node, LoadMatrix)}
+        self.size = (
+            (*products[0].sums.buf.shape[-2:], products[0].left.buf.shape[-1]) if products else ()
+        )
+        self.turned = {
+            node.fragment.buf.name: node.turned for node in nodes if isinstance(node, LoadMatrix)
+        }
 
     def declaration(self, buf: Buf) -> str:
         size = ", ".join(map(str, self.size))
-        kind = f"{SPACE}::precision::tf32" if self.is_reduced(buf) else self.printer.types[buf.dtype]
-        layout = "" if buf.space == "accumulator" else f", {SPACE}::{'col' if self.turned[buf.name] else 'row'}_major"
+        kind = (
+            f"{SPACE}::precision::tf32" if self.is_reduced(buf) else self.printer.types[buf.dtype]
+        )
+        layout = (
+            ""
+            if buf.space == "accumulator"
+            else f", {SPACE}::{'col' if self.turned[buf.name] else 'row'}_major"
+        )
         count = "".join(f"[{n}]" for n in buf.shape[:-2])
         return f"{SPACE}::fragment<{SPACE}::{buf.space}, {size}, {kind}{layout}> {self.printer.names('buf', buf.name)}{count};"
 
@@ -65,20 +79,30 @@ class Fragments:
     def statement(self, statement: Any) -> None:
         ref, line = self.printer.ref, self.printer.line
         if isinstance(statement, Fill):
-            line(f"{SPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});")
+            line(
+                f"{SPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});"
+            )
         elif isinstance(statement, Multiply):
             sums = ref(statement.sums)
-            line(f"{SPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});")
+            line(
+                f"{SPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});"
+            )
         elif isinstance(statement, StoreMatrix):
             target = statement.target
-            line(f"{SPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {SPACE}::mem_row_major);")
+            line(
+                f"{SPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {SPACE}::mem_row_major);"
+            )
         else:
             self.load(statement.fragment, statement.source)
 
     def load(self, fragment: Ref, source: Ref) -> None:
         target, line = self.printer.ref(fragment), self.printer.line
-        line(f"{SPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});")
+        line(
+            f"{SPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});"
+        )
         if self.is_reduced(fragment.buf):
             name = self.printer.names("index", "element")
             element = f"{target}.x[{name}]"
-            line(f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {SPACE}::__float_to_tf32({element});")
+            line(
+                f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {SPACE}::__float_to_tf32({element});"
+            )

@@ -35,8 +35,12 @@ def captured(node: Any) -> list[str]:
     """Names that the inner graphs of a node may read from outside."""
     found: dict[str, None] = {}
     for graph in inner_graphs(node):
-        own = {name for one in graph.node for name in one.output} | {v.name for v in (*graph.input, *graph.initializer)}
-        read = [name for one in graph.node for name in (*one.input, *captured(one))] + [output.name for output in graph.output]
+        own = {name for one in graph.node for name in one.output} | {
+            v.name for v in (*graph.input, *graph.initializer)
+        }
+        read = [name for one in graph.node for name in (*one.input, *captured(one))] + [
+            output.name for output in graph.output
+        ]
         found.update((name, None) for name in read if name and name not in own)
     return list(found)
 

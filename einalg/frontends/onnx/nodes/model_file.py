@@ -22,7 +22,11 @@ def read_model(source: Any) -> Any:
         model, folder = onnx.ModelProto(), None
         model.CopyFrom(source)
     else:
-        folder = None if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).resolve().parent
+        folder = (
+            None
+            if isinstance(source, (bytes, bytearray, memoryview))
+            else Path(source).resolve().parent
+        )
         model = _parsed(_content(source))
     check_versions(model)
     for graph in (model.graph, *model.functions):
@@ -39,7 +43,9 @@ def _content(source: Any) -> bytes:
     try:
         return Path(source).read_bytes()
     except OSError as error:
-        raise RecordError(f"{source} cannot be read: {error.strerror or error}\n  give the path of an ONNX file") from None
+        raise RecordError(
+            f"{source} cannot be read: {error.strerror or error}\n  give the path of an ONNX file"
+        ) from None
 
 
 def _parsed(content: bytes) -> Any:
@@ -68,10 +74,21 @@ def check_versions(model: Any) -> None:
 def _check_names(graph: Any) -> None:
     """Refuse names that are no text, which is what protobuf makes of damaged ones."""
     values = [graph.input, graph.output, getattr(graph, "initializer", ())]
-    names = [v if isinstance(v, (str, bytes)) else v.name for v in (*values[0], *values[1], *values[2])]
+    names = [
+        v if isinstance(v, (str, bytes)) else v.name for v in (*values[0], *values[1], *values[2])
+    ]
     for node in graph.node:
-        names += [node.name, node.op_type, node.domain, *node.input, *node.output, *(a.name for a in node.attribute)]
-        for inner in (g for a in node.attribute for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)):
+        names += [
+            node.name,
+            node.op_type,
+            node.domain,
+            *node.input,
+            *node.output,
+            *(a.name for a in node.attribute),
+        ]
+        for inner in (
+            g for a in node.attribute for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)
+        ):
             _check_names(inner)
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:
@@ -85,7 +102,9 @@ def _tensors(graph: Any) -> Iterator[Any]:
         for attribute in node.attribute:
             yield from ([attribute.t] if attribute.HasField("t") else [])
             yield from attribute.tensors
-            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(
+                attribute.graphs
+            ):
                 yield from _tensors(inner)
 
 
@@ -94,20 +113,28 @@ def _read_beside(tensor: Any, folder: Path | None) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     place = entries.get("location", "")
     if folder is None:
-        raise RecordError(f"tensor {tensor.name} lies in the file {place!r} beside the model\n  load the model by its path")
+        raise RecordError(
+            f"tensor {tensor.name} lies in the file {place!r} beside the model\n  load the model by its path"
+        )
     path = (folder / place).resolve()
     if not place or os.path.isabs(place) or not path.is_relative_to(folder):
-        raise RecordError(f"tensor {tensor.name} lies in {place!r}, outside the folder of the model\n  move the file into that folder")
+        raise RecordError(
+            f"tensor {tensor.name} lies in {place!r}, outside the folder of the model\n  move the file into that folder"
+        )
     try:
         offset = int(entries.get("offset", 0))
         length = int(entries["length"]) if "length" in entries else path.stat().st_size - offset
         with path.open("rb") as file:
             if offset < 0 or length < 0 or offset + length > path.stat().st_size:
-                raise RecordError(f"tensor {tensor.name} is {length} bytes at {offset} of {place!r}, which is shorter\n  {DAMAGED}")
+                raise RecordError(
+                    f"tensor {tensor.name} is {length} bytes at {offset} of {place!r}, which is shorter\n  {DAMAGED}"
+                )
             file.seek(offset)
             tensor.raw_data = file.read(length)
     except (OSError, ValueError) as error:
-        raise RecordError(f"tensor {tensor.name} lies in {place!r}, which cannot be read: {error}\n  put the file beside the model") from None
+        raise RecordError(
+            f"tensor {tensor.name} lies in {place!r}, which cannot be read: {error}\n  put the file beside the model"
+        ) from None
     del tensor.external_data[:]
     tensor.data_location = onnx_package().TensorProto.DEFAULT
 
@@ -121,7 +148,9 @@ def onnx_package() -> Any:
         import onnx.reference
         import onnx.shape_inference
     except ImportError as error:
-        raise EinalgError("reading ONNX files needs the package onnx, which is not installed\n  pip install 'einalg[onnx]'") from error
+        raise EinalgError(
+            "reading ONNX files needs the package onnx, which is not installed\n  pip install 'einalg[onnx]'"
+        ) from error
     return onnx
 
 

@@ -25,12 +25,28 @@ class OnnxCall:
     can be pickled.
     """
 
-    def __init__(self, node: Any, opsets: Mapping[str, int], values: Mapping[str, Value], functions: Sequence[Any] = ()):
-        self._node, self._opsets, self._functions = node.SerializeToString(), dict(opsets), [f.SerializeToString() for f in functions]
+    def __init__(
+        self,
+        node: Any,
+        opsets: Mapping[str, int],
+        values: Mapping[str, Value],
+        functions: Sequence[Any] = (),
+    ):
+        self._node, self._opsets, self._functions = (
+            node.SerializeToString(),
+            dict(opsets),
+            [f.SerializeToString() for f in functions],
+        )
         self._operator = node.op_type
-        self._reads = [(name, None if v.type is None else v.type.SerializeToString()) for name, v in values.items() if not v.is_known]
+        self._reads = [
+            (name, None if v.type is None else v.type.SerializeToString())
+            for name, v in values.items()
+            if not v.is_known
+        ]
         self._constants = [(name, v.array) for name, v in values.items() if v.is_known]
-        self._sized = all(value.shape is not None and 0 not in value.shape for value in values.values())
+        self._sized = all(
+            value.shape is not None and 0 not in value.shape for value in values.values()
+        )
         self._run: Any = None
 
     @property
@@ -43,9 +59,15 @@ class OnnxCall:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs that the node names, in order."""
-        given = {name: self._as_declared(array, kind) for (name, kind), array in zip(self._reads, arrays, strict=True)}
+        given = {
+            name: self._as_declared(array, kind)
+            for (name, kind), array in zip(self._reads, arrays, strict=True)
+        }
         try:
-            if self.may_end_process and any(np.size(array) == 0 for array in (*given.values(), *(array for _, array in self._constants))):
+            if self.may_end_process and any(
+                np.size(array) == 0
+                for array in (*given.values(), *(array for _, array in self._constants))
+            ):
                 run = self._evaluated(given)
             else:
                 run = self._run = self._run or self._prepared(given)
@@ -61,7 +83,9 @@ class OnnxCall:
         onnx = onnx_package()
         element = element_of(onnx.TypeProto.FromString(kind))
         return (
-            np.asarray(array, onnx.helper.tensor_dtype_to_np_dtype(element)) if element and element != onnx.TensorProto.STRING else np.asarray(array)
+            np.asarray(array, onnx.helper.tensor_dtype_to_np_dtype(element))
+            if element and element != onnx.TensorProto.STRING
+            else np.asarray(array)
         )
 
     def _prepared(self, given: dict[str, Any]) -> Any:
@@ -72,7 +96,9 @@ class OnnxCall:
             try:
                 options = runtime.SessionOptions()
                 options.log_severity_level = QUIET
-                session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+                session = runtime.InferenceSession(
+                    model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+                )
                 session.run(None, given)
                 return lambda arrays: session.run(None, arrays)
             except Exception as error:
@@ -87,14 +113,23 @@ class OnnxCall:
     def _model(self, given: dict[str, Any]) -> Any:
         onnx = onnx_package()
         node = onnx.NodeProto.FromString(self._node)
-        inputs = [onnx.helper.make_value_info(name, self._type(kind, given[name])) for name, kind in self._reads]
-        outputs = [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
+        inputs = [
+            onnx.helper.make_value_info(name, self._type(kind, given[name]))
+            for name, kind in self._reads
+        ]
+        outputs = [
+            onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name
+        ]
         stored = [onnx.numpy_helper.from_array(array, name) for name, array in self._constants]
         graph = onnx.helper.make_graph([node], "node", inputs, outputs, stored)
-        opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()]
+        opsets = [
+            onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()
+        ]
         functions = [onnx.FunctionProto.FromString(f) for f in self._functions]
         ir = max(OLDEST_IR, onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
-        return onnx.helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=ir)
+        return onnx.helper.make_model(
+            graph, opset_imports=opsets, functions=functions, ir_version=ir
+        )
 
     @staticmethod
     def _type(kind: bytes | None, array: Any) -> Any:
@@ -103,7 +138,9 @@ class OnnxCall:
         declared = onnx.TypeProto.FromString(kind) if kind else None
         if declared is not None and (not declared.HasField("tensor_type") or element_of(declared)):
             return declared
-        return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype), None)
+        return onnx.helper.make_tensor_type_proto(
+            onnx.helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype), None
+        )
 
 
 def _plain(value: Any) -> Any:

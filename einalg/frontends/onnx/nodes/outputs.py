@@ -39,10 +39,19 @@ class Results:
         """What the expression reads and needs an array for."""
         if self.program is not None:
             return self.program.inputs
-        return {name: t for scope in self.scopes for name, t in scope.tensors.items() if not hasattr(t, "values")}
+        return {
+            name: t
+            for scope in self.scopes
+            for name, t in scope.tensors.items()
+            if not hasattr(t, "values")
+        }
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        scopes = [self.program[o] for o in self.program.outputs] if self.program is not None else self.scopes
+        scopes = (
+            [self.program[o] for o in self.program.outputs]
+            if self.program is not None
+            else self.scopes
+        )
         return {name: scope.shape for name, scope in zip(self.names, scopes)}
 
 
@@ -57,7 +66,11 @@ def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> Results:
         for position, one in enumerate(found if isinstance(found, tuple) else (found,)):
             if node.wants(position):
                 _output(one, node.outputs[position], node.dtypes[position], results)
-    absent = [name for name in filter(None, node.outputs) if name not in (*results.names, *results.same, *results.known)]
+    absent = [
+        name
+        for name in filter(None, node.outputs)
+        if name not in (*results.names, *results.same, *results.known)
+    ]
     if absent:
         raise NotExpressible(f"its output {absent[0]} has no expression")
     for name, kind in zip(node.outputs, kinds):
@@ -75,12 +88,21 @@ def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> Results:
 
 
 def _program(program: Program, node: Operator, results: Results) -> None:
-    wanted = [(output, node.outputs[k], node.dtypes[k]) for k, output in enumerate(program.outputs) if node.wants(k)]
+    wanted = [
+        (output, node.outputs[k], node.dtypes[k])
+        for k, output in enumerate(program.outputs)
+        if node.wants(k)
+    ]
     for output, _, dtype in wanted:
         if dtype is not None and program[output].dtype != dtype:
-            raise NotExpressible(f"the expression has elements of {program[output].dtype}, and ONNX has {dtype}")
+            raise NotExpressible(
+                f"the expression has elements of {program[output].dtype}, and ONNX has {dtype}"
+            )
     kept = [output for output, _, _ in wanted]
-    results.program, results.names = Program(needed(program.statements, kept), kept), [name for _, name, _ in wanted]
+    results.program, results.names = (
+        Program(needed(program.statements, kept), kept),
+        [name for _, name, _ in wanted],
+    )
 
 
 def _output(one: Any, name: str, dtype: str | None, results: Results) -> None:

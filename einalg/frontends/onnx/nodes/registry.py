@@ -15,7 +15,9 @@ from einalg.language.ops.definition.operands import is_whole
 
 Definition = Callable[["Operator"], Any]
 DEFINITIONS: dict[str, Definition] = {}
-LARGEST_NUMBER = 2**53  # that a float holds exactly: beyond, a whole number is not the same as a float
+LARGEST_NUMBER = (
+    2**53
+)  # that a float holds exactly: beyond, a whole number is not the same as a float
 LARGEST_SIZE = 2**31
 
 
@@ -102,7 +104,12 @@ class Operator:
         """All inputs, to be broadcast against each other: tensors, and numbers for those that are one known number."""
         values = [value for value in self.inputs if value is not None]
         rank = max((len(v.shape or ()) for v in values if not _is_single(v)), default=-1)
-        numbers = [plain_number(v.array) if v is not None and _is_single(v) and v.array.ndim <= rank else None for v in self.inputs]
+        numbers = [
+            plain_number(v.array)
+            if v is not None and _is_single(v) and v.array.ndim <= rank
+            else None
+            for v in self.inputs
+        ]
         return [n if n is not None else self.tensor(position) for position, n in enumerate(numbers)]
 
     def array(self, position: int, what: str) -> Array:
@@ -136,7 +143,11 @@ class Operator:
     @property
     def unread(self) -> list[str]:
         """The attributes that a definition has not looked at."""
-        return [name for name in self.attributes if name not in self.seen and name not in IGNORED.get(self.type, ())]
+        return [
+            name
+            for name in self.attributes
+            if name not in self.seen and name not in IGNORED.get(self.type, ())
+        ]
 
     def _attribute(self, name: str, default: Any, fits: Callable[[Any], bool]) -> Any:
         value = self.attribute(name, default)
@@ -150,14 +161,18 @@ class Operator:
 
     def sizes(self, name: str, default: Any = None) -> Any:
         """An attribute that is a list of integers, none of them absurdly large."""
-        found = self._attribute(name, default, lambda value: isinstance(value, list) and all(map(is_whole, value)))
+        found = self._attribute(
+            name, default, lambda value: isinstance(value, list) and all(map(is_whole, value))
+        )
         if found is not None and any(abs(v) > LARGEST_SIZE for v in found):
             raise NotExpressible(f"attribute {name} has the value {found}")
         return None if found is None else tuple(found)
 
     def number(self, name: str, default: Any = None) -> Any:
         """An attribute that is a finite number."""
-        return self._attribute(name, default, lambda value: isinstance(value, float) and bool(np.isfinite(value)))
+        return self._attribute(
+            name, default, lambda value: isinstance(value, float) and bool(np.isfinite(value))
+        )
 
     def word(self, name: str, default: str) -> str:
         """An attribute that is text."""

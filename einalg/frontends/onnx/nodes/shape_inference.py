@@ -12,7 +12,11 @@ from einalg.frontends.onnx.nodes.values import Value
 
 Opsets = Mapping[str, int]
 PARAMETER = 2**10  # elements of a known input whose values may decide the shape of an output
-OWN_SIZE = {"NonZero", "Unique", "Compress"}  # at most as many elements as there are in the inputs, times their axes
+OWN_SIZE = {
+    "NonZero",
+    "Unique",
+    "Compress",
+}  # at most as many elements as there are in the inputs, times their axes
 IR = 10
 
 
@@ -33,12 +37,18 @@ def infer(node: Any, values: Sequence[Value | None], opsets: Opsets) -> list[Any
     given = {name: v for name, v in zip(node.input, values) if name and v is not None}
     if schema is None or any(v.type is None for v in given.values()):
         return [None] * len(node.output)
-    small = {n: v.array for n, v in given.items() if isinstance(v.array, np.ndarray) and v.array.size <= PARAMETER}
+    small = {
+        n: v.array
+        for n, v in given.items()
+        if isinstance(v.array, np.ndarray) and v.array.size <= PARAMETER
+    }
     data = {name: onnx.numpy_helper.from_array(array, name) for name, array in small.items()}
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
         types = {name: v.type for name, v in given.items()}
-        found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports, ir_version=IR)
+        found = onnx.shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=imports, ir_version=IR
+        )
     except Exception:  # what is wrong with the node is found where it is built
         found = {}
     return [found.get(name) for name in node.output]
@@ -69,8 +79,12 @@ def function_of(node: Any, types: Sequence[Any], opsets: Opsets) -> Any:
     try:
         if schema.has_context_dependent_function:
             kinds = [b"" if kind is None else kind.SerializeToString() for kind in types]
-            versions = [v for v in schema.context_dependent_function_opset_versions if v <= version] or [version]
-            text = schema.get_context_dependent_function_with_opset_version(max(versions), node.SerializeToString(), kinds)
+            versions = [
+                v for v in schema.context_dependent_function_opset_versions if v <= version
+            ] or [version]
+            text = schema.get_context_dependent_function_with_opset_version(
+                max(versions), node.SerializeToString(), kinds
+            )
         else:
             versions = [v for v in schema.function_opset_versions if v <= version] or [version]
             text = schema.get_function_with_opset_version(max(versions))

@@ -18,7 +18,9 @@ DTYPES = {
     1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32", 13: "u64", 16: "bf16",
 }  # fmt: skip
 ELEMENTS = {dtype: element for element, dtype in DTYPES.items()}
-MOST_ELEMENTS = 2**31  # of one value; what is larger cannot be computed here, and is a damaged size more often than not
+MOST_ELEMENTS = (
+    2**31
+)  # of one value; what is larger cannot be computed here, and is a damaged size more often than not
 
 
 @dataclass
@@ -53,7 +55,11 @@ def tensor_type(element: int, shape: Sizes | None) -> Any:
 
 def element_of(kind: Any) -> int | None:
     """The number that ONNX gives the element type of a tensor; None where a value is no tensor, or this is not known."""
-    return kind.tensor_type.elem_type or None if kind is not None and kind.HasField("tensor_type") else None
+    return (
+        kind.tensor_type.elem_type or None
+        if kind is not None and kind.HasField("tensor_type")
+        else None
+    )
 
 
 def sizes_of(kind: Any) -> Sizes | None:
@@ -61,7 +67,11 @@ def sizes_of(kind: Any) -> Sizes | None:
     if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
-    return tuple(d.dim_value for d in dims) if all(d.HasField("dim_value") and d.dim_value >= 0 for d in dims) else None
+    return (
+        tuple(d.dim_value for d in dims)
+        if all(d.HasField("dim_value") and d.dim_value >= 0 for d in dims)
+        else None
+    )
 
 
 def dtype_of(kind: Any) -> str | None:
@@ -77,13 +87,19 @@ def array_of(tensor: Any, what: str) -> Array:
     """The elements of a stored tensor; `RecordError` where they do not fit its shape."""
     onnx = onnx_package()
     if any(size < 0 for size in tensor.dims) or is_too_large(tuple(tensor.dims)):
-        raise RecordError(f"{what} has the sizes {list(tensor.dims)}, which no tensor can have\n  the file is damaged: fetch it anew")
+        raise RecordError(
+            f"{what} has the sizes {list(tensor.dims)}, which no tensor can have\n  the file is damaged: fetch it anew"
+        )
     try:
         array = onnx.numpy_helper.to_array(tensor)
     except Exception as error:  # whatever a damaged tensor makes of the reader
-        raise RecordError(f"{what} cannot be read: {error}\n  the file is damaged: fetch it anew") from None
+        raise RecordError(
+            f"{what} cannot be read: {error}\n  the file is damaged: fetch it anew"
+        ) from None
     if tuple(array.shape) != tuple(tensor.dims):
-        raise RecordError(f"{what} has the sizes {list(tensor.dims)}, but {array.size} elements\n  the file is damaged: fetch it anew")
+        raise RecordError(
+            f"{what} has the sizes {list(tensor.dims)}, but {array.size} elements\n  the file is damaged: fetch it anew"
+        )
     return array
 
 

@@ -25,7 +25,9 @@ class Unrecorded(Exception):
     """A call does what shapes do not decide, or what is not recorded."""
 
 
-def recorded(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Call] | None:
+def recorded(
+    module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[Call] | None:
     """The operators of a call, the last one standing for what it returns; None where values decide, or anything but the CPU takes part."""
     calls: list[Call] = []
 
@@ -36,7 +38,9 @@ def recorded(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
     return calls if _followed(module, arguments, keywords, answer) else None
 
 
-def repeats(calls: Sequence[Call], module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+def repeats(
+    calls: Sequence[Call], module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> bool:
     """Whether a call calls these operators with these arguments, no other ones, and returns the same."""
     left = iter(calls)
 
@@ -61,12 +65,30 @@ def described(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         return None
     leaves, spec = tree_flatten((tuple(arguments), dict(keywords)))
     try:
-        given = [_shape(leaf) if isinstance(leaf, torch.Tensor) else _text(leaf, {}) for leaf in leaves]
+        given = [
+            _shape(leaf) if isinstance(leaf, torch.Tensor) else _text(leaf, {}) for leaf in leaves
+        ]
         first: dict[int, str] = {}
-        weights = [(name, _shape(tensor), first.setdefault(id(tensor), name)) for name, tensor in tensors_of(module).items()]
-    except (Unrecorded, RuntimeError, ValueError):  # of torch, for a parameter that has no shape yet
+        weights = [
+            (name, _shape(tensor), first.setdefault(id(tensor), name))
+            for name, tensor in tensors_of(module).items()
+        ]
+    except (
+        Unrecorded,
+        RuntimeError,
+        ValueError,
+    ):  # of torch, for a parameter that has no shape yet
         return None
-    return repr((torch.__version__, torch.get_default_dtype(), [*map(_kind, module.named_modules())], weights, str(spec), given))
+    return repr(
+        (
+            torch.__version__,
+            torch.get_default_dtype(),
+            [*map(_kind, module.named_modules())],
+            weights,
+            str(spec),
+            given,
+        )
+    )
 
 
 def _kind(named: tuple[str, Any]) -> tuple[str, str, dict[str, Any]]:
@@ -77,15 +99,24 @@ def _kind(named: tuple[str, Any]) -> tuple[str, str, dict[str, Any]]:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or type(value) in (bool, int, float, str) or (type(value) in (tuple, list) and all(map(_is_plain, value)))
+    return (
+        value is None
+        or type(value) in (bool, int, float, str)
+        or (type(value) in (tuple, list) and all(map(_is_plain, value)))
+    )
 
 
 def tensors_of(module: Any) -> dict[str, Any]:
     """Parameters and buffers by their names; one that has several is under each."""
-    return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
 
 
-def _followed(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], answer: Answer) -> bool:
+def _followed(
+    module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], answer: Answer
+) -> bool:
     """Make a call on shapes, and ask for the results of every operator; whether it came to its end, and left the module as it was."""
     import torch
     from torch.utils._pytree import tree_flatten, tree_map
@@ -93,15 +124,22 @@ def _followed(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     if isinstance(module, torch.jit.ScriptModule):
         return False
     _, mode_kind = _classes()
-    mode = mode_kind({id(tensor): name for name, tensor in reversed(tensors_of(module).items())}, answer)
-    given, named = tree_map(lambda leaf: mode.input(leaf) if isinstance(leaf, torch.Tensor) else leaf, (tuple(arguments), dict(keywords)))
+    mode = mode_kind(
+        {id(tensor): name for name, tensor in reversed(tensors_of(module).items())}, answer
+    )
+    given, named = tree_map(
+        lambda leaf: mode.input(leaf) if isinstance(leaf, torch.Tensor) else leaf,
+        (tuple(arguments), dict(keywords)),
+    )
     try:
         with torch.no_grad(), _unchanged(module):
             with kept_whole(), mode:
                 result = module(*given, **named)
             leaves, spec = tree_flatten(result)
             answer(f"return {spec} {mode.text(leaves)}", lambda: None)
-    except Exception as error:  # whatever a module raises, its graph is exported then, which tells it better
+    except (
+        Exception
+    ) as error:  # whatever a module raises, its graph is exported then, which tells it better
         LOG.debug("einalg: a call of %s is not recorded: %s", type(module).__name__, error)
         return False
     return True
@@ -110,11 +148,19 @@ def _followed(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 @contextmanager
 def _unchanged(module: Any) -> Iterator[None]:
     """Put back what a call leaves in the modules; `Unrecorded` where that was anything, such as values that are kept for the next call."""
-    before = [(own, [(held, _content(held)) for held in _containers(own.__dict__)]) for own in module.modules()]
+    before = [
+        (own, [(held, _content(held)) for held in _containers(own.__dict__)])
+        for own in module.modules()
+    ]
     try:
         yield
     finally:
-        changed = [(own, held, known) for own, all_held in before for held, known in all_held if not _is_same(_content(held), known)]
+        changed = [
+            (own, held, known)
+            for own, all_held in before
+            for held, known in all_held
+            if not _is_same(_content(held), known)
+        ]
         for _, held, known in changed:
             _fill(held, known)
     if changed:
@@ -135,7 +181,9 @@ def _containers(value: Any) -> Iterator[Any]:
 
 def _content(held: Any) -> list[Any]:
     """What a container holds, in order; keys and values of a dictionary in turns."""
-    return [thing for item in held.items() for thing in item] if isinstance(held, dict) else list(held)
+    return (
+        [thing for item in held.items() for thing in item] if isinstance(held, dict) else list(held)
+    )
 
 
 def _is_same(content: Sequence[Any], known: Sequence[Any]) -> bool:
@@ -155,7 +203,13 @@ def _shape(tensor: Any) -> list[Any]:
     """Shape, strides and dtype of a tensor of the CPU; `Unrecorded` for any other one."""
     import torch
 
-    if tensor.device.type not in ("cpu", "meta") or tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_conj() or tensor.is_neg():
+    if (
+        tensor.device.type not in ("cpu", "meta")
+        or tensor.layout is not torch.strided
+        or tensor.is_quantized
+        or tensor.is_conj()
+        or tensor.is_neg()
+    ):
         raise Unrecorded(f"a tensor of {tensor.device}, {tensor.layout}, {tensor.dtype}")
     return [list(tensor.shape), list(tensor.stride()), str(tensor.dtype)]
 
@@ -172,7 +226,20 @@ def _text(value: Any, names: Mapping[int, str]) -> str:
         return f"[{', '.join(_text(one, names) for one in value)}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}={_text(one, names)}' for key, one in value.items())}}}"
-    if value is None or isinstance(value, (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format)):
+    if value is None or isinstance(
+        value,
+        (
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            torch.dtype,
+            torch.device,
+            torch.layout,
+            torch.memory_format,
+        ),
+    ):
         return repr(value)
     raise Unrecorded(f"an argument of the kind {type(value).__name__}")
 
@@ -194,19 +261,25 @@ def _classes() -> tuple[Any, Any]:
         def __new__(cls: Any, row: Row, inner: Any) -> Any:
             shape, strides, dtype = row
             kind = getattr(torch, dtype.removeprefix("torch."))
-            made = torch.Tensor._make_wrapper_subclass(cls, shape, strides=strides, dtype=kind, device="cpu")  # type: ignore[attr-defined]
+            made = torch.Tensor._make_wrapper_subclass(
+                cls, shape, strides=strides, dtype=kind, device="cpu"
+            )  # type: ignore[attr-defined]
             made.inner = inner
             return made
 
         @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             raise Unrecorded(f"{func} outside of the call")
 
     class Mode(TorchDispatchMode):
         def __init__(self, weights: Mapping[int, str], answer: Answer):
             super().__init__()
             self.names, self.answer = dict(weights), answer
-            self.kept: list[Any] = []  # the tensors without values, so that none takes the place in memory, and with it the name, of another
+            self.kept: list[
+                Any
+            ] = []  # the tensors without values, so that none takes the place in memory, and with it the name, of another
             self.of_weights: dict[str, Any] = {}
 
         @classmethod
@@ -225,7 +298,9 @@ def _classes() -> tuple[Any, Any]:
         def text(self, value: Any) -> str:
             return _text(value, self.names)
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             kwargs = kwargs or {}
             inners: list[Any] = []  # of the results, in order, where these are computed
 
@@ -238,7 +313,10 @@ def _classes() -> tuple[Any, Any]:
 
         def computed(self, func: Any, args: Any, kwargs: Any) -> Any:
             """The results on torch's device for shapes."""
-            given, named = tree_map(lambda leaf: self.inner(leaf) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
+            given, named = tree_map(
+                lambda leaf: self.inner(leaf) if isinstance(leaf, torch.Tensor) else leaf,
+                (args, kwargs),
+            )
             if any(entry.name == "device" for entry in func._schema.arguments):
                 named = {**named, "device": "meta"}
             result = func(*given, **named)
@@ -259,8 +337,12 @@ def _classes() -> tuple[Any, Any]:
             """Raise `Unrecorded` where an operator that writes was given a weight, or has changed the shape of anything."""
 
             def one(leaf: Any) -> None:
-                if isinstance(leaf, torch.Tensor) and (not isinstance(leaf, Shape) or _shape(leaf) != _shape(leaf.inner)):
-                    raise Unrecorded("an operator writes to a weight, or gives memory another shape")
+                if isinstance(leaf, torch.Tensor) and (
+                    not isinstance(leaf, Shape) or _shape(leaf) != _shape(leaf.inner)
+                ):
+                    raise Unrecorded(
+                        "an operator writes to a weight, or gives memory another shape"
+                    )
 
             tree_map(one, given)
 

@@ -12,7 +12,13 @@ from typing import Any
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.torch.capture.call_trace import Call, described, recorded, repeats, tensors_of
 from einalg.frontends.torch.capture.functionalize import gives_new, is_expressed, without_writes
-from einalg.frontends.torch.capture.graph_json import Exported, NotKept, Weight, graph_from_record, graph_record
+from einalg.frontends.torch.capture.graph_json import (
+    Exported,
+    NotKept,
+    Weight,
+    graph_from_record,
+    graph_record,
+)
 from einalg.frontends.torch.capture.recurrent_ops import kept_whole
 from einalg.frontends.torch.nodes.registry import ATEN, TrainingMode
 from einalg.storage.disk_cache import Shelf, hashed, own_code
@@ -39,16 +45,24 @@ def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
     return known
 
 
-def _known(key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported | None:
+def _known(
+    key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> Exported | None:
     """What was kept of a module that still makes the same calls."""
     content = GRAPHS.read(key)
     if content is None:
         return None
     try:
         row = json.loads(content)
-        return graph_from_record(row["graph"], tensors_of(module)) if repeats(row["calls"], module, arguments, keywords) else None
+        return (
+            graph_from_record(row["graph"], tensors_of(module))
+            if repeats(row["calls"], module, arguments, keywords)
+            else None
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        LOG.warning("einalg: a graph in the cache is damaged (%s); the model is exported again", error)
+        LOG.warning(
+            "einalg: a graph in the cache is damaged (%s); the model is exported again", error
+        )
         return None
 
 
@@ -74,14 +88,22 @@ def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         for spec in signature.input_specs
         if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
     }
-    return Exported(program.graph, weights, program.call_spec.in_spec, program.call_spec.out_spec, program.graph_module)
+    return Exported(
+        program.graph,
+        weights,
+        program.call_spec.in_spec,
+        program.call_spec.out_spec,
+        program.graph_module,
+    )
 
 
 def _refuse_state(signature: Any, name: str) -> None:
     for spec in signature.output_specs:
         if "MUTATION" in spec.kind.name:
             what = f"buffer {spec.target}" if "BUFFER" in spec.kind.name else f"input {spec.target}"
-            raise NotationError(f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first")
+            raise NotationError(
+                f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first"
+            )
 
 
 def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -92,12 +114,16 @@ def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         warnings.simplefilter("ignore")  # of torch about itself
         try:
             with kept_whole():
-                program = torch.export.export(module, tuple(arguments), dict(keywords), strict=False)
+                program = torch.export.export(
+                    module, tuple(arguments), dict(keywords), strict=False
+                )
             # The graph calls what the module calls; to take that apart takes longer than to trace it.
             is_functional = without_writes(program.graph_module)
             if is_functional and is_expressed(program.graph):
                 return program
-            return program.run_decompositions(decompositions() if is_functional else decompositions(gives_new))
+            return program.run_decompositions(
+                decompositions() if is_functional else decompositions(gives_new)
+            )
         except TrainingMode:
             raise
         except Exception as error:  # of many kinds, none of which torch names as its own
@@ -120,7 +146,9 @@ def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[
         parameters.bind(*arguments, **keywords)
     except TypeError as error:
         takes = f"{type(module).__name__} takes the arguments ({', '.join(parameters.parameters)})"
-        raise ShapeError(f"{takes}, and the example inputs do not fit: {error}\n  give the arguments of one call, as a tuple") from None
+        raise ShapeError(
+            f"{takes}, and the example inputs do not fit: {error}\n  give the arguments of one call, as a tuple"
+        ) from None
 
 
 def decompositions(kept: Callable[[Any], bool] = lambda operator: True) -> Any:

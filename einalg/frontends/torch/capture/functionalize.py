@@ -25,7 +25,10 @@ def names_of(target: Any) -> tuple[str, str]:
     return text, text.rsplit(".", 1)[0]
 
 
-DROPOUT = {f"{name}.default" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
+DROPOUT = {
+    f"{name}.default"
+    for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+}
 JOINS = {"cat.default", "concat.default"}
 
 
@@ -61,7 +64,11 @@ def _is_alone(node: fx.Node, places: Mapping[fx.Node, int]) -> bool:
 
 def _without_dropout(graph: fx.Graph) -> None:
     """Let what reads a dropout outside training read its operand, which it hands on: torch makes a copy of that where it takes graphs apart."""
-    for node in [node for node in graph.nodes if node.op == "call_function" and names_of(node.target)[0] in DROPOUT]:
+    for node in [
+        node
+        for node in graph.nodes
+        if node.op == "call_function" and names_of(node.target)[0] in DROPOUT
+    ]:
         operand, _, training = node.args
         if not training:
             node.replace_all_uses_with(operand)
@@ -70,11 +77,18 @@ def _without_dropout(graph: fx.Graph) -> None:
 
 def without_empty_parts(graph: fx.Graph) -> None:
     """Leave out what is joined to others and has no elements, as the tokens before a sequence where there are none, if that changes no type."""
-    for node in [node for node in graph.nodes if node.op == "call_function" and names_of(node.target)[0] in JOINS]:
+    for node in [
+        node
+        for node in graph.nodes
+        if node.op == "call_function" and names_of(node.target)[0] in JOINS
+    ]:
         given, *others = node.args
         examples = [getattr(part, "meta", {}).get("val") for part in given]
         parts = [part for part, example in zip(given, examples) if not _is_empty(example)]
-        if 0 < len(parts) < len(given) and len({getattr(example, "dtype", None) for example in examples}) == 1:
+        if (
+            0 < len(parts) < len(given)
+            and len({getattr(example, "dtype", None) for example in examples}) == 1
+        ):
             node.args = (parts, *others)
 
 
@@ -95,7 +109,9 @@ def is_check(node: fx.Node) -> bool:
 def _is_known(node: fx.Node) -> bool:
     if node.target is operator.getitem or is_check(node):
         return True
-    return hasattr(node.target, "_schema") and (names_of(node.target)[0] in ATEN or not nodes_in(node.args, node.kwargs))
+    return hasattr(node.target, "_schema") and (
+        names_of(node.target)[0] in ATEN or not nodes_in(node.args, node.kwargs)
+    )
 
 
 def _writes(target: Any) -> bool:
@@ -109,7 +125,12 @@ def _functional(target: Any) -> Any:
     schema = target._schema
     first, *others = schema.arguments
     base, overload = names_of(target)[1], target._overloadname
-    single = first.alias_info is not None and first.alias_info.is_write and not any(a.alias_info for a in others) and len(schema.returns) == 1
+    single = (
+        first.alias_info is not None
+        and first.alias_info.is_write
+        and not any(a.alias_info for a in others)
+        and len(schema.returns) == 1
+    )
     named = f"{base.removesuffix('_')}.{overload}"
     if not single or not base.endswith("_") or named not in ATEN:
         return None

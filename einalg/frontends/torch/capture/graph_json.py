@@ -55,9 +55,17 @@ def graph_record(exported: Exported) -> dict[str, Any]:
     nodes = [_node_record(node) for node in exported.graph.nodes]
     try:
         specs = [treespec_dumps(spec) for spec in (exported.in_spec, exported.out_spec)]
-    except (NotImplementedError, TypeError, ValueError) as error:  # of classes that torch cannot name
+    except (
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    ) as error:  # of classes that torch cannot name
         raise NotKept(str(error)) from None
-    return {"nodes": nodes, "weights": {placeholder: weight.name for placeholder, weight in exported.weights.items()}, "specs": specs}
+    return {
+        "nodes": nodes,
+        "weights": {placeholder: weight.name for placeholder, weight in exported.weights.items()},
+        "specs": specs,
+    }
 
 
 def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> Exported:
@@ -70,12 +78,18 @@ def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> Exported:
         if kind not in ("placeholder", "call_function", "output"):
             raise ValueError(f"a node of the kind {kind}")
         called = _operator(target) if kind == "call_function" else target
-        given, named = _decoded(args, nodes), {key: _decoded(value, nodes) for key, value in kwargs.items()}
+        given, named = (
+            _decoded(args, nodes),
+            {key: _decoded(value, nodes) for key, value in kwargs.items()},
+        )
         node = nodes[name] = graph.create_node(kind, called, tuple(given), named, name)
         node.name = name  # also where it is one of Python's own, such as `input`
         if val is not None:
             node.meta["val"] = _decoded(val, nodes)
-    weights = {str(placeholder): Weight(str(name), tensors[name], False) for placeholder, name in row["weights"].items()}
+    weights = {
+        str(placeholder): Weight(str(name), tensors[name], False)
+        for placeholder, name in row["weights"].items()
+    }
     in_spec, out_spec = map(treespec_loads, row["specs"])
     return Exported(graph, weights, in_spec, out_spec)
 
@@ -87,12 +101,16 @@ def origin_of(exported: Exported) -> Origin | None:
     except NotKept:
         return None
     weights, first = exported.weights, dict[Any, str]()
-    shared = [first.setdefault(memory_of(weight.tensor) or name, name) for name, weight in weights.items()]
+    shared = [
+        first.setdefault(memory_of(weight.tensor) or name, name) for name, weight in weights.items()
+    ]
 
     def array(name: str) -> Array:
         return array_of(weights[name].tensor)
 
-    return Origin(f"{row} {shared}", lambda: digest_of((name, array(name)) for name in weights), array)
+    return Origin(
+        f"{row} {shared}", lambda: digest_of((name, array(name)) for name in weights), array
+    )
 
 
 def _node_record(node: fx.Node) -> list[Any]:
@@ -100,7 +118,14 @@ def _node_record(node: fx.Node) -> list[Any]:
         raise NotKept(f"a node of the kind {node.op}")
     target = _operator_name(node.target) if node.op == "call_function" else str(node.target)
     kwargs = {key: _encoded(value) for key, value in node.kwargs.items()}
-    return [node.op, node.name, target, [_encoded(value) for value in node.args], kwargs, _encoded(node.meta.get("val"), _value)]
+    return [
+        node.op,
+        node.name,
+        target,
+        [_encoded(value) for value in node.args],
+        kwargs,
+        _encoded(node.meta.get("val"), _value),
+    ]
 
 
 def _operator_name(target: Any) -> str:

@@ -19,8 +19,16 @@ def kept_whole() -> AbstractContextManager[Any]:
     networks = _networks(_library())
 
     class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-            is_packed = len(args) > WEIGHTS + 1 and isinstance(args[WEIGHTS + 1], (list, tuple))  # after the lengths of the batches
+        def __torch_function__(
+            self,
+            func: Any,
+            types: Any,
+            args: Sequence[Any] = (),
+            kwargs: Mapping[str, Any] | None = None,
+        ) -> Any:
+            is_packed = len(args) > WEIGHTS + 1 and isinstance(
+                args[WEIGHTS + 1], (list, tuple)
+            )  # after the lengths of the batches
             if func not in networks or is_packed or kwargs:
                 return func(*args, **(kwargs or {}))
             return networks[func](*args)
@@ -43,7 +51,10 @@ def _networks(library: Any) -> dict[Any, Any]:
 
     found = {}
     for name, states in NETWORKS.items():
-        given, results = ("Tensor[]" if states > 1 else "Tensor"), ", ".join(["Tensor"] * (1 + states))
+        given, results = (
+            ("Tensor[]" if states > 1 else "Tensor"),
+            ", ".join(["Tensor"] * (1 + states)),
+        )
         library.define(f"{name}.input(Tensor x, {given} states, {ARGUMENTS}) -> ({results})")
         library.impl(f"{name}.input", getattr(torch, name), "CompositeExplicitAutograd")
         torch.library.register_fake(f"einalg::{name}.input", _shapes(states), lib=library)
@@ -54,7 +65,17 @@ def _networks(library: Any) -> dict[Any, Any]:
 def _shapes(states: int) -> Callable[..., Any]:
     """Results without values: those of all steps, and the states after the last one, which are as those before the first."""
 
-    def fake(x: Any, before: Any, weights: Any, biased: bool, layers: int, dropout: float, training: bool, both_ways: bool, first: bool) -> Any:
+    def fake(
+        x: Any,
+        before: Any,
+        weights: Any,
+        biased: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        both_ways: bool,
+        first: bool,
+    ) -> Any:
         every = [before] if states == 1 else list(before)
         outputs = x.new_empty((*x.shape[:2], every[0].shape[-1] * (1 + both_ways)))
         return outputs, *(state.new_empty(state.shape) for state in every)

@@ -27,7 +27,13 @@ def one_or_each(value: Any) -> Any:
 
 def axes_or_all(dims: Any) -> Any:
     """Axes of a reduction: torch says "all" by None and by no axes."""
-    return tuple(dims) if isinstance(dims, (list, tuple)) and dims else None if isinstance(dims, (list, tuple)) else dims
+    return (
+        tuple(dims)
+        if isinstance(dims, (list, tuple)) and dims
+        else None
+        if isinstance(dims, (list, tuple))
+        else dims
+    )
 
 
 def number(value: Any, like: Any) -> Any:
@@ -68,10 +74,18 @@ def at_each(scope: Scope, function: Callable[[Any, tuple[Index, ...]], Any]) -> 
 
 def broadcast_element(value: Any, at: Sequence[Index], shape: Sequence[int]) -> Any:
     """The element that broadcasting puts at `at`, of a tensor or scope; a number is the same everywhere."""
-    return aligned(operand(value, "operand", dtype="any"), at, shape) if isinstance(value, Indexable) else value
+    return (
+        aligned(operand(value, "operand", dtype="any"), at, shape)
+        if isinstance(value, Indexable)
+        else value
+    )
 
 
-def everywhere(x: Any, function: Callable[[Operand, tuple[Index, ...]], Any], shape: Sequence[int] | None = None) -> Scope:
+def everywhere(
+    x: Any,
+    function: Callable[[Operand, tuple[Index, ...]], Any],
+    shape: Sequence[int] | None = None,
+) -> Scope:
     """`L[i…](function(operand, (i, …)))` over the shape of `x`, or another one."""
     found = operand(x, "x", dtype="any")
     size = found.shape if shape is None else tuple(shape)

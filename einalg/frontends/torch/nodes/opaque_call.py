@@ -27,7 +27,11 @@ def nodes_in(*arguments: Any) -> list[fx.Node]:
 
 def leaves(result: Any) -> list[Any]:
     """The results of an operator, one by one."""
-    return [leaf for part in result for leaf in leaves(part)] if isinstance(result, (tuple, list)) else [result]
+    return (
+        [leaf for part in result for leaf in leaves(part)]
+        if isinstance(result, (tuple, list))
+        else [result]
+    )
 
 
 class Call:
@@ -36,7 +40,13 @@ class Call:
     `fixed` holds arguments that are no arrays, such as the modules of a branch.
     """
 
-    def __init__(self, node: fx.Node, inputs: Sequence[fx.Node], wanted: Sequence[int], fixed: dict[fx.Node, Any]):
+    def __init__(
+        self,
+        node: fx.Node,
+        inputs: Sequence[fx.Node],
+        wanted: Sequence[int],
+        fixed: dict[fx.Node, Any],
+    ):
         self._target, self._args, self._kwargs = node.target, node.args, node.kwargs
         self._inputs = [(given, given.meta.get("val")) for given in inputs]
         self._wanted, self._fixed = tuple(wanted), fixed
@@ -48,7 +58,9 @@ class Call:
         for (node, example), array in zip(self._inputs, arrays, strict=True):
             values[node] = _given(example, array)
         with torch.no_grad():
-            result = self._target(*mapped(self._args, values.__getitem__), **mapped(self._kwargs, values.__getitem__))  # type: ignore[operator]
+            result = self._target(
+                *mapped(self._args, values.__getitem__), **mapped(self._kwargs, values.__getitem__)
+            )  # type: ignore[operator]
         found = leaves(result)
         return [array_of(torch.as_tensor(found[position])) for position in self._wanted]
 

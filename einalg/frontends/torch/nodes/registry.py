@@ -49,4 +49,6 @@ def register(handlers: Mapping[str, Handler]) -> None:
 
 def training(what: str) -> TrainingMode:
     """The error for an operator whose result depends on training."""
-    return TrainingMode(f"{what} is in training mode, and einalg optimizes inference only\n  call model.eval() first")
+    return TrainingMode(
+        f"{what} is in training mode, and einalg optimizes inference only\n  call model.eval() first"
+    )

@@ -23,7 +23,9 @@ def array_of(tensor: Any) -> Array:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
-        raise UseError(f"a tensor of torch is expected, not a {type(tensor).__name__}\n  e.g. torch.as_tensor(x)")
+        raise UseError(
+            f"a tensor of torch is expected, not a {type(tensor).__name__}\n  e.g. torch.as_tensor(x)"
+        )
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy(force=True)
@@ -43,12 +45,26 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     if not flags.writeable or not (flags.forc or min(array.strides, default=0) >= 0):
         array = array.copy()
     tensor = torch.from_numpy(array)
-    return tensor if device is None and dtype in (None, tensor.dtype) else tensor.to(device=device, dtype=dtype)
+    return (
+        tensor
+        if device is None and dtype in (None, tensor.dtype)
+        else tensor.to(device=device, dtype=dtype)
+    )
 
 
 def memory_of(tensor: Any) -> tuple[Any, ...] | None:
     """Where a tensor lies and how: the same for two that are one. None without elements."""
-    return (tensor.data_ptr(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype) if tensor.numel() else None
+    return (
+        (
+            tensor.data_ptr(),
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tensor.stride(),
+            tensor.dtype,
+        )
+        if tensor.numel()
+        else None
+    )
 
 
 def described(value: Any) -> tuple[tuple[int, ...], str] | None:

@@ -29,7 +29,9 @@ __all__ = ["FLOAT", "MEMORY", "Arithmetic", "execute", "run"]
 MEMORY = 256 * 2**20  # bytes
 
 
-def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY) -> dict[str, Array]:
+def execute(
+    expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY
+) -> dict[str, Array]:
     """The outputs of a scope or program, by name, on arrays given by name (a scope's output is named `O`).
 
     Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
@@ -47,11 +49,18 @@ def execute(expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FL
     given = {name: _given(tensor, arrays) for name, tensor in inputs.items()}
     store, exact = Store(arithmetic), is_exact(given)
     loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in inputs.items()})
-    loaded |= {name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()}
-    store.tensors.update((name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items())
+    loaded |= {
+        name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()
+    }
+    store.tensors.update(
+        (name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items()
+    )
     with np.errstate(all="ignore"):
         _run(program, store, Evaluator(store, arithmetic, memory))
-        results = {name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact) for name in program.outputs}
+        results = {
+            name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact)
+            for name in program.outputs
+        }
     return _separate(results, list(given.values()))
 
 
@@ -67,23 +76,31 @@ def run(expr: Any, /, **arrays: Any) -> Any:
     program = as_program(expr)
     surplus = sorted(set(arrays) - set(program.inputs))
     if surplus:
-        raise ShapeError(f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.inputs) or 'none'}")
+        raise ShapeError(
+            f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.inputs) or 'none'}"
+        )
     results = execute(program, arrays)
     return results if len(results) > 1 else results[program.outputs[0]]
 
 
 def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     if tensor.name not in arrays:
-        raise ShapeError(f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array")
+        raise ShapeError(
+            f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array"
+        )
     array = np.asarray(arrays[tensor.name])
     if array.shape != tensor.shape:
-        raise ShapeError(f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given")
+        raise ShapeError(
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given"
+        )
     return array
 
 
 def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
     """A constant as the arithmetic computes with it: in its declared type where some input is a float."""
-    values = np.array([arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64).reshape(tensor.shape)
+    values = np.array(
+        [arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64
+    ).reshape(tensor.shape)
     return arithmetic.finish(values, tensor.dtype, exact)
 
 

@@ -91,7 +91,11 @@ class FloatArithmetic:
         return values
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
-        return values if exact or not is_float(dtype) else values.astype(numpy_dtype(dtype), copy=False)
+        return (
+            values
+            if exact or not is_float(dtype)
+            else values.astype(numpy_dtype(dtype), copy=False)
+        )
 
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
@@ -107,7 +111,11 @@ class FloatArithmetic:
         return reduce(np.add, map(as_number, values)) if len(values) > 1 else values[0]
 
     def multiply(self, values: Sequence[Any]) -> Any:
-        return reduce(np.multiply, sorted(map(as_number, values), key=np.size)) if len(values) > 1 else values[0]
+        return (
+            reduce(np.multiply, sorted(map(as_number, values), key=np.size))
+            if len(values) > 1
+            else values[0]
+        )
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
         return np.true_divide(as_number(numerator), as_number(denominator))
@@ -118,12 +126,20 @@ class FloatArithmetic:
             return _root_power(as_float(base), exponent)
         if np.min(exponent) < 0:
             base = as_float(base)
-        return np.square(base) if isinstance(exponent, int) and exponent == 2 else np.power(base, exponent)
+        return (
+            np.square(base)
+            if isinstance(exponent, int) and exponent == 2
+            else np.power(base, exponent)
+        )
 
     def function(self, function: type, values: Sequence[Any]) -> Any:
         if function is sympy.Pow:
             base, exponent = map(as_number, values)
-            return self.power(base, exponent) if np.asarray(exponent).dtype.kind in "iu" else np.power(as_float(base), exponent)
+            return (
+                self.power(base, exponent)
+                if np.asarray(exponent).dtype.kind in "iu"
+                else np.power(as_float(base), exponent)
+            )
         if function not in FUNCTIONS:
             raise NotationError(f"the executor has no value for {function.__name__}")
         return FUNCTIONS[function](*map(as_number, values))
@@ -142,7 +158,9 @@ class FloatArithmetic:
         return total(values, axis=axes) if mask is None else total(values, axis=axes, where=mask)
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
-        return {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[op](left, right)
+        return {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[op](
+            left, right
+        )
 
     def reduced(self, op: str, value: Any) -> Any:
         if op in ("Sum", "Prod") or np.asarray(value).dtype.kind != "i":
@@ -170,7 +188,9 @@ def is_exact(arrays: Mapping[str, Array]) -> bool:
 def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
     if array.dtype.kind not in "biuf":
         remedy = "pass an array of numbers, or use einalg.evaluate for fractions"
-        raise ShapeError(f"{name} holds {array.dtype}, which the executor cannot compute with\n  {remedy}")
+        raise ShapeError(
+            f"{name} holds {array.dtype}, which the executor cannot compute with\n  {remedy}"
+        )
     if array.dtype == np.bool_ and dtype == "bool":
         return array
     if array.dtype.kind in "biu" and (exact or not is_float(dtype)):

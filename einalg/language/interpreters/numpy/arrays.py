@@ -56,8 +56,15 @@ class Store:
             values = self.arithmetic.select(known, values, fill)
         if not any(before or after for before, after in view.amounts):
             return Stored(values, box)
-        padded = np.full(tuple(high - low for low, high in box), fill, np.result_type(values.dtype, fill))
-        padded[tuple(slice(before, before + extent) for (before, _), extent in zip(view.amounts, values.shape))] = values
+        padded = np.full(
+            tuple(high - low for low, high in box), fill, np.result_type(values.dtype, fill)
+        )
+        padded[
+            tuple(
+                slice(before, before + extent)
+                for (before, _), extent in zip(view.amounts, values.shape)
+            )
+        ] = values
         return Stored(padded, box)
 
 
@@ -76,12 +83,22 @@ def view(stored: Stored, subscripts: Sequence[Affine], loops: Loops) -> Array:
     return _strided(values, lows, subscripts, loops)
 
 
-def gathered_axes(subscripts: Sequence[Affine], box: Box, ranges: Mapping[Index, tuple[int, int]]) -> list[int]:
+def gathered_axes(
+    subscripts: Sequence[Affine], box: Box, ranges: Mapping[Index, tuple[int, int]]
+) -> list[int]:
     """The axes that strides cannot express, and those that share an index with them."""
-    found = {axis for axis, form in enumerate(subscripts) if not form.is_affine() or not _inside(form.interval(ranges), box[axis])}
+    found = {
+        axis
+        for axis, form in enumerate(subscripts)
+        if not form.is_affine() or not _inside(form.interval(ranges), box[axis])
+    }
     while True:
         indices = _indices(subscripts, found)
-        joined = {axis for axis, form in enumerate(subscripts) if axis in found or not indices.isdisjoint(form.indices)}
+        joined = {
+            axis
+            for axis, form in enumerate(subscripts)
+            if axis in found or not indices.isdisjoint(form.indices)
+        }
         if joined == found:
             return sorted(found)
         found = joined
@@ -93,8 +110,12 @@ def gathered_elements(access: Access, ranges: Mapping[Index, tuple[int, int]]) -
     if not axes:
         return 0
     indices = _indices(access.subscripts, axes)
-    spans = (form.interval(ranges) for axis, form in enumerate(access.subscripts) if axis not in axes)
-    return prod(ranges[i][1] - ranges[i][0] for i in indices) * prod(last - first + 1 for first, last in spans)
+    spans = (
+        form.interval(ranges) for axis, form in enumerate(access.subscripts) if axis not in axes
+    )
+    return prod(ranges[i][1] - ranges[i][0] for i in indices) * prod(
+        last - first + 1 for first, last in spans
+    )
 
 
 def _indices(subscripts: Sequence[Affine], axes: Iterable[int]) -> frozenset[Index]:
@@ -105,9 +126,13 @@ def _inside(interval: tuple[int, int], axis: tuple[int, int]) -> bool:
     return axis[0] <= interval[0] and interval[1] < axis[1]
 
 
-def _strided(values: Array, lows: Sequence[int], subscripts: Sequence[Affine], loops: Loops) -> Array:
+def _strided(
+    values: Array, lows: Sequence[int], subscripts: Sequence[Affine], loops: Loops
+) -> Array:
     origin = {index: low for index, (low, _) in loops.ranges.items()}
-    corner = values[tuple(slice(form.evaluate(origin) - low, None) for form, low in zip(subscripts, lows))]
+    corner = values[
+        tuple(slice(form.evaluate(origin) - low, None) for form, low in zip(subscripts, lows))
+    ]
     strides = dict.fromkeys(loops.ranges, 0)
     used: set[Index] = set()
     for form, stride in zip(subscripts, values.strides):
@@ -118,16 +143,30 @@ def _strided(values: Array, lows: Sequence[int], subscripts: Sequence[Affine], l
     return as_strided(corner, shape, tuple(strides.values()), writeable=False)
 
 
-def _gathered(values: Array, lows: Sequence[int], subscripts: Sequence[Affine], axes: Sequence[int], loops: Loops) -> Array:
+def _gathered(
+    values: Array,
+    lows: Sequence[int],
+    subscripts: Sequence[Affine],
+    axes: Sequence[int],
+    loops: Loops,
+) -> Array:
     """Look up `axes` by arrays of positions; what is left has one axis for each of their indices, then the other axes."""
     indices = _indices(subscripts, axes)
     ranges = {index: between for index, between in loops.ranges.items() if index in indices}
     points = along_axes(ranges)
-    positions = tuple(np.clip(subscripts[axis].evaluate(points) - lows[axis], 0, values.shape[axis] - 1) for axis in axes)
+    positions = tuple(
+        np.clip(subscripts[axis].evaluate(points) - lows[axis], 0, values.shape[axis] - 1)
+        for axis in axes
+    )
     others = [axis for axis in range(values.ndim) if axis not in axes]
     spans = {other: subscripts[other].interval(loops.ranges) for other in others}
     part = values.transpose((*axes, *others))
-    part = part[(slice(None),) * len(axes) + tuple(slice(spans[axis][0] - lows[axis], spans[axis][1] + 1 - lows[axis]) for axis in others)]
+    part = part[
+        (slice(None),) * len(axes)
+        + tuple(
+            slice(spans[axis][0] - lows[axis], spans[axis][1] + 1 - lows[axis]) for axis in others
+        )
+    ]
     forms = [Affine(0, (index, 1)) for index in ranges] + [subscripts[axis] for axis in others]
     starts = [low for low, _ in ranges.values()] + [spans[axis][0] for axis in others]
     return _strided(part[positions], starts, forms, loops)

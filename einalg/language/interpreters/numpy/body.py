@@ -20,13 +20,31 @@ from einalg.language.interpreters.numpy.blocking import fitting, largest, larges
 from einalg.language.interpreters.numpy.contraction_path import contract
 from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
 from einalg.language.interpreters.numpy.loops import Loops, Range, blocks, volume
-from einalg.language.interpreters.numpy.terms import addends, exponent_of, flattened, indices_of, over, product_of, reads, where_indices
+from einalg.language.interpreters.numpy.terms import (
+    addends,
+    exponent_of,
+    flattened,
+    indices_of,
+    over,
+    product_of,
+    reads,
+    where_indices,
+)
 from einalg.language.ir.body import IDENTITY, Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
 ELEMENT = 8  # bytes
-ORDERED = (sympy.floor, sympy.ceiling, sympy.Mod, sympy.Abs, sympy.sign, sympy.Max, sympy.Min, *COMPARISONS)  # meaningless in a field
+ORDERED = (
+    sympy.floor,
+    sympy.ceiling,
+    sympy.Mod,
+    sympy.Abs,
+    sympy.sign,
+    sympy.Max,
+    sympy.Min,
+    *COMPARISONS,
+)  # meaningless in a field
 
 
 class Evaluator:
@@ -43,7 +61,10 @@ class Evaluator:
             return Stored(np.zeros(scope.shape, np.int64), scope.box)
 
         def elements(block: Mapping[Index, Range]) -> int:
-            return max(largest(scope.body, block), volume(where_indices(scope), {i: high - low for i, (low, high) in block.items()}))
+            return max(
+                largest(scope.body, block),
+                volume(where_indices(scope), {i: high - low for i, (low, high) in block.items()}),
+            )
 
         extents = fitting(ranges, ranges, self.limit, elements)
         values, known = _Assembly(scope), _Assembly(scope)
@@ -54,11 +75,15 @@ class Evaluator:
                 known.put(loops, mask)
                 part = self.arithmetic.select(mask, part, np.asarray(part).dtype.type(0))
             values.put(loops, part)
-        return Stored(self.arithmetic.kept(values.whole()), scope.box, known.whole() if scope.where else None)
+        return Stored(
+            self.arithmetic.kept(values.whole()), scope.box, known.whole() if scope.where else None
+        )
 
     def mask(self, where: Sequence[Constraint], loops: Loops) -> Any:
         """Where all conditions hold; None without conditions."""
-        return reduce(np.logical_and, (c.holds(loops.coordinates) for c in where)) if where else None
+        return (
+            reduce(np.logical_and, (c.holds(loops.coordinates) for c in where)) if where else None
+        )
 
     def value(self, body: Any, loops: Loops) -> Any:
         """The value of a body at every point of the loops, in the axes of `loops`; extents are 1 where it does not vary."""
@@ -104,8 +129,12 @@ class Evaluator:
         if (parts := exp_less_one(body)) is None:
             return None
         times, inner, rest = parts
-        found = self.arithmetic.multiply([self.arithmetic.number(times), np.expm1(self.value(inner, loops))])
-        return self.arithmetic.add([found, *(self.value(a, loops) for a in rest)]) if rest else found
+        found = self.arithmetic.multiply(
+            [self.arithmetic.number(times), np.expm1(self.value(inner, loops))]
+        )
+        return (
+            self.arithmetic.add([found, *(self.value(a, loops) for a in rest)]) if rest else found
+        )
 
     def _exact(self, body: Any, loops: Loops) -> Any:
         """What depends on indices only is compared, rounded and bounded as an integer; None where it is not an integer."""
@@ -128,12 +157,19 @@ class Evaluator:
         if coefficient.q != 1:
             denominators.append(self.arithmetic.number(sympy.Integer(coefficient.q)))
         numerator = self.arithmetic.multiply(numerators)
-        return self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators)) if denominators else numerator
+        return (
+            self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators))
+            if denominators
+            else numerator
+        )
 
     def _power(self, body: Any, loops: Loops) -> Any:
         constant = exponent_of(body)
         if constant is not None and constant < 0:
-            return self.arithmetic.divide(self.arithmetic.number(sympy.S.One), self.value(sympy.Pow(body.base, -constant), loops))
+            return self.arithmetic.divide(
+                self.arithmetic.number(sympy.S.One),
+                self.value(sympy.Pow(body.base, -constant), loops),
+            )
         base = self.value(body.base, loops)
         if constant is not None:
             return self.arithmetic.power(base, int(constant) if constant.is_Integer else constant)
@@ -144,7 +180,10 @@ class Evaluator:
         return self.arithmetic.function(sympy.Pow, [base, self.value(body.exp, loops)])
 
     def _piecewise(self, body: Any, loops: Loops) -> Any:
-        pieces = [(self.value(value, loops), self.value(condition, loops)) for value, condition in body.args]
+        pieces = [
+            (self.value(value, loops), self.value(condition, loops))
+            for value, condition in body.args
+        ]
         complete = np.all(reduce(np.logical_or, (condition for _, condition in pieces)))
         result = pieces.pop()[0] if complete else self.arithmetic.number(sympy.nan)
         for value, condition in reversed(pieces):
@@ -158,18 +197,26 @@ class Evaluator:
             return self.arithmetic.number(IDENTITY[node.op])
         evaluate = self.fold if dense or node.op != "Sum" else self.sum
         everything = {**loops.ranges, **ranges}
-        extents = fitting(everything, ranges, self.limit, lambda block: largest_of_reduction(node, block, dense))
+        extents = fitting(
+            everything, ranges, self.limit, lambda block: largest_of_reduction(node, block, dense)
+        )
         parts = (evaluate(node, loops.deeper(block)) for block in blocks(ranges, extents))
-        return self.arithmetic.reduced(node.op, reduce(lambda a, b: self.arithmetic.combine(node.op, a, b), parts))
+        return self.arithmetic.reduced(
+            node.op, reduce(lambda a, b: self.arithmetic.combine(node.op, a, b), parts)
+        )
 
     def fold(self, node: Reduce, loops: Loops) -> Any:
         """Evaluate the body at every point, then reduce it along the axes of the reduction."""
         assert loops.parent is not None
         outer = loops.parent.rank
         values, mask = self.value(node.body, loops), self.mask(node.where, loops)
-        arrays = np.broadcast_arrays(values, *([] if mask is None else [mask]), np.empty((1,) * loops.rank))[:-1]
+        arrays = np.broadcast_arrays(
+            values, *([] if mask is None else [mask]), np.empty((1,) * loops.rank)
+        )[:-1]
         axes = tuple(range(outer, loops.rank))
-        result = self.arithmetic.reduce(node.op, arrays[0], axes, None if mask is None else arrays[1])
+        result = self.arithmetic.reduce(
+            node.op, arrays[0], axes, None if mask is None else arrays[1]
+        )
         return self._repeated(node.op, result, _absent(arrays[0].shape, loops.shape, axes))
 
     def _repeated(self, op: str, value: Any, times: int) -> Any:
@@ -200,7 +247,9 @@ class Evaluator:
             values.append(np.asarray(mask).astype(np.result_type(*values)))
         outer = loops.parent.rank
         axes = tuple(range(outer, loops.rank))
-        arrays = [v for v in values if np.ndim(v)] or [np.broadcast_to(np.asarray(self.arithmetic.number(sympy.S.One)), (1,) * loops.rank)]
+        arrays = [v for v in values if np.ndim(v)] or [
+            np.broadcast_to(np.asarray(self.arithmetic.number(sympy.S.One)), (1,) * loops.rank)
+        ]
         total = contract(arrays, axes, self.arithmetic)
         absent = _absent(np.broadcast_shapes(*(a.shape for a in arrays)), loops.shape, axes)
         scalars = [v for v in values if not np.ndim(v)]
@@ -211,7 +260,11 @@ class Evaluator:
         if coefficient.p != 1:
             factors.append(self.arithmetic.number(sympy.Integer(coefficient.p)))
         value = self.arithmetic.multiply(factors)
-        return self.arithmetic.divide(value, self.arithmetic.number(sympy.Integer(coefficient.q))) if coefficient.q != 1 else value
+        return (
+            self.arithmetic.divide(value, self.arithmetic.number(sympy.Integer(coefficient.q)))
+            if coefficient.q != 1
+            else value
+        )
 
 
 def _is_ordered(body: Any) -> bool:
@@ -243,7 +296,9 @@ class _Assembly:
         if self.array is None:
             self.array = np.empty(self.shape, part.dtype)
         self.array = self.array.astype(np.result_type(self.array, part), copy=False)
-        place = tuple(slice(a - low, b - low) for (a, b), low in zip(loops.ranges.values(), self.lows))
+        place = tuple(
+            slice(a - low, b - low) for (a, b), low in zip(loops.ranges.values(), self.lows)
+        )
         self.array[place] = part
 
     def whole(self) -> Array:

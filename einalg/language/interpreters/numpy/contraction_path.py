@@ -20,7 +20,9 @@ class Step(NamedTuple):
     summed: frozenset[Any]
 
 
-def plan(operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Mapping[Any, int]) -> list[Step]:
+def plan(
+    operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Mapping[Any, int]
+) -> list[Step]:
     """The order in which operands, given by their axes, are contracted in pairs: always the pair that frees the most memory.
 
     >>> plan([frozenset("ik"), frozenset("kj"), frozenset("j")], frozenset("kj"), {"i": 2, "j": 9, "k": 9})[0][:2]
@@ -29,16 +31,27 @@ def plan(operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Ma
     left = list(operands)
     steps = []
     while len(left) > 1:
-        step = min(_pairs(left, summed), key=lambda s: _size(s.kept, extents) - _size(left[s.first], extents) - _size(left[s.second], extents))
+        step = min(
+            _pairs(left, summed),
+            key=lambda s: (
+                _size(s.kept, extents)
+                - _size(left[s.first], extents)
+                - _size(left[s.second], extents)
+            ),
+        )
         steps.append(step)
-        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [step.kept]
+        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [
+            step.kept
+        ]
     return steps
 
 
 def _pairs(operands: Sequence[frozenset[Any]], summed: frozenset[Any]) -> Iterable[Step]:
     for second in range(1, len(operands)):
         for first in range(second):
-            others = frozenset().union(*(axes for position, axes in enumerate(operands) if position not in (first, second)))
+            others = frozenset().union(
+                *(axes for position, axes in enumerate(operands) if position not in (first, second))
+            )
             both = operands[first] | operands[second]
             gone = (both & summed) - others
             yield Step(first, second, both - gone, gone)
@@ -53,15 +66,21 @@ def own_axes(operands: Sequence[frozenset[Any]], summed: Collection[Any]) -> lis
     return [frozenset(a for a in axes if a in summed and count[a] == 1) for axes in operands]
 
 
-def largest_temporary(operands: Sequence[frozenset[Any]], summed: Collection[Any], extents: Mapping[Any, int]) -> int:
+def largest_temporary(
+    operands: Sequence[frozenset[Any]], summed: Collection[Any], extents: Mapping[Any, int]
+) -> int:
     """Elements of the largest array that `contract` allocates."""
     left = [axes - own for axes, own in zip(operands, own_axes(operands, summed))]
-    largest = max((_size(axes, extents) for axes, whole in zip(left, operands) if axes != whole), default=0)
+    largest = max(
+        (_size(axes, extents) for axes, whole in zip(left, operands) if axes != whole), default=0
+    )
     for step in plan(left, frozenset(summed), extents):
         pair = left[step.first], left[step.second]
         copies = [_size(axes, extents) for axes in pair] if step.summed else []
         largest = max(largest, _size(step.kept, extents), *copies)
-        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [step.kept]
+        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [
+            step.kept
+        ]
     return largest
 
 
@@ -81,7 +100,11 @@ def contract(arrays: Sequence[Array], summed: Sequence[int], arithmetic: Arithme
             left[position] = _sum(left[position], own, arithmetic)
     for step in plan([_axes(a) for a in left], frozenset(summed), extents):
         pair = left[step.first], left[step.second]
-        product = _pair_product(*pair, step.summed, arithmetic) if step.summed else arithmetic.multiply(pair)
+        product = (
+            _pair_product(*pair, step.summed, arithmetic)
+            if step.summed
+            else arithmetic.multiply(pair)
+        )
         left = [a for position, a in enumerate(left) if position not in step[:2]] + [product]
     return left[0]
 
@@ -92,10 +115,14 @@ def _axes(array: Array) -> frozenset[int]:
 
 def _sum(array: Array, axes: Collection[int], arithmetic: Arithmetic) -> Array:
     total = arithmetic.reduce("Sum", array, tuple(sorted(axes)), None)
-    return np.reshape(total, tuple(1 if axis in axes else extent for axis, extent in enumerate(array.shape)))
+    return np.reshape(
+        total, tuple(1 if axis in axes else extent for axis, extent in enumerate(array.shape))
+    )
 
 
-def _pair_product(left: Array, right: Array, summed: frozenset[int], arithmetic: Arithmetic) -> Array:
+def _pair_product(
+    left: Array, right: Array, summed: frozenset[int], arithmetic: Arithmetic
+) -> Array:
     if max(_axes(left) - _axes(right), default=-1) > max(_axes(right) - _axes(left), default=-1):
         left, right = right, left  # the result then has its last axis last, as it is stored
     larger = left if left.size >= right.size else right
@@ -103,11 +130,18 @@ def _pair_product(left: Array, right: Array, summed: frozenset[int], arithmetic:
     batch = _by_stride(shared - summed, larger)
     inner = _by_stride(summed, larger)
     rows, columns = _by_stride(_axes(left) - shared, left), _by_stride(_axes(right) - shared, right)
-    product = arithmetic.matmul(_matrix(left, batch, rows, inner), _matrix(right, batch, inner, columns))
+    product = arithmetic.matmul(
+        _matrix(left, batch, rows, inner), _matrix(right, batch, inner, columns)
+    )
     order = [*batch, *rows, *columns]
     extents = [max(left.shape[axis], right.shape[axis]) for axis in order]
     whole = product.reshape(extents).transpose(sorted(range(len(order)), key=lambda k: order[k]))
-    return whole.reshape(tuple(1 if axis in summed else max(a, b) for axis, (a, b) in enumerate(zip(left.shape, right.shape))))
+    return whole.reshape(
+        tuple(
+            1 if axis in summed else max(a, b)
+            for axis, (a, b) in enumerate(zip(left.shape, right.shape))
+        )
+    )
 
 
 def _by_stride(axes: Iterable[int], array: Array) -> list[int]:
@@ -115,7 +149,9 @@ def _by_stride(axes: Iterable[int], array: Array) -> list[int]:
     return sorted(axes, key=lambda axis: (-abs(array.strides[axis]), axis))
 
 
-def _matrix(array: Array, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Array:
+def _matrix(
+    array: Array, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Array:
     order = [*batch, *rows, *columns]
     shape = [prod(array.shape[axis] for axis in group) for group in (batch, rows, columns)]
     squeezed = array.transpose(order + [axis for axis in range(array.ndim) if axis not in order])

@@ -12,7 +12,10 @@ import sympy
 
 Array = np.ndarray[Any, Any]
 STEPS = 64  # grid points of the table of erf in an interval of length 1
-DEGREES = {"float64": 7, "float32": 3}  # of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding
+DEGREES = {
+    "float64": 7,
+    "float32": 3,
+}  # of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding
 LIMIT = 6.0  # erf is 1 in float64 from here on
 PIECE = 8192  # elements that stay in the cache through all steps
 
@@ -66,7 +69,11 @@ def as_number(values: Any) -> Any:
     """Truth values as the integers 0 and 1; anything else as it is."""
     if isinstance(values, bool):
         return int(values)
-    return values.astype(np.int64) if isinstance(values, (np.ndarray, np.generic)) and values.dtype == np.bool_ else values
+    return (
+        values.astype(np.int64)
+        if isinstance(values, (np.ndarray, np.generic)) and values.dtype == np.bool_
+        else values
+    )
 
 
 def _pointwise(function: Callable[[float], float]) -> Callable[[Any], Any]:

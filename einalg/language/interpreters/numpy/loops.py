@@ -57,23 +57,35 @@ class Loops:
     def lifted(self, value: Any) -> Any:
         """A value of a level above, with an axis of extent 1 for every index that this level has besides."""
         missing = self.rank - np.ndim(value)
-        return value.reshape(value.shape + (1,) * missing) if isinstance(value, np.ndarray) and missing else value
+        return (
+            value.reshape(value.shape + (1,) * missing)
+            if isinstance(value, np.ndarray) and missing
+            else value
+        )
 
 
 def along_axes(ranges: Mapping[Index, Range]) -> dict[Index, np.ndarray[Any, Any]]:
     """For each index the integers of its range, along the axis that is its position."""
     shapes = [(1,) * axis + (-1,) + (1,) * (len(ranges) - axis - 1) for axis in range(len(ranges))]
-    return {index: np.arange(low, high, dtype=np.int64).reshape(shape) for (index, (low, high)), shape in zip(ranges.items(), shapes)}
+    return {
+        index: np.arange(low, high, dtype=np.int64).reshape(shape)
+        for (index, (low, high)), shape in zip(ranges.items(), shapes)
+    }
 
 
-def blocks(ranges: Mapping[Index, Range], extents: Mapping[Index, int]) -> Iterator[dict[Index, Range]]:
+def blocks(
+    ranges: Mapping[Index, Range], extents: Mapping[Index, int]
+) -> Iterator[dict[Index, Range]]:
     """Cut a box into blocks of at most `extents`, in row-major order.
 
     >>> i = Index("i")
     >>> list(blocks({i: (0, 5)}, {i: 2}))
     [{i: (0, 2)}, {i: (2, 4)}, {i: (4, 5)}]
     """
-    cuts = [[(start, min(start + extents[i], high)) for start in range(low, high, extents[i])] for i, (low, high) in ranges.items()]
+    cuts = [
+        [(start, min(start + extents[i], high)) for start in range(low, high, extents[i])]
+        for i, (low, high) in ranges.items()
+    ]
     for block in product(*cuts):
         yield dict(zip(ranges, block))
 

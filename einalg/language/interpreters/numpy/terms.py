@@ -40,7 +40,9 @@ def addends(body: Any, extents: Mapping[Index, int]) -> tuple[Any, ...]:
 
 
 def _is_outer(term: Any, extents: Mapping[Index, int]) -> bool:
-    factors = [frozenset(i for i in indices_of(f) if extents[i] > 1) for f in product_of(term).factors]
+    factors = [
+        frozenset(i for i in indices_of(f) if extents[i] > 1) for f in product_of(term).factors
+    ]
     whole = frozenset().union(*factors)
     return all(f != whole for f in factors)
 
@@ -59,7 +61,12 @@ def flattened(reduction: Reduce) -> Reduce:
     """A sum that is the whole body of a sum, as one sum over the indices of both; the same for the other reductions."""
     while isinstance(reduction.body, Reduce) and reduction.body.op == reduction.op:
         inner = reduction.body
-        reduction = Reduce(reduction.op, (*reduction.iterators, *inner.iterators), (*reduction.where, *inner.where), inner.body)
+        reduction = Reduce(
+            reduction.op,
+            (*reduction.iterators, *inner.iterators),
+            (*reduction.where, *inner.where),
+            inner.body,
+        )
     return reduction
 
 

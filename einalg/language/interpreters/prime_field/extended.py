@@ -57,7 +57,9 @@ class Extended:
         keys = np.where(keys > self.modulus // 2, keys - self.modulus, keys)
         if self.finite(values):
             return keys
-        outermost = np.where(np.equal(values, self.lowest), -self.modulus, self.modulus + np.asarray(values))
+        outermost = np.where(
+            np.equal(values, self.lowest), -self.modulus, self.modulus + np.asarray(values)
+        )
         return np.where(self.is_element(values), keys, outermost)
 
     def at(self, keys: Array) -> Array:
@@ -75,18 +77,26 @@ class Extended:
     def from_reals(self, reals: Any) -> Array:
         """Floats as elements and codes."""
         reals = np.asarray(reals, np.float64)
-        codes = np.where(np.isnan(reals), self.undefined, np.where(reals > 0, self.highest, self.lowest))
+        codes = np.where(
+            np.isnan(reals), self.undefined, np.where(reals > 0, self.highest, self.lowest)
+        )
         return np.where(np.isfinite(reals), residues(reals, self.modulus), codes)
 
-    def arithmetic(self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]) -> Any:
+    def arithmetic(
+        self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]
+    ) -> Any:
         """A sum, product or power of elements, also in a reduction: the result is a code exactly where that of the reals is."""
         if all(map(self.finite, values)):
             return on_elements(*values)
         with np.errstate(all="ignore"):
             reals = on_reals(*map(self.as_reals, values))
-        return np.where(np.isfinite(reals), on_elements(*map(self._elements, values)), self.from_reals(reals))
+        return np.where(
+            np.isfinite(reals), on_elements(*map(self._elements, values)), self.from_reals(reals)
+        )
 
-    def function(self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]) -> Any:
+    def function(
+        self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]
+    ) -> Any:
         """Any other function: where an argument is a code, it has its limit."""
         if all(map(self.finite, values)):
             return on_elements(*values)

@@ -40,7 +40,13 @@ from einalg.errors import NotationError, ShapeError
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Array
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_number
 from einalg.language.interpreters.prime_field.extended import Extended
-from einalg.language.interpreters.prime_field.modular import inverse, matmul, power, product_along, residues
+from einalg.language.interpreters.prime_field.modular import (
+    inverse,
+    matmul,
+    power,
+    product_along,
+    residues,
+)
 from einalg.language.interpreters.prime_field.uninterpreted import pseudo_random, uninterpreted
 
 MERSENNE = 2**31 - 1
@@ -63,7 +69,9 @@ class PrimeField:
 
     def __post_init__(self) -> None:
         if not (2 < self.modulus < 2**31 and sympy.isprime(self.modulus)):
-            raise NotationError(f"{self.modulus} is not an odd prime below 2**31\n  use PrimeField() for 2**31 - 1")
+            raise NotationError(
+                f"{self.modulus} is not an odd prime below 2**31\n  use PrimeField() for 2**31 - 1"
+            )
 
     @cached_property
     def extended(self) -> Extended:
@@ -76,9 +84,13 @@ class PrimeField:
         if array.dtype.kind == "f":
             return self.extended.from_reals(array)
         if array.dtype.kind == "O" and all(hasattr(v, "denominator") for v in array.flat):
-            return np.array([self._fraction(v.numerator, v.denominator) for v in array.flat], np.int64).reshape(array.shape)
+            return np.array(
+                [self._fraction(v.numerator, v.denominator) for v in array.flat], np.int64
+            ).reshape(array.shape)
         if array.dtype.kind not in "biu":
-            raise ShapeError(f"{name} holds {array.dtype}, which is not a number\n  pass an array of integers, floats or fractions")
+            raise ShapeError(
+                f"{name} holds {array.dtype}, which is not a number\n  pass an array of integers, floats or fractions"
+            )
         return residues(array, self.modulus)
 
     def kept(self, values: Array) -> Array:
@@ -96,7 +108,11 @@ class PrimeField:
             return self._fraction(value.p, value.q)
         if value.is_Float:
             return self._fraction(*Fraction(float(value)).as_integer_ratio())
-        return self.extended.undefined if value is sympy.nan else int(pseudo_random(str(value), [], self.modulus, self.seed))
+        return (
+            self.extended.undefined
+            if value is sympy.nan
+            else int(pseudo_random(str(value), [], self.modulus, self.seed))
+        )
 
     def _fraction(self, numerator: Any, denominator: Any) -> int:
         if int(denominator) % self.modulus == 0:
@@ -107,11 +123,15 @@ class PrimeField:
         return values % self.modulus
 
     def add(self, values: Sequence[Any]) -> Any:
-        return self.extended.arithmetic(lambda *v: reduce(np.add, v) % self.modulus, lambda *v: reduce(np.add, v), values)
+        return self.extended.arithmetic(
+            lambda *v: reduce(np.add, v) % self.modulus, lambda *v: reduce(np.add, v), values
+        )
 
     def multiply(self, values: Sequence[Any]) -> Any:
         ordered = sorted(values, key=np.size)
-        return self.extended.arithmetic(lambda *v: reduce(self._times, v), lambda *v: reduce(np.multiply, v), ordered)
+        return self.extended.arithmetic(
+            lambda *v: reduce(self._times, v), lambda *v: reduce(np.multiply, v), ordered
+        )
 
     def _times(self, left: Any, right: Any) -> Any:
         return np.multiply(left, right) % self.modulus
@@ -129,13 +149,19 @@ class PrimeField:
         if np.min(exponent) < 0:
             positive = self.power(base, np.abs(exponent))
             return np.where(np.less(exponent, 0), self._inverse(positive), positive)
-        return self.extended.arithmetic(lambda v: power(v, exponent, self.modulus), lambda v: np.power(v, exponent), [base])
+        return self.extended.arithmetic(
+            lambda v: power(v, exponent, self.modulus), lambda v: np.power(v, exponent), [base]
+        )
 
     def _root(self, base: Any, degree: int) -> Any:
         def root(values: Any) -> Any:
             if degree == 2 and self.modulus % 4 == 3:
                 return power(values, (self.modulus + 1) // 4, self.modulus)
-            return np.where(np.less(values, 2), values, pseudo_random(f"root {degree}", [values], self.modulus, self.seed))
+            return np.where(
+                np.less(values, 2),
+                values,
+                pseudo_random(f"root {degree}", [values], self.modulus, self.seed),
+            )
 
         return self.extended.function(root, lambda v: np.power(v, 1 / degree), [base])
 
@@ -151,10 +177,17 @@ class PrimeField:
         if function is sympy.ceiling:
             return self._negative(self.function(sympy.floor, [self._negative(values[0])]))
         if function is sympy.Mod:
-            return self._minus(values[0], self.multiply([values[1], self.function(sympy.floor, [self.divide(*values)])]))
+            return self._minus(
+                values[0],
+                self.multiply([values[1], self.function(sympy.floor, [self.divide(*values)])]),
+            )
         if function is not sympy.Pow and function not in FUNCTIONS:
             raise NotationError(f"the executor has no value for {function.__name__}")
-        return self.extended.function(lambda *v: uninterpreted(function, v, self.modulus, self.seed), lambda *v: FLOAT.function(function, v), values)
+        return self.extended.function(
+            lambda *v: uninterpreted(function, v, self.modulus, self.seed),
+            lambda *v: FLOAT.function(function, v),
+            values,
+        )
 
     def _negative(self, values: Any) -> Any:
         return self.multiply([values, self.modulus - 1])
@@ -173,11 +206,21 @@ class PrimeField:
             equal = self._equal(left, right)
             return equal if relation is sympy.Eq else ~equal
         unknown = np.equal(left, self.extended.undefined) | np.equal(right, self.extended.undefined)
-        return COMPARISONS[relation](self.extended.order(left), self.extended.order(right)) & ~unknown
+        return (
+            COMPARISONS[relation](self.extended.order(left), self.extended.order(right)) & ~unknown
+        )
 
     def _equal(self, left: Any, right: Any) -> Any:
-        half = pseudo_random("Eq", [np.minimum(left, right), np.maximum(left, right)], self.modulus, self.seed) % 2 == 1
-        return np.equal(left, right) | (half & self.extended.is_element(left) & self.extended.is_element(right))
+        half = (
+            pseudo_random(
+                "Eq", [np.minimum(left, right), np.maximum(left, right)], self.modulus, self.seed
+            )
+            % 2
+            == 1
+        )
+        return np.equal(left, right) | (
+            half & self.extended.is_element(left) & self.extended.is_element(right)
+        )
 
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any:
         return np.where(condition, value, otherwise)
@@ -189,13 +232,28 @@ class PrimeField:
         if mask is not None:
             values = np.where(mask, values, 0 if op == "Sum" else 1)
         if op == "Sum":
-            return self.extended.arithmetic(lambda v: np.sum(v, axis=axes) % self.modulus, lambda v: np.sum(v, axis=axes), [values])
-        return self.extended.arithmetic(lambda v: product_along(v, axes, self.modulus), lambda v: np.prod(v, axis=axes), [values])
+            return self.extended.arithmetic(
+                lambda v: np.sum(v, axis=axes) % self.modulus,
+                lambda v: np.sum(v, axis=axes),
+                [values],
+            )
+        return self.extended.arithmetic(
+            lambda v: product_along(v, axes, self.modulus),
+            lambda v: np.prod(v, axis=axes),
+            [values],
+        )
 
     def _extremum(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
-        take, identity = (np.max, self.extended.lowest) if op == "Max" else (np.min, self.extended.highest)
+        take, identity = (
+            (np.max, self.extended.lowest) if op == "Max" else (np.min, self.extended.highest)
+        )
         within = np.True_ if mask is None else mask
-        best = take(self.extended.order(values), axis=axes, initial=int(self.extended.order(identity)), where=within)
+        best = take(
+            self.extended.order(values),
+            axis=axes,
+            initial=int(self.extended.order(identity)),
+            where=within,
+        )
         unknown = np.any(np.equal(values, self.extended.undefined), axis=axes, where=within)
         return np.where(unknown, self.extended.undefined, self.extended.at(best))
 

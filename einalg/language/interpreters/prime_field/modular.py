@@ -10,7 +10,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 HALF = 16  # bits of the lower part of a residue
-DEPTH = 2**18  # terms of a sum of products of sums of two parts, each below 2**34, that float64 holds exactly
+DEPTH = (
+    2**18
+)  # terms of a sum of products of sums of two parts, each below 2**34, that float64 holds exactly
 MANTISSA = 53  # bits of float64
 
 
@@ -52,7 +54,9 @@ def product_along(values: Array, axes: Sequence[int], modulus: int) -> Array:
     """The product over `axes`, which disappear."""
     rest = [axis for axis in range(values.ndim) if axis not in axes]
     shape = tuple(values.shape[axis] for axis in rest)
-    left = values.transpose((*axes, *rest)).reshape((prod(values.shape[axis] for axis in axes), *shape))
+    left = values.transpose((*axes, *rest)).reshape(
+        (prod(values.shape[axis] for axis in axes), *shape)
+    )
     while len(left) > 1:
         half = len(left) // 2
         multiplied = left[:half] * left[half : 2 * half] % modulus
@@ -65,7 +69,9 @@ def matmul(left: Array, right: Array, modulus: int) -> Array:
     total: Any = 0
     for start in range(0, left.shape[-1], DEPTH):
         stop = start + DEPTH
-        total = (total + _matmul(left[..., start:stop], right[..., start:stop, :], modulus)) % modulus
+        total = (
+            total + _matmul(left[..., start:stop], right[..., start:stop, :], modulus)
+        ) % modulus
     return total
 
 
@@ -73,7 +79,11 @@ def _matmul(left: Array, right: Array, modulus: int) -> Array:
     (high, low), (upper, lower) = _halves(left), _halves(right)
     top, bottom = high @ upper, low @ lower
     middle = (high + low) @ (upper + lower) - top - bottom
-    return (_scaled(top, 2 * HALF, modulus) + _scaled(middle, HALF, modulus) + _scaled(bottom, 0, modulus)) % modulus
+    return (
+        _scaled(top, 2 * HALF, modulus)
+        + _scaled(middle, HALF, modulus)
+        + _scaled(bottom, 0, modulus)
+    ) % modulus
 
 
 def _halves(values: Array) -> tuple[Array, Array]:

@@ -11,7 +11,17 @@ import sympy
 
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of SplitMix64
 STEP = np.uint64(0x9E3779B97F4A7C15)
-ODD = (sympy.tanh, sympy.erf, sympy.sin, sympy.tan, sympy.sinh, sympy.asin, sympy.atan, sympy.asinh, sympy.atanh)
+ODD = (
+    sympy.tanh,
+    sympy.erf,
+    sympy.sin,
+    sympy.tan,
+    sympy.sinh,
+    sympy.asin,
+    sympy.atan,
+    sympy.asinh,
+    sympy.atanh,
+)
 EVEN = (sympy.cos, sympy.cosh)
 FIXED: dict[type, dict[int, int]] = {  # argument -> value; odd functions are 0 at 0 by their symmetry
     sympy.exp: {0: 1}, sympy.log: {1: 0}, sympy.cos: {0: 1}, sympy.cosh: {0: 1}, sympy.acos: {1: 0}, sympy.acosh: {1: 0}, sympy.floor: {0: 0},
@@ -44,7 +54,9 @@ def uninterpreted(function: type, values: Sequence[Any], modulus: int, seed: int
     first, *others = values
     opposite = -np.asarray(first) % modulus
     flipped = np.less(opposite, first) if function in (*ODD, *EVEN) else np.False_
-    found = pseudo_random(function.__name__, [np.where(flipped, opposite, first), *others], modulus, seed)
+    found = pseudo_random(
+        function.__name__, [np.where(flipped, opposite, first), *others], modulus, seed
+    )
     if function in ODD:
         found = np.where(np.equal(first, 0), 0, np.where(flipped, -found % modulus, found))
     for argument, value in FIXED.get(function, {}).items():

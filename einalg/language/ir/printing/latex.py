@@ -24,12 +24,19 @@ class PaperPrinter(LatexPrinter):
 
     def _needs_mul_brackets(self, expr: Any, first: bool = False, last: bool = False) -> bool:
         """What follows a `Σ` in a product would be read as a part of it."""
-        return is_reduction(expr) and not last or isinstance(expr, Modulo) or super()._needs_mul_brackets(expr, first, last)
+        return (
+            is_reduction(expr)
+            and not last
+            or isinstance(expr, Modulo)
+            or super()._needs_mul_brackets(expr, first, last)
+        )
 
     def _needs_add_brackets(self, expr: Any) -> bool:
         return isinstance(expr, Modulo) or super()._needs_add_brackets(expr)
 
-    def parenthesize(self, item: Any, level: int, is_neg: bool = False, strict: bool = False) -> str:
+    def parenthesize(
+        self, item: Any, level: int, is_neg: bool = False, strict: bool = False
+    ) -> str:
         if is_reduction(item) and level > PRECEDENCE["Mul"]:
             return rf"\left({self._print(item)}\right)"
         return super().parenthesize(item, level, is_neg, strict)
@@ -40,7 +47,11 @@ class PaperPrinter(LatexPrinter):
     def _print_Padded(self, node: Any) -> str:
         fill = "" if node.fill == 0 else rf"\,{self._print(node.fill)}"
         base = self._print_readable(node.base)
-        return rf"{{{base}}}^{{\mathrm{{pad}}{fill}}}" if is_view(node.base) else rf"{base}^{{\mathrm{{pad}}{fill}}}"
+        return (
+            rf"{{{base}}}^{{\mathrm{{pad}}{fill}}}"
+            if is_view(node.base)
+            else rf"{base}^{{\mathrm{{pad}}{fill}}}"
+        )
 
     def _print_readable(self, node: Any) -> str:
         return rf"\left\{{{self._print(node)}\right\}}" if is_scope(node) else self._print(node)
@@ -57,11 +68,20 @@ class PaperPrinter(LatexPrinter):
         return rf"\mathop{{L}}_{{{self._below(node)}}}\ {self._print(node.body)}"
 
     def _below(self, node: Any) -> str:
-        return r",\ ".join([", ".join(self._range(it, node.body) for it in node.iterators), *map(self._print, node.where)])
+        return r",\ ".join(
+            [
+                ", ".join(self._range(it, node.body) for it in node.iterators),
+                *map(self._print, node.where),
+            ]
+        )
 
     def _range(self, it: Iterator, body: Any) -> str:
         name = self._print(it.index)
-        return name if (it.low, it.high) in _axes_of(body, it.index) and it.low == 0 else rf"{name}={it.low}..{it.high - 1}"
+        return (
+            name
+            if (it.low, it.high) in _axes_of(body, it.index) and it.low == 0
+            else rf"{name}={it.low}..{it.high - 1}"
+        )
 
 
 def _axes_of(body: Any, index: Index) -> PyIterator[tuple[int, int]]:

@@ -33,7 +33,9 @@ class _TextPrinter(StrPrinter):
         """Sums last or in brackets of their own: `2*(a + b)*c` would be `(2*a + 2*b)*c`."""
         number, rest = expr.as_coeff_Mul()
         sign, number = ("-", -number) if number.is_extended_negative else ("", number)
-        top, bottom = (Integer(number.p), Integer(number.q)) if number.is_Rational else (number, Integer(1))
+        top, bottom = (
+            (Integer(number.p), Integer(number.q)) if number.is_Rational else (number, Integer(1))
+        )
         factors, sums, divisors = _parted(rest)
         below = [self._factor(d) for d in ([bottom] if bottom != 1 else []) + divisors]
         over = f"/({'*'.join(below)})" if len(below) > 1 else f"/{below[0]}" if below else ""
@@ -53,7 +55,10 @@ class _TextPrinter(StrPrinter):
 
 def ordered_terms(total: Any) -> list[Any]:
     """The terms of a sum as a person writes them: numbers last, and nothing negative first where there is a choice."""
-    return sorted(total.args, key=lambda term: (bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)))
+    return sorted(
+        total.args,
+        key=lambda term: (bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)),
+    )
 
 
 def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:

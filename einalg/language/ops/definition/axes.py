@@ -43,7 +43,11 @@ def axis_number(value: Any, name: str, rank: int) -> int:
     if not is_whole(value):
         raise ShapeError(f"{name} must be an integer, not {value!r}\n  e.g. {name}=0")
     if not -rank <= int(value) < rank:
-        remedy = f"give an axis from {-rank} to {rank - 1}" if rank else "a scalar has no axis: add one first"
+        remedy = (
+            f"give an axis from {-rank} to {rank - 1}"
+            if rank
+            else "a scalar has no axis: add one first"
+        )
         raise ShapeError(f"{name} is {value}, but there are {rank} axes\n  {remedy}")
     return int(value) % rank
 
@@ -60,7 +64,9 @@ def axis_numbers(value: Any, name: str, rank: int) -> tuple[int, ...]:
     found = tuple(axis_number(entry, name, rank) for entry in entries)
     if len(set(found)) < len(found):
         twice = next(a for a in found if found.count(a) > 1)
-        raise ShapeError(f"{name} is {value!r}, which names axis {twice} twice\n  name every axis once")
+        raise ShapeError(
+            f"{name} is {value!r}, which names axis {twice} twice\n  name every axis once"
+        )
     return found
 
 
@@ -69,7 +75,9 @@ def entries(value: Any, name: str, count: int, what: str) -> tuple[Any, ...]:
     if not isinstance(value, (tuple, list)):
         return (value,) * count
     if len(value) != count:
-        raise ShapeError(f"{name} has {len(value)} entries, but there are {count} {what}\n  give one entry for each")
+        raise ShapeError(
+            f"{name} has {len(value)} entries, but there are {count} {what}\n  give one entry for each"
+        )
     return tuple(value)
 
 
@@ -94,13 +102,20 @@ def broadcast_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
 
 def _two_sizes(operands: Sequence[Operand], axis: int, one: int, two: int) -> ShapeError:
     shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
-    return ShapeError(f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n  make the two equal, or one of them 1")
+    return ShapeError(
+        f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n  make the two equal, or one of them 1"
+    )
 
 
 def aligned(found: Operand, indices: Sequence[Index], shape: Sequence[int]) -> Any:
     """The element of an operand that broadcasting puts at `indices` of a result of that shape."""
     start = len(shape) - found.rank
-    return found[tuple(i if size == full else 0 for i, full, size in zip(indices[start:], shape[start:], found.shape, strict=True))]
+    return found[
+        tuple(
+            i if size == full else 0
+            for i, full, size in zip(indices[start:], shape[start:], found.shape, strict=True)
+        )
+    ]
 
 
 def replaced(row: Sequence[Any], changes: dict[int, Any]) -> tuple[Any, ...]:

@@ -17,8 +17,12 @@ def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str
     text = layout.upper() if isinstance(layout, str) else ""
     allowed = set(required) | set(optional)
     if not set(required) <= set(text) <= allowed or len(set(text)) < len(text):
-        letters = f"{', '.join(required)} once" + (f", and may have {', '.join(optional)}" if optional else "")
-        raise ShapeError(f"{name} must have each of the letters {letters}, not {layout!r}\n  e.g. {name}={optional + required!r}")
+        letters = f"{', '.join(required)} once" + (
+            f", and may have {', '.join(optional)}" if optional else ""
+        )
+        raise ShapeError(
+            f"{name} must have each of the letters {letters}, not {layout!r}\n  e.g. {name}={optional + required!r}"
+        )
     return text
 
 
@@ -41,7 +45,10 @@ class Axes:
 
     def padded(self, amounts: Mapping[str, Pair], fill: Any = 0) -> Axes:
         """The operand with `(before, after)` elements of `fill` around the axes that are named."""
-        return Axes(self.operand.padded([amounts.get(letter, (0, 0)) for letter in self.layout], fill), self.layout)
+        return Axes(
+            self.operand.padded([amounts.get(letter, (0, 0)) for letter in self.layout], fill),
+            self.layout,
+        )
 
 
 def with_axes(operand: Operand, layout: Any, name: str, required: str, optional: str = "") -> Axes:

@@ -47,25 +47,41 @@ class Operand:
 
     def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> Operand:
         """The operand, which may also be read `(before, after)` elements outside, where it holds `fill`."""
-        return Operand(self.value.pad(*amounts, fill=fill), self.name, self.box) if any(map(any, amounts)) else self
+        return (
+            Operand(self.value.pad(*amounts, fill=fill), self.name, self.box)
+            if any(map(any, amounts))
+            else self
+        )
 
 
-def operand(value: Any, name: str, rank: int | None = None, least: int = 0, dtype: str = "number") -> Operand:
+def operand(
+    value: Any, name: str, rank: int | None = None, least: int = 0, dtype: str = "number"
+) -> Operand:
     """Check an argument: `rank` axes exactly, or `least` or more; `dtype` is `"number"` (not bool), `"float"` or `"any"`."""
     if not isinstance(value, Indexable):
-        raise ShapeError(f"{name} must be a tensor or a scope, not {type(value).__name__}\n  make one: ea.tensor({name!r}, shape)")
+        raise ShapeError(
+            f"{name} must be a tensor or a scope, not {type(value).__name__}\n  make one: ea.tensor({name!r}, shape)"
+        )
     view: Any = value
     if isinstance(value, Scope) and value.where:
-        view = value.pad(*(0,) * value.rank)  # outside `where` it reads as 0, its value as an output
+        view = value.pad(
+            *(0,) * value.rank
+        )  # outside `where` it reads as 0, its value as an output
     found = Operand(view, name, padded_box(view))
     wanted = f"{rank}" if rank is not None else f"at least {least}"
     if found.rank != rank if rank is not None else found.rank < least:
         remedy = f"add or merge axes with a scope: ea.L[i, ...]({name}[...])"
-        raise ShapeError(f"{name} has {found.rank} axes, of sizes {found.shape}; it must have {wanted}\n  {remedy}")
+        raise ShapeError(
+            f"{name} has {found.rank} axes, of sizes {found.shape}; it must have {wanted}\n  {remedy}"
+        )
     if dtype == "float" and not is_float(found.dtype):
-        raise ShapeError(f"{name} has dtype {found.dtype}; it must be a float\n  declare it so: ea.tensor({name!r}, {found.shape}, 'f32')")
+        raise ShapeError(
+            f"{name} has dtype {found.dtype}; it must be a float\n  declare it so: ea.tensor({name!r}, {found.shape}, 'f32')"
+        )
     if dtype == "number" and found.dtype == "bool":
-        raise ShapeError(f"{name} has dtype bool, which has no sum\n  declare it as a number: ea.tensor({name!r}, {found.shape}, 'i8')")
+        raise ShapeError(
+            f"{name} has dtype bool, which has no sum\n  declare it as a number: ea.tensor({name!r}, {found.shape}, 'i8')"
+        )
     return found
 
 
@@ -81,7 +97,9 @@ def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) ->
 def expect_shape(found: Operand, shape: tuple[int, ...], why: str) -> None:
     """Require a shape; `why` says in a few words where it comes from."""
     if found.shape != shape:
-        raise ShapeError(f"{found.name} has shape {found.shape}; it must be {shape} ({why})\n  declare {found.name} with shape {shape}")
+        raise ShapeError(
+            f"{found.name} has shape {found.shape}; it must be {shape} ({why})\n  declare {found.name} with shape {shape}"
+        )
 
 
 def same(sizes: Iterable[tuple[str, int]]) -> int:
@@ -89,7 +107,9 @@ def same(sizes: Iterable[tuple[str, int]]) -> int:
     entries = list(sizes)
     for what, size in entries[1:]:
         if size != entries[0][1]:
-            raise ShapeError(f"{what} has size {size}, but {entries[0][0]} has size {entries[0][1]}\n  make the two equal")
+            raise ShapeError(
+                f"{what} has size {size}, but {entries[0][0]} has size {entries[0][1]}\n  make the two equal"
+            )
     return entries[0][1]
 
 
@@ -100,7 +120,9 @@ def is_whole(value: Any) -> bool:
 def whole(value: Any, name: str, least: int) -> int:
     """An integer of at least `least`."""
     if not is_whole(value) or int(value) < least:
-        raise ShapeError(f"{name} must be an integer of at least {least}, not {value!r}\n  e.g. {name}={max(least, 1)}")
+        raise ShapeError(
+            f"{name} must be an integer of at least {least}, not {value!r}\n  e.g. {name}={max(least, 1)}"
+        )
     return int(value)
 
 
@@ -122,14 +144,18 @@ def pair_per_axis(value: Any, name: str, axes: Sequence[str]) -> tuple[Pair, ...
 
 def _one_entry_an_axis(value: Any, name: str, axes: Sequence[str], example: str) -> None:
     if not isinstance(value, (tuple, list)) or len(value) != len(axes):
-        raise ShapeError(f"{name} must be one integer, or one entry for each of the axes {', '.join(axes)}, not {value!r}\n  e.g. {example}")
+        raise ShapeError(
+            f"{name} must be one integer, or one entry for each of the axes {', '.join(axes)}, not {value!r}\n  e.g. {example}"
+        )
 
 
 def _pair(entry: Any, name: str) -> Pair:
     if is_whole(entry):
         return whole(entry, name, 0), whole(entry, name, 0)
     if not isinstance(entry, (tuple, list)) or len(entry) != 2:
-        raise ShapeError(f"{name} takes for an axis a number or (before, after), not {entry!r}\n  e.g. (1, 0)")
+        raise ShapeError(
+            f"{name} takes for an axis a number or (before, after), not {entry!r}\n  e.g. (1, 0)"
+        )
     return whole(entry[0], name, 0), whole(entry[1], name, 0)
 
 

@@ -27,7 +27,9 @@ def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     """
     name = function.__name__  # pyright: ignore
     if name in OPERATORS and OPERATORS[name].__module__ != function.__module__:
-        raise ValueError(f"operator {name} is defined twice: in {OPERATORS[name].__module__} and in {function.__module__}")
+        raise ValueError(
+            f"operator {name} is defined twice: in {OPERATORS[name].__module__} and in {function.__module__}"
+        )
 
     @wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

@@ -18,14 +18,24 @@ def is_number(value: Any) -> bool:
     """
     if isinstance(value, sympy.Expr):
         return bool(value.is_number and value.is_extended_real)
-    return isinstance(value, (bool, int, float)) or getattr(value, "shape", None) == () and hasattr(value, "item")
+    return (
+        isinstance(value, (bool, int, float))
+        or getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+    )
 
 
 def number(value: Any, name: str, infinite: bool = False) -> Any:
     """A real number as SymPy has it; NaN is refused, and so is an infinite one unless it has a meaning there."""
     if not is_number(value):
         raise ShapeError(f"{name} must be a number, not {value!r}\n  e.g. {name}=1")
-    plain = value if isinstance(value, sympy.Expr) else value.item() if hasattr(value, "item") else value
+    plain = (
+        value
+        if isinstance(value, sympy.Expr)
+        else value.item()
+        if hasattr(value, "item")
+        else value
+    )
     found = sympy.sympify(int(plain) if isinstance(plain, bool) else plain)
     if found is sympy.nan or not (infinite or found.is_finite):
         raise ShapeError(f"{name} is {value}, which is not a finite number\n  e.g. {name}=1")

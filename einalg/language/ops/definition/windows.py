@@ -55,27 +55,46 @@ class Window:
     def counts(self, low: int, high: int) -> set[int]:
         """How many taps of a window lie in `[low, high)`: the numbers that occur."""
         begin = min(max(-(-(low + self.before) // self.stride), 0), self.out)
-        end = max(min((high - self.extent + self.before) // self.stride + 1, self.out), begin)  # windows [begin, end) lie inside
+        end = max(
+            min((high - self.extent + self.before) // self.stride + 1, self.out), begin
+        )  # windows [begin, end) lie inside
         points = np.concatenate([np.arange(begin), np.arange(end, self.out)])
-        elements = points[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
-        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist()) | ({self.kernel} if begin < end else set())
+        elements = (
+            points[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
+        )
+        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist()) | (
+            {self.kernel} if begin < end else set()
+        )
 
 
 Windows = dict[str, Window]
 
 
-def windows(axes: str, sizes: Sequence[int], kernel: Sequence[int], stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Windows:
+def windows(
+    axes: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool = False,
+) -> Windows:
     """The windows along each axis.
 
     `padding` is an integer, or for each axis an integer or `(before, after)`, or `"valid"` (none), or `"same"`: so much that
     there are `ceil(size / stride)` points, the odd element after. `ceil_mode` keeps a last window that is not full, if it
     begins before the padding after the axis. Raises `ShapeError` where no window fits.
     """
-    strides, dilations = per_axis(stride, "stride", axes, 1), per_axis(dilation, "dilation", axes, 1)
+    strides, dilations = (
+        per_axis(stride, "stride", axes, 1),
+        per_axis(dilation, "dilation", axes, 1),
+    )
     extents = [(taps - 1) * step + 1 for taps, step in zip(kernel, dilations)]
     pads = _padding(padding, axes, sizes, extents, strides)
     found: Windows = {}
-    for axis, size, taps, step, extent, between, (before, after) in zip(axes, sizes, kernel, strides, extents, dilations, pads):
+    for axis, size, taps, step, extent, between, (before, after) in zip(
+        axes, sizes, kernel, strides, extents, dilations, pads
+    ):
         out = _points(size + before + after - extent, step, size + before, ceil_mode)
         check_taps(axis, taps)
         if out < 1:
@@ -100,12 +119,19 @@ def _points(room: int, stride: int, beginning_of_padding: int, ceil_mode: bool) 
     return out - 1 if (out - 1) * stride >= beginning_of_padding else out
 
 
-def _padding(padding: Any, axes: str, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int]) -> tuple[Pair, ...]:
+def _padding(
+    padding: Any, axes: str, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int]
+) -> tuple[Pair, ...]:
     if padding == "valid":
         return ((0, 0),) * len(axes)
     if padding == "same":
-        needed = [max((-(-size // stride) - 1) * stride + extent - size, 0) for size, extent, stride in zip(sizes, extents, strides)]
+        needed = [
+            max((-(-size // stride) - 1) * stride + extent - size, 0)
+            for size, extent, stride in zip(sizes, extents, strides)
+        ]
         return tuple((total // 2, total - total // 2) for total in needed)
     if isinstance(padding, str):
-        raise ShapeError(f"padding must be 'same', 'valid' or numbers, not {padding!r}\n  e.g. padding='same'")
+        raise ShapeError(
+            f"padding must be 'same', 'valid' or numbers, not {padding!r}\n  e.g. padding='same'"
+        )
     return pair_per_axis(padding, "padding", axes)

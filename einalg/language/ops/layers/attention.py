@@ -12,7 +12,14 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import aligned
-from einalg.language.ops.definition.operands import Operand, expect_shape, operand, same, spans, whole
+from einalg.language.ops.definition.operands import (
+    Operand,
+    expect_shape,
+    operand,
+    same,
+    spans,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import number
 from einalg.language.ops.math.matmul import broadcast, leading_axes
@@ -21,7 +28,9 @@ i, j, k, e, w = indices("i j k e w")
 
 
 @operator
-def attention(Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, mask: Any = None) -> Scope:
+def attention(
+    Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, mask: Any = None
+) -> Scope:
     """Scaled dot-product attention: `O[b…,i,e] = Σ_j P[b…,i,j]·V[b…,j,e]`, `P` the softmax over `j` of `scale·Σ_k Q[b…,i,k]·K[b…,j,k]`.
 
     `Q` is `(…, M, D)`, `K` is `(…, N, D)`, `V` is `(…, N, E)`, all of a float dtype; leading axes (batch, heads) are equal or 1.
@@ -40,7 +49,10 @@ def attention(Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, m
     _not_empty(columns, "K", "row")
     shift = None if mask is None else operand(mask, "mask", least=2, dtype="float")
     batch, sizes = leading_axes(*((o, o.rank - 2) for o in (queries, keys, shift) if o is not None))
-    product = queries[(*broadcast(queries, batch, sizes, 2), i, k)] * keys[(*broadcast(keys, batch, sizes, 2), j, k)]
+    product = (
+        queries[(*broadcast(queries, batch, sizes, 2), i, k)]
+        * keys[(*broadcast(keys, batch, sizes, 2), j, k)]
+    )
     score = Sum[k:depth](product) * _scale(scale, depth)
     if shift is not None:
         score = score + _masked(shift, (*batch, i, j), (*sizes, rows, columns))
@@ -51,7 +63,9 @@ def attention(Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, m
 
 
 @operator
-def banded_attention(Q: Any, K: Any, V: Any, width: int, dilation: int = 1, scale: Any = None) -> Scope:
+def banded_attention(
+    Q: Any, K: Any, V: Any, width: int, dilation: int = 1, scale: Any = None
+) -> Scope:
     """Sliding-window attention: query `i` sees the keys `i + dilation·(w - width)`, `w` in `0..2·width+1`, that exist.
 
     `Q` and `K` are `(…, M, D)`, `V` is `(…, M, E)`, all of a float dtype; leading axes are equal or 1. `width` is the number of keys on
@@ -66,19 +80,35 @@ def banded_attention(Q: Any, K: Any, V: Any, width: int, dilation: int = 1, scal
     """
     queries, keys, values = _operands(Q, K, V)
     rows, depth, band = queries.shape[-2], queries.shape[-1], 2 * whole(width, "width", 0) + 1
-    same([("the number of rows of Q", rows), ("that of K", keys.shape[-2]), ("that of V", values.shape[-2])])
+    same(
+        [
+            ("the number of rows of Q", rows),
+            ("that of K", keys.shape[-2]),
+            ("that of V", values.shape[-2]),
+        ]
+    )
     key = i + whole(dilation, "dilation", 1) * (w - width)
-    around = keys.padded((*((0, 0),) * (keys.rank - 2), (dilation * width, dilation * width), (0, 0)))
+    around = keys.padded(
+        (*((0, 0),) * (keys.rank - 2), (dilation * width, dilation * width), (0, 0))
+    )
     batch, sizes = leading_axes((queries, queries.rank - 2), (keys, keys.rank - 2))
-    product = queries[(*broadcast(queries, batch, sizes, 2), i, k)] * around[(*broadcast(keys, batch, sizes, 2), key, k)]
-    scores = L[spans((*batch, i, w), (*sizes, rows, band))](Sum[k:depth](product) * _scale(scale, depth))
+    product = (
+        queries[(*broadcast(queries, batch, sizes, 2), i, k)]
+        * around[(*broadcast(keys, batch, sizes, 2), key, k)]
+    )
+    scores = L[spans((*batch, i, w), (*sizes, rows, band))](
+        Sum[k:depth](product) * _scale(scale, depth)
+    )
     inside = (key >= 0, key < rows)
     weights, total = _exponentials(scores, (*batch, i), w, inside)
     return _weighted(weights, total, values, w, key, inside)
 
 
 def _operands(Q: Any, K: Any, V: Any) -> tuple[Operand, Operand, Operand]:
-    queries, keys, values = (operand(value, name, least=2, dtype="float") for name, value in (("Q", Q), ("K", K), ("V", V)))
+    queries, keys, values = (
+        operand(value, name, least=2, dtype="float")
+        for name, value in (("Q", Q), ("K", K), ("V", V))
+    )
     same([("the last axis of Q", queries.shape[-1]), ("that of K", keys.shape[-1])])
     _not_empty(queries.shape[-1], "Q", "feature")
     return queries, keys, values
@@ -86,7 +116,9 @@ def _operands(Q: Any, K: Any, V: Any) -> tuple[Operand, Operand, Operand]:
 
 def _not_empty(size: int, name: str, what: str) -> None:
     if size == 0:
-        raise ShapeError(f"{name} has no {what}, so no score is defined\n  give {name} at least one {what}")
+        raise ShapeError(
+            f"{name} has no {what}, so no score is defined\n  give {name} at least one {what}"
+        )
 
 
 def _scale(scale: Any, depth: int) -> Any:
@@ -100,7 +132,9 @@ def _masked(mask: Operand, point: tuple[Index, ...], shape: tuple[int, ...]) -> 
     return aligned(mask, point, shape)
 
 
-def _exponentials(scores: Scope, row: tuple[Index, ...], column: Index, where: Any) -> tuple[Scope, Scope]:
+def _exponentials(
+    scores: Scope, row: tuple[Index, ...], column: Index, where: Any
+) -> tuple[Scope, Scope]:
     """`exp(score - the row's largest)` at the columns that are seen, and the sum of every row."""
     rows, columns = spans(row, scores.shape[:-1]), slice(column, scores.shape[-1])
     largest = L[rows](Max[columns](scores[(*row, column)], where=where))
@@ -108,9 +142,14 @@ def _exponentials(scores: Scope, row: tuple[Index, ...], column: Index, where: A
     return weights, L[rows](Sum[columns](weights[(*row, column)], where=where))
 
 
-def _weighted(weights: Scope, total: Scope, values: Operand, column: Index, value_row: Any, where: Any) -> Scope:
+def _weighted(
+    weights: Scope, total: Scope, values: Operand, column: Index, value_row: Any, where: Any
+) -> Scope:
     """The mean of the rows of `values` that the columns stand for, weighted."""
-    own, whole_row = Operand(weights, "the scores", weights.box), Operand(total, "the scores", total.box)
+    own, whole_row = (
+        Operand(weights, "the scores", weights.box),
+        Operand(total, "the scores", total.box),
+    )
     batch, sizes = leading_axes((own, own.rank - 2), (values, values.rank - 2))
     row = (*broadcast(own, batch, sizes, 2), i)
     product = weights[(*row, column)] * values[(*broadcast(values, batch, sizes, 2), value_row, e)]

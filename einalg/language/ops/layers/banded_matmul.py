@@ -30,7 +30,9 @@ def g2bmm(Q: Any, K: Any, width: int, dilation: int = 1) -> Scope:
     width, dilation = whole(width, "width", 0), whole(dilation, "dilation", 1)
     batch, rows, depth = queries.shape
     around = keys.padded(((0, 0), (dilation * width, dilation * width), (0, 0)))
-    return L[b:batch, i:rows, w : 2 * width + 1](Sum[k:depth](queries[b, i, k] * around[b, i + dilation * (w - width), k]))
+    return L[b:batch, i:rows, w : 2 * width + 1](
+        Sum[k:depth](queries[b, i, k] * around[b, i + dilation * (w - width), k])
+    )
 
 
 @operator
@@ -46,7 +48,9 @@ def gbmm(P: Any, V: Any, width: int | None = None, dilation: int = 1) -> Scope:
     """
     band, values = operand(P, "P", rank=3), operand(V, "V", rank=3)
     if band.shape[2] % 2 == 0:
-        raise ShapeError(f"axis 2 of P has size {band.shape[2]}, but a band is 2*width + 1 columns wide\n  give P an odd last axis")
+        raise ShapeError(
+            f"axis 2 of P has size {band.shape[2]}, but a band is 2*width + 1 columns wide\n  give P an odd last axis"
+        )
     width = whole(band.shape[2] // 2 if width is None else width, "width", 0)
     dilation = whole(dilation, "dilation", 1)
     batch, rows, depth = values.shape
@@ -54,4 +58,6 @@ def gbmm(P: Any, V: Any, width: int | None = None, dilation: int = 1) -> Scope:
     same([("axis 1 of V", rows), ("axis 1 of P", band.shape[1])])
     same([("the band, 2*width + 1,", 2 * width + 1), ("axis 2 of P", band.shape[2])])
     around = values.padded(((0, 0), (dilation * width, dilation * width), (0, 0)))
-    return L[b:batch, i:rows, k:depth](Sum[w : 2 * width + 1](band[b, i, w] * around[b, i + dilation * (w - width), k]))
+    return L[b:batch, i:rows, k:depth](
+        Sum[w : 2 * width + 1](band[b, i, w] * around[b, i + dilation * (w - width), k])
+    )

@@ -25,7 +25,9 @@ def conv1d(
     >>> conv1d(ea.tensor("A", (1, 2, 9)), ea.tensor("K", (4, 2, 3)), dilation=2)
     L[n:1, f:4, w:5](Sum[c:2, s:3](A[n, c, 2*s + w]*K[f, c, s]))
     """
-    return _convolution(A, K, bias, SPATIAL[0], stride, padding, dilation, groups, layout, weight_layout, out_layout)
+    return _convolution(
+        A, K, bias, SPATIAL[0], stride, padding, dilation, groups, layout, weight_layout, out_layout
+    )
 
 
 @operator
@@ -47,7 +49,9 @@ def conv2d(
     >>> conv2d(A, K, stride=2, padding=((0, 1), (0, 1)), layout="NHWC", weight_layout="HWIO")
     L[n:8, h:112, w:112, f:96](Sum[c:64, r:3, s:3](A.pad(0, (0, 1), (0, 1), 0)[n, 2*h + r, s + 2*w, c]*K[r, s, c, f]))
     """
-    return _convolution(A, K, bias, SPATIAL[1], stride, padding, dilation, groups, layout, weight_layout, out_layout)
+    return _convolution(
+        A, K, bias, SPATIAL[1], stride, padding, dilation, groups, layout, weight_layout, out_layout
+    )
 
 
 @operator
@@ -61,7 +65,9 @@ def conv3d(
     >>> conv3d(ea.tensor("A", (1, 2, 4, 5, 6)), ea.tensor("K", (4, 2, 3, 3, 3))).shape
     (1, 4, 2, 3, 4)
     """
-    return _convolution(A, K, bias, SPATIAL[2], stride, padding, dilation, groups, layout, weight_layout, out_layout)
+    return _convolution(
+        A, K, bias, SPATIAL[2], stride, padding, dilation, groups, layout, weight_layout, out_layout
+    )
 
 
 @operator
@@ -75,7 +81,9 @@ def depthwise_conv1d(
     >>> depthwise_conv1d(ea.tensor("A", (1, 2, 9)), ea.tensor("K", (2, 1, 3)))
     L[n:1, f:2, w:7](Sum[s:3](A[n, f, s + w]*K[f, 0, s]))
     """
-    return _depthwise(A, K, bias, SPATIAL[0], stride, padding, dilation, layout, weight_layout, out_layout)
+    return _depthwise(
+        A, K, bias, SPATIAL[0], stride, padding, dilation, layout, weight_layout, out_layout
+    )
 
 
 @operator
@@ -92,7 +100,9 @@ def depthwise_conv2d(
     >>> depthwise_conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (16, 3, 3)), padding=1, weight_layout="OHW").shape
     (1, 16, 9, 9)
     """
-    return _depthwise(A, K, bias, SPATIAL[1], stride, padding, dilation, layout, weight_layout, out_layout)
+    return _depthwise(
+        A, K, bias, SPATIAL[1], stride, padding, dilation, layout, weight_layout, out_layout
+    )
 
 
 @operator
@@ -106,7 +116,9 @@ def depthwise_conv3d(
     >>> depthwise_conv3d(ea.tensor("A", (1, 2, 4, 5, 6)), ea.tensor("K", (2, 1, 3, 3, 3))).shape
     (1, 2, 2, 3, 4)
     """
-    return _depthwise(A, K, bias, SPATIAL[2], stride, padding, dilation, layout, weight_layout, out_layout)
+    return _depthwise(
+        A, K, bias, SPATIAL[2], stride, padding, dilation, layout, weight_layout, out_layout
+    )
 
 
 def _convolution(
@@ -117,7 +129,9 @@ def _convolution(
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "OI" + spatial)
     features, depth = kernel.size("O"), kernel.size("I")
-    outputs, inputs = channels_of_groups(groups, (("K, axis O", features), ("A, axis C", data.size("C"))))
+    outputs, inputs = channels_of_groups(
+        groups, (("K, axis O", features), ("A, axis C", data.size("C")))
+    )
     same([("axis C of A, divided by groups,", inputs), ("axis I of K", depth)])
     view = windows(spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation)
     channel = c if groups == 1 else f // max(outputs, 1) * depth + c
@@ -128,19 +142,34 @@ def _convolution(
 
 
 def _depthwise(
-    A: Any, K: Any, bias: Any, spatial: str, stride: Any, padding: Any, dilation: Any, layout: str, weight_layout: str, out_layout: str | None
+    A: Any,
+    K: Any,
+    bias: Any,
+    spatial: str,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str,
+    weight_layout: str,
+    out_layout: str | None,
 ) -> Scope:
     """The definition of a convolution in which every channel stands alone."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "O" + spatial, "I")
     if "I" in kernel.layout and kernel.size("I") != 1:
-        raise ShapeError(f"axis I of K must have size 1, not {kernel.size('I')}\n  use a convolution with groups={data.size('C')} or less")
+        raise ShapeError(
+            f"axis I of K must have size 1, not {kernel.size('I')}\n  use a convolution with groups={data.size('C')} or less"
+        )
     features = kernel.size("O")
-    multiplier, _ = channels_of_groups(data.size("C"), (("K, axis O", features), ("A, axis C", data.size("C"))))
+    multiplier, _ = channels_of_groups(
+        data.size("C"), (("K, axis O", features), ("A, axis C", data.size("C")))
+    )
     view = windows(spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation)
     taps = {axis: TAP[axis] for axis in spatial}
     product = read_windows(data, view, f // multiplier) * kernel.read({"O": f, "I": 0, **taps})
-    return _result(Sum[ranges(spatial, TAP, _taps(view))](product), bias, features, data, view, out_layout)
+    return _result(
+        Sum[ranges(spatial, TAP, _taps(view))](product), bias, features, data, view, out_layout
+    )
 
 
 def read_windows(data: Axes, view: Windows, channel: Any, fill: Any = 0) -> Any:
@@ -157,7 +186,9 @@ def channels_of_groups(groups: Any, channels: tuple[tuple[str, int], ...]) -> tu
     for what, number in channels:
         if number % count:
             divisors = [g for g in range(1, common + 1) if common % g == 0]
-            raise ShapeError(f"groups={count} does not divide the {number} channels of {what}\n  use one of {', '.join(map(str, divisors))}")
+            raise ShapeError(
+                f"groups={count} does not divide the {number} channels of {what}\n  use one of {', '.join(map(str, divisors))}"
+            )
     return tuple(number // count for _, number in channels)
 
 
@@ -165,11 +196,21 @@ def _taps(view: Windows) -> dict[str, int]:
     return {axis: window.kernel for axis, window in view.items()}
 
 
-def _result(total: Any, bias: Any, features: int, data: Axes, view: Windows, out_layout: str | None) -> Scope:
-    return scope_of_points(total, bias, data, out_layout, {"C": features, **{axis: window.out for axis, window in view.items()}})
+def _result(
+    total: Any, bias: Any, features: int, data: Axes, view: Windows, out_layout: str | None
+) -> Scope:
+    return scope_of_points(
+        total,
+        bias,
+        data,
+        out_layout,
+        {"C": features, **{axis: window.out for axis, window in view.items()}},
+    )
 
 
-def scope_of_points(total: Any, bias: Any, data: Axes, out_layout: str | None, sizes: dict[str, int]) -> Scope:
+def scope_of_points(
+    total: Any, bias: Any, data: Axes, out_layout: str | None, sizes: dict[str, int]
+) -> Scope:
     """The sum and the bias at every output point, in the layout of the result."""
     order = data.layout if out_layout is None else axis_order(out_layout, "out_layout", data.layout)
     shift = optional_operand(bias, "bias", (sizes["C"],), "an element for each output channel")

@@ -12,7 +12,14 @@ from einalg.language.index.affine import Index
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import axis_number, kept, spatial
-from einalg.language.ops.definition.operands import Operand, expect_shape, operand, optional_operand, spans, whole
+from einalg.language.ops.definition.operands import (
+    Operand,
+    expect_shape,
+    operand,
+    optional_operand,
+    spans,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import epsilon
 from einalg.language.ops.math.reductions import Reduced, means, reduce_axes
@@ -94,7 +101,9 @@ def _mean_square(r: Reduced, body: Any) -> Scope:
     return r.result(r.over(Sum, body**2) / r.count)
 
 
-def _over_axes(x: Any, axes: Any) -> tuple[Reduced, tuple[Index, ...], tuple[Index, ...], tuple[int, ...]]:
+def _over_axes(
+    x: Any, axes: Any
+) -> tuple[Reduced, tuple[Index, ...], tuple[Index, ...], tuple[int, ...]]:
     """A reduction, the indices of a result like `x`, those of them that remain, and the sizes of the others."""
     r = reduce_axes(x, axes, nonempty="mean")
     at = kept(r.found.rank)
@@ -103,7 +112,9 @@ def _over_axes(x: Any, axes: Any) -> tuple[Reduced, tuple[Index, ...], tuple[Ind
 
 
 @operator
-def layer_norm(x: Any, weight: Any = None, bias: Any = None, axes: Any = -1, eps: Any = 1e-5) -> Scope:
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, axes: Any = -1, eps: Any = 1e-5
+) -> Scope:
     """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over `axes` (a number or several).
 
     `x` has any shape; `weight` and `bias` are absent, or have the sizes of `axes` in ascending order. Raises `ShapeError` for
@@ -143,7 +154,15 @@ def rms_norm(x: Any, weight: Any = None, axes: Any = -1, eps: Any = 1e-6) -> Sco
 
 
 @operator
-def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any = None, axis: int = 1, eps: Any = 1e-5) -> Scope:
+def batch_norm(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    weight: Any = None,
+    bias: Any = None,
+    axis: int = 1,
+    eps: Any = 1e-5,
+) -> Scope:
     """`(x - mean)/√(variance + eps)·weight + bias` with statistics that are known (inference).
 
     `x` has any shape; `mean`, `variance` and, unless they are absent, `weight` and `bias` are `(size of axis,)`. Raises
@@ -161,7 +180,10 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any = None, bias: Any =
     center, spread = operand(mean, "mean", rank=1), operand(variance, "variance", rank=1)
     expect_shape(center, size, why)
     expect_shape(spread, size, why)
-    scale, shift = optional_operand(weight, "weight", size, why), optional_operand(bias, "bias", size, why)
+    scale, shift = (
+        optional_operand(weight, "weight", size, why),
+        optional_operand(bias, "bias", size, why),
+    )
     normal = (found[at] - center[channel]) / sympy.sqrt(spread[channel] + small)
     return L[spans(at, found.shape)](_scaled(normal, scale, shift, channel))
 
@@ -180,7 +202,9 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: A
     found = operand(x, "x", least=2)
     count = whole(groups, "groups", 1)
     if found.shape[1] % count:
-        raise ShapeError(f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n  give a divisor of {found.shape[1]}")
+        raise ShapeError(
+            f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n  give a divisor of {found.shape[1]}"
+        )
     return _group_norm(found, count, weight, bias, epsilon(eps))
 
 
@@ -204,13 +228,17 @@ def _group_norm(found: Operand, groups: int, weight: Any, bias: Any, small: Any)
     batch, channels, *positions = found.shape
     size = channels // groups if groups else 0
     if not size * prod(positions):
-        raise ShapeError(f"x has shape {found.shape}, so a group has no elements and no mean\n  give x at least one channel and one position")
+        raise ShapeError(
+            f"x has shape {found.shape}, so a group has no elements and no mean\n  give x at least one channel and one position"
+        )
     scale = optional_operand(weight, "weight", (channels,), "the channels of x")
     shift = optional_operand(bias, "bias", (channels,), "the channels of x")
     at = spatial(len(positions))
     group = spans((c, *at), (size, *positions))
     element = found[(n, g * size + c, *at)]
     mean = L[n:batch, g:groups](Sum[group](element) / (size * prod(positions)))
-    variance = L[n:batch, g:groups](Sum[group]((element - mean[n, g]) ** 2) / (size * prod(positions)))
+    variance = L[n:batch, g:groups](
+        Sum[group]((element - mean[n, g]) ** 2) / (size * prod(positions))
+    )
     normal = (found[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
     return L[spans((n, c, *at), found.shape)](_scaled(normal, scale, shift, c))

@@ -28,7 +28,9 @@ def avg_pool1d(
     >>> avg_pool1d(ea.tensor("A", (1, 2, 9)), 3)
     L[n:1, f:2, w:3](Sum[s:3](A[n, f, s + 3*w])/3)
     """
-    return _average(A, SPATIAL[0], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout)
+    return _average(
+        A, SPATIAL[0], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout
+    )
 
 
 @operator
@@ -49,7 +51,9 @@ def avg_pool2d(
     >>> avg_pool2d(A, 3, stride=2, padding=1)
     L[n:1, f:4, h:4, w:4](Sum[r:3, s:3](A.pad(0, 0, 1, 1)[n, f, 2*h + r - 1, s + 2*w - 1])/9)
     """
-    return _average(A, SPATIAL[1], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout)
+    return _average(
+        A, SPATIAL[1], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout
+    )
 
 
 @operator
@@ -63,11 +67,21 @@ def avg_pool3d(
     >>> avg_pool3d(ea.tensor("A", (1, 2, 4, 6, 8)), (2, 3, 4)).shape
     (1, 2, 2, 2, 2)
     """
-    return _average(A, SPATIAL[2], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout)
+    return _average(
+        A, SPATIAL[2], kernel, stride, padding, dilation, ceil_mode, count_include_pad, layout
+    )
 
 
 @operator
-def max_pool1d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCW") -> Scope:
+def max_pool1d(
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+) -> Scope:
     """The largest element of every window along one axis W; see `max_pool2d` for the parameters.
 
     >>> import einalg as ea
@@ -78,7 +92,15 @@ def max_pool1d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilati
 
 
 @operator
-def max_pool2d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCHW") -> Scope:
+def max_pool2d(
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+) -> Scope:
     """The largest element of every window: `O[n,f,h,w] = Max_{r,s} A[n, f, h·stride + r·dilation - before, …]`.
 
     The parameters are those of `avg_pool2d`; the padding holds `-inf`. Raises `ShapeError` where rank and layout differ, no
@@ -92,7 +114,15 @@ def max_pool2d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilati
 
 
 @operator
-def max_pool3d(A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, layout: str = "NCDHW") -> Scope:
+def max_pool3d(
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+) -> Scope:
     """The largest element of every window along three axes D, H and W; see `max_pool2d` for the parameters.
 
     >>> import einalg as ea
@@ -114,7 +144,11 @@ def global_avg_pool(A: Any, layout: str | None = None, keepdims: bool = True) ->
     L[n:1, f:4](Sum[r:7, s:7](A[n, f, r, s])/49)
     """
     data, spatial = _whole_axes(A, layout)
-    return _at_every_point(data, dict.fromkeys(spatial, 1) if keepdims else {}, _whole(data, spatial, Sum) / prod(data.sizes(spatial)))
+    return _at_every_point(
+        data,
+        dict.fromkeys(spatial, 1) if keepdims else {},
+        _whole(data, spatial, Sum) / prod(data.sizes(spatial)),
+    )
 
 
 @operator
@@ -126,11 +160,21 @@ def global_max_pool(A: Any, layout: str | None = None, keepdims: bool = True) ->
     L[n:1, h:1, w:1, f:4](Max[r:7, s:7](A[n, r, s, f]))
     """
     data, spatial = _whole_axes(A, layout)
-    return _at_every_point(data, dict.fromkeys(spatial, 1) if keepdims else {}, _whole(data, spatial, Max))
+    return _at_every_point(
+        data, dict.fromkeys(spatial, 1) if keepdims else {}, _whole(data, spatial, Max)
+    )
 
 
 def _average(
-    A: Any, spatial: str, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, count_include_pad: bool, layout: str
+    A: Any,
+    spatial: str,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    layout: str,
 ) -> Scope:
     """The definition of an average pooling over any number of spatial axes."""
     data, view = _view(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
@@ -138,23 +182,53 @@ def _average(
     return _at_every_point(data, _out(view), Sum[_taps(view)](read_windows(data, view, f)) / count)
 
 
-def _maximum(A: Any, spatial: str, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, layout: str) -> Scope:
+def _maximum(
+    A: Any,
+    spatial: str,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    layout: str,
+) -> Scope:
     """The definition of a maximum pooling over any number of spatial axes."""
     data, view = _view(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
     for axis, window in view.items():
         _counts(axis, window, 0, window.size)
-    return _at_every_point(data, _out(view), Max[_taps(view)](read_windows(data, view, f, fill=-INFINITY)))
+    return _at_every_point(
+        data, _out(view), Max[_taps(view)](read_windows(data, view, f, fill=-INFINITY))
+    )
 
 
-def _view(A: Any, spatial: str, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, layout: str) -> tuple[Axes, Windows]:
+def _view(
+    A: Any,
+    spatial: str,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    layout: str,
+) -> tuple[Axes, Windows]:
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     taps = per_axis(kernel, "kernel", spatial, 1)
-    return data, windows(spatial, data.sizes(spatial), taps, taps if stride is None else stride, padding, dilation, ceil_mode)
+    return data, windows(
+        spatial,
+        data.sizes(spatial),
+        taps,
+        taps if stride is None else stride,
+        padding,
+        dilation,
+        ceil_mode,
+    )
 
 
 def _count(axis: str, window: Window, count_include_pad: bool) -> Any:
     """How many taps of a window count along one axis: a number where it is the same for all, else a sum over the taps."""
-    low, high = (-window.before, window.size + window.after) if count_include_pad else (0, window.size)
+    low, high = (
+        (-window.before, window.size + window.after) if count_include_pad else (0, window.size)
+    )
     counts = _counts(axis, window, low, high)
     if len(counts) == 1:
         return counts.pop()
@@ -177,19 +251,25 @@ def _whole_axes(A: Any, layout: str | None) -> tuple[Axes, str]:
     """The operand and its spatial axes, none of which is empty."""
     data = operand(A, "A")
     if layout is None and data.rank not in (3, 4, 5):
-        raise ShapeError(f"A has {data.rank} axes, of sizes {data.shape}; without a layout it must have 3, 4 or 5\n  give layout='CHW'")
+        raise ShapeError(
+            f"A has {data.rank} axes, of sizes {data.shape}; without a layout it must have 3, 4 or 5\n  give layout='CHW'"
+        )
     named = with_axes(data, layout or "NC" + SPATIAL[data.rank - 3], "layout", "C", "NDHW")
     spatial = "".join(axis for axis in SPATIAL[-1] if axis in named.layout)
     if not spatial or 0 in named.sizes(spatial):
         what = f"A has the sizes {data.shape} on the axes {named.layout}"
-        raise ShapeError(f"{what}; it needs a spatial axis, and none may be empty\n  add an axis W of size 1")
+        raise ShapeError(
+            f"{what}; it needs a spatial axis, and none may be empty\n  add an axis W of size 1"
+        )
     return named, spatial
 
 
 def _whole(data: Axes, spatial: str, reduction: Any) -> Any:
     """All elements of a channel, reduced."""
     taps = {axis: TAP[axis] for axis in spatial}
-    return reduction[ranges(spatial, TAP, {axis: data.size(axis) for axis in spatial})](data.read({"N": POINT["N"], "C": f, **taps}))
+    return reduction[ranges(spatial, TAP, {axis: data.size(axis) for axis in spatial})](
+        data.read({"N": POINT["N"], "C": f, **taps})
+    )
 
 
 def _taps(view: Windows) -> tuple[slice, ...]:

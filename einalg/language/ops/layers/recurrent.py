@@ -12,7 +12,13 @@ from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor, unpadded
 from einalg.language.notation.builders import L, Sum, indices
-from einalg.language.ops.definition.operands import Operand, expect_shape, operand, optional_operand, spans
+from einalg.language.ops.definition.operands import (
+    Operand,
+    expect_shape,
+    operand,
+    optional_operand,
+    spans,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.math.elementwise import logistic
 from einalg.language.ops.math.matmul import batch_indices
@@ -21,7 +27,9 @@ g, j, k = indices("g j k")
 
 
 @operator
-def lstm_cell(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Program:
+def lstm_cell(
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Program:
     """One step of an LSTM: a program with the outputs `h` and `c`, the next state.
 
     `x` is `(…, I)`, `h` and `c` are `(…, H)`, `w_ih` is `(4·H, I)`, `w_hh` is `(4·H, H)`, the biases are `(4·H,)` or None; all of a
@@ -34,18 +42,31 @@ def lstm_cell(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_
     >>> cell.outputs, cell["gates"].shape, cell["h"].shape
     (('h', 'c'), (2, 16), (2, 4))
     """
-    data, state, memory = (operand(value, name, least=1, dtype="float") for name, value in (("x", x), ("h", h), ("c", c)))
+    data, state, memory = (
+        operand(value, name, least=1, dtype="float")
+        for name, value in (("x", x), ("h", h), ("c", c))
+    )
     size = _check_state(data, state)
     expect_shape(memory, state.shape, "the shape of h")
     weights = _weights(w_ih, w_hh, b_ih, b_hh, 4 * size, data.shape[-1], size)
     names = _Names(x, h, c, w_ih, w_hh, b_ih, b_hh)
     row, shape = batch_indices(state.rank - 1), state.shape[:-1]
-    gates = L[spans((*row, g), (*shape, 4 * size))](_projected(data, weights[0], weights[2], row) + _projected(state, weights[1], weights[3], row))
+    gates = L[spans((*row, g), (*shape, 4 * size))](
+        _projected(data, weights[0], weights[2], row)
+        + _projected(state, weights[1], weights[3], row)
+    )
     gate = [statement_tensor(names["gates"], gates)[(*row, j + part * size)] for part in range(4)]
     points = spans((*row, j), (*shape, size))
-    next_c = L[points](logistic(gate[1]) * memory[(*row, j)] + logistic(gate[0]) * sympy.tanh(gate[2]))
-    next_h = L[points](logistic(gate[3]) * sympy.tanh(statement_tensor(names["c"], next_c)[(*row, j)]))
-    return Program([(names["gates"], gates), (names["c"], next_c), (names["h"], next_h)], (names["h"], names["c"]))
+    next_c = L[points](
+        logistic(gate[1]) * memory[(*row, j)] + logistic(gate[0]) * sympy.tanh(gate[2])
+    )
+    next_h = L[points](
+        logistic(gate[3]) * sympy.tanh(statement_tensor(names["c"], next_c)[(*row, j)])
+    )
+    return Program(
+        [(names["gates"], gates), (names["c"], next_c), (names["h"], next_h)],
+        (names["h"], names["c"]),
+    )
 
 
 @operator
@@ -67,12 +88,23 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     names = _Names(x, h, w_ih, w_hh, b_ih, b_hh)
     row, shape = batch_indices(state.rank - 1), state.shape[:-1]
     stacked = spans((*row, g), (*shape, 3 * size))
-    of_x, of_h = L[stacked](_projected(data, weights[0], weights[2], row)), L[stacked](_projected(state, weights[1], weights[3], row))
-    from_x, from_h = statement_tensor(names["x_gates"], of_x), statement_tensor(names["h_gates"], of_h)
-    reset, update = (logistic(from_x[(*row, j + part * size)] + from_h[(*row, j + part * size)]) for part in range(2))
+    of_x, of_h = (
+        L[stacked](_projected(data, weights[0], weights[2], row)),
+        L[stacked](_projected(state, weights[1], weights[3], row)),
+    )
+    from_x, from_h = (
+        statement_tensor(names["x_gates"], of_x),
+        statement_tensor(names["h_gates"], of_h),
+    )
+    reset, update = (
+        logistic(from_x[(*row, j + part * size)] + from_h[(*row, j + part * size)])
+        for part in range(2)
+    )
     new = sympy.tanh(from_x[(*row, j + 2 * size)] + reset * from_h[(*row, j + 2 * size)])
     next_h = L[spans((*row, j), (*shape, size))]((1 - update) * new + update * state[(*row, j)])
-    return Program([(names["x_gates"], of_x), (names["h_gates"], of_h), (names["h"], next_h)], (names["h"],))
+    return Program(
+        [(names["x_gates"], of_x), (names["h_gates"], of_h), (names["h"], next_h)], (names["h"],)
+    )
 
 
 class _Names(dict[str, str]):
@@ -80,7 +112,12 @@ class _Names(dict[str, str]):
 
     def __init__(self, *operands: Any):
         super().__init__()
-        self.taken = {name for value in operands if value is not None for name in _tensor_names(unpadded(value))}
+        self.taken = {
+            name
+            for value in operands
+            if value is not None
+            for name in _tensor_names(unpadded(value))
+        }
 
     def __missing__(self, name: str) -> str:
         free = name
@@ -98,15 +135,31 @@ def _tensor_names(value: Tensor | Scope) -> set[str]:
 def _check_state(data: Operand, state: Operand) -> int:
     """The number of elements of a state; the leading axes of input and state are equal."""
     if data.shape[:-1] != state.shape[:-1]:
-        raise ShapeError(f"h has the leading axes {state.shape[:-1]}, but x has {data.shape[:-1]}\n  make the two equal")
+        raise ShapeError(
+            f"h has the leading axes {state.shape[:-1]}, but x has {data.shape[:-1]}\n  make the two equal"
+        )
     return state.shape[-1]
 
 
-def _weights(w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, rows: int, inputs: int, size: int) -> tuple[Any, ...]:
-    of_x, of_h = operand(w_ih, "w_ih", rank=2, dtype="float"), operand(w_hh, "w_hh", rank=2, dtype="float")
-    expect_shape(of_x, (rows, inputs), f"{rows // size if size else 0} gates of h's size, x's last axis")
+def _weights(
+    w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, rows: int, inputs: int, size: int
+) -> tuple[Any, ...]:
+    of_x, of_h = (
+        operand(w_ih, "w_ih", rank=2, dtype="float"),
+        operand(w_hh, "w_hh", rank=2, dtype="float"),
+    )
+    expect_shape(
+        of_x, (rows, inputs), f"{rows // size if size else 0} gates of h's size, x's last axis"
+    )
     expect_shape(of_h, (rows, size), "gates of h's size, h's last axis")
-    return of_x, of_h, *(optional_operand(b, name, (rows,), "an element for each row of the weights") for name, b in (("b_ih", b_ih), ("b_hh", b_hh)))
+    return (
+        of_x,
+        of_h,
+        *(
+            optional_operand(b, name, (rows,), "an element for each row of the weights")
+            for name, b in (("b_ih", b_ih), ("b_hh", b_hh))
+        ),
+    )
 
 
 def _projected(data: Operand, weight: Operand, bias: Operand | None, row: tuple[Index, ...]) -> Any:

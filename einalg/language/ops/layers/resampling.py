@@ -51,7 +51,9 @@ class Line:
         """The positions times their common divisor, and that; `ShapeError` for a large one."""
         divisor = lcm(self.slope.denominator, self.start.denominator)
         if divisor > 2 * max(LARGEST_DIVISOR, min(self.new, LARGEST_SIZE)):
-            raise ShapeError(f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small fraction\n  give a size instead")
+            raise ShapeError(
+                f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small fraction\n  give a size instead"
+            )
         return POINT * int(self.slope * divisor) + int(self.start * divisor), divisor
 
 
@@ -72,7 +74,9 @@ def fraction(scale: float) -> Fraction:
     (Fraction(17, 10), Fraction(2, 3))
     """
     found = Fraction(scale).limit_denominator(LARGEST_DIVISOR)
-    return found if found and abs(float(found) - scale) <= TOLERANCE * abs(scale) else Fraction(scale)
+    return (
+        found if found and abs(float(found) - scale) <= TOLERANCE * abs(scale) else Fraction(scale)
+    )
 
 
 class Way(NamedTuple):
@@ -92,8 +96,12 @@ class Way(NamedTuple):
 NEAREST = {
     "floor": Way(),
     "ceil": Way(place=lambda position, divisor: (position + divisor - 1) // divisor),
-    "round_prefer_floor": Way(place=lambda position, divisor: (position * 2 + divisor - 1) // (2 * divisor)),
-    "round_prefer_ceil": Way(place=lambda position, divisor: (position * 2 + divisor) // (2 * divisor)),
+    "round_prefer_floor": Way(
+        place=lambda position, divisor: (position * 2 + divisor - 1) // (2 * divisor)
+    ),
+    "round_prefer_ceil": Way(
+        place=lambda position, divisor: (position * 2 + divisor) // (2 * divisor)
+    ),
 }
 
 
@@ -147,7 +155,9 @@ def _along(x: Any, lines: Mapping[int, Line], way: Way) -> Scope:
     for axis, line in lines.items():
         position, divisor = line.whole()
         form = way.place(position, divisor)
-        here[axis], rest = (f.substitute({POINT: affine(at[axis])}) for f in (form, position % divisor))
+        here[axis], rest = (
+            f.substitute({POINT: affine(at[axis])}) for f in (form, position % divisor)
+        )
         ends = [form.evaluate({POINT: i}) for i in (0, line.new - 1)]
         last = 0 if way.sharp and divisor == 1 else way.last
         around[axis] = max(0, -(min(ends) + way.first)), max(0, max(ends) + last - line.old + 1)
@@ -156,7 +166,10 @@ def _along(x: Any, lines: Mapping[int, Line], way: Way) -> Scope:
     if inside or not any(map(any, amounts)):  # what lies outside has no weight
         source, before = found.padded(amounts), dict.fromkeys(lines, 0)
     else:
-        source, before = operand(pad(x, amounts, "edge"), "x", dtype="any"), {axis: around[axis][0] for axis in lines}
+        source, before = (
+            operand(pad(x, amounts, "edge"), "x", dtype="any"),
+            {axis: around[axis][0] for axis in lines},
+        )
 
     def read(offset: Any) -> Any:
         return source[replaced(at, {axis: here[axis] + before[axis] + offset for axis in lines})]

@@ -30,7 +30,20 @@ def conv_transpose1d(
     >>> conv_transpose1d(ea.tensor("A", (1, 2, 4)), ea.tensor("K", (2, 3, 2)), stride=2)
     L[n:1, f:3, w:8](Sum[c:2, s:2](A.pad(0, 0, (1, 0))[n, c, (w - s)//2]*K[c, f, s], where=Eq((w - s)%2, 0)))
     """
-    return _transposed(A, K, bias, SPATIAL[0], stride, padding, output_padding, groups, dilation, layout, weight_layout, out_layout)
+    return _transposed(
+        A,
+        K,
+        bias,
+        SPATIAL[0],
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        layout,
+        weight_layout,
+        out_layout,
+    )
 
 
 @operator
@@ -52,7 +65,20 @@ def conv_transpose2d(
     >>> conv_transpose2d(ea.tensor("A", (16, 448, 2, 2)), ea.tensor("K", (448, 256, 4, 4)), stride=2, padding=1).shape
     (16, 256, 4, 4)
     """
-    return _transposed(A, K, bias, SPATIAL[1], stride, padding, output_padding, groups, dilation, layout, weight_layout, out_layout)
+    return _transposed(
+        A,
+        K,
+        bias,
+        SPATIAL[1],
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        layout,
+        weight_layout,
+        out_layout,
+    )
 
 
 @operator
@@ -66,7 +92,20 @@ def conv_transpose3d(
     >>> conv_transpose3d(ea.tensor("A", (1, 2, 2, 3, 4)), ea.tensor("K", (2, 3, 3, 3, 3)), stride=2, output_padding=1).shape
     (1, 3, 6, 8, 10)
     """
-    return _transposed(A, K, bias, SPATIAL[2], stride, padding, output_padding, groups, dilation, layout, weight_layout, out_layout)
+    return _transposed(
+        A,
+        K,
+        bias,
+        SPATIAL[2],
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        layout,
+        weight_layout,
+        out_layout,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,30 +140,66 @@ def _transposed(
     features = kernel.size("O")
     same([("axis C of A", data.size("C")), ("axis I of K", kernel.size("I"))])
     (depth,) = channels_of_groups(groups, (("A, axis C", data.size("C")),))
-    spreads = _spreads(spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, output_padding, dilation)
-    numerators = {axis: spread.numerator(POINT[axis], TAP[axis]) for axis, spread in spreads.items()}
+    spreads = _spreads(
+        spatial,
+        data.sizes(spatial),
+        kernel.sizes(spatial),
+        stride,
+        padding,
+        output_padding,
+        dilation,
+    )
+    numerators = {
+        axis: spread.numerator(POINT[axis], TAP[axis]) for axis, spread in spreads.items()
+    }
     elements = {axis: numerators[axis] // spread.stride for axis, spread in spreads.items()}
-    channel, feature = (c, f) if groups == 1 else (f // max(features, 1) * depth + c, f % max(features, 1))
+    channel, feature = (
+        (c, f) if groups == 1 else (f // max(features, 1) * depth + c, f % max(features, 1))
+    )
     taps = {axis: TAP[axis] for axis in spatial}
     padded = data.padded({axis: spread.padding for axis, spread in spreads.items()})
-    product = padded.read({"N": POINT["N"], "C": channel, **elements}) * kernel.read({"I": channel, "O": feature, **taps})
-    total = Sum[(slice(c, depth), *ranges(spatial, TAP, {axis: spread.kernel for axis, spread in spreads.items()}))](
-        product, where=[sympy.Eq(numerators[axis] % spread.stride, 0) for axis, spread in spreads.items()]
+    product = padded.read({"N": POINT["N"], "C": channel, **elements}) * kernel.read(
+        {"I": channel, "O": feature, **taps}
+    )
+    total = Sum[
+        (
+            slice(c, depth),
+            *ranges(spatial, TAP, {axis: spread.kernel for axis, spread in spreads.items()}),
+        )
+    ](
+        product,
+        where=[sympy.Eq(numerators[axis] % spread.stride, 0) for axis, spread in spreads.items()],
     )
     sizes = {"C": features * groups, **{axis: spread.out for axis, spread in spreads.items()}}
     return scope_of_points(total, bias, data, out_layout, sizes)
 
 
 def _spreads(
-    axes: str, sizes: Sequence[int], kernel: Sequence[int], stride: Any, padding: Any, output_padding: Any, dilation: Any
+    axes: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
 ) -> dict[str, _Spread]:
-    strides, dilations = per_axis(stride, "stride", axes, 1), per_axis(dilation, "dilation", axes, 1)
-    pads, extra = pair_per_axis(padding, "padding", axes), per_axis(output_padding, "output_padding", axes, 0)
+    strides, dilations = (
+        per_axis(stride, "stride", axes, 1),
+        per_axis(dilation, "dilation", axes, 1),
+    )
+    pads, extra = (
+        pair_per_axis(padding, "padding", axes),
+        per_axis(output_padding, "output_padding", axes, 0),
+    )
     found: dict[str, _Spread] = {}
-    for axis, size, taps, step, between, (before, after), more in zip(axes, sizes, kernel, strides, dilations, pads, extra):
+    for axis, size, taps, step, between, (before, after), more in zip(
+        axes, sizes, kernel, strides, dilations, pads, extra
+    ):
         if more >= max(step, between):
             most = max(step, between) - 1
-            raise ShapeError(f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {most}")
+            raise ShapeError(
+                f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {most}"
+            )
         out = (size - 1) * step - before - after + (taps - 1) * between + more + 1
         check_taps(axis, taps)
         if out < 1:

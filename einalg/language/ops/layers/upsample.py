@@ -13,7 +13,17 @@ from einalg.language.ops.definition.axes import kept
 from einalg.language.ops.definition.operands import operand, per_axis, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import positive
-from einalg.language.ops.layers.resampling import LINEAR, NEAREST, Line, Way, corners, cubic, fraction, middles, resampled
+from einalg.language.ops.layers.resampling import (
+    LINEAR,
+    NEAREST,
+    Line,
+    Way,
+    corners,
+    cubic,
+    fraction,
+    middles,
+    resampled,
+)
 
 
 @operator
@@ -29,11 +39,15 @@ def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
     (L[i:1, j:2, k:6, l:8](x[i, j, k//2, l//2]), L[i:1, j:2, k:6](x[i, j, (2*k)//3]))
     """
     found, sizes = _sizes(x, scale, size, "any", "repeat")
-    return _resized(found.value, [Line(old, new, 1 / by) for old, new, by in sizes], NEAREST["floor"])
+    return _resized(
+        found.value, [Line(old, new, 1 / by) for old, new, by in sizes], NEAREST["floor"]
+    )
 
 
 @operator
-def upsample_linear(x: Any, scale: Any = None, size: Any = None, align_corners: bool = False) -> Scope:
+def upsample_linear(
+    x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
+) -> Scope:
     """`x` at other sizes of its axes of space, by linear interpolation along each (bilinear for two axes, trilinear for three).
 
     `x`, `scale` and `size` are those of `upsample_nearest`. Positions lie in the middle of their elements, and the first and last
@@ -48,7 +62,9 @@ def upsample_linear(x: Any, scale: Any = None, size: Any = None, align_corners: 
 
 
 @operator
-def upsample_cubic(x: Any, scale: Any = None, size: Any = None, align_corners: bool = False) -> Scope:
+def upsample_cubic(
+    x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
+) -> Scope:
     """`x` at other sizes of its axes of space, by cubic convolution along each (bicubic for two axes), with `a = -3/4` as in torch.
 
     Shapes, positions and errors are those of `upsample_linear`.
@@ -62,10 +78,16 @@ def upsample_cubic(x: Any, scale: Any = None, size: Any = None, align_corners: b
 
 def _interpolated(x: Any, scale: Any, size: Any, align_corners: bool, way: Way) -> Scope:
     found, sizes = _sizes(x, scale, size, "float", "interpolate")
-    return _resized(found.value, [corners(old, new) if align_corners else middles(old, new, by) for old, new, by in sizes], way)
+    return _resized(
+        found.value,
+        [corners(old, new) if align_corners else middles(old, new, by) for old, new, by in sizes],
+        way,
+    )
 
 
-def _sizes(x: Any, scale: Any, size: Any, dtype: str, what: str) -> tuple[Any, list[tuple[int, int, Fraction]]]:
+def _sizes(
+    x: Any, scale: Any, size: Any, dtype: str, what: str
+) -> tuple[Any, list[tuple[int, int, Fraction]]]:
     """The operand, and for each axis of space the elements before and after, and the scale."""
     found = operand(x, "x", least=3, dtype=dtype)
     if (scale is None) == (size is None):
@@ -73,16 +95,25 @@ def _sizes(x: Any, scale: Any, size: Any, dtype: str, what: str) -> tuple[Any, l
     space = found.shape[2:]
     names = [f"axis {a}" for a in range(2, found.rank)]
     if 0 in space:
-        raise ShapeError(f"x has shape {found.shape}, with no elements to {what}\n  give every axis of space at least one")
+        raise ShapeError(
+            f"x has shape {found.shape}, with no elements to {what}\n  give every axis of space at least one"
+        )
     if scale is None:
-        return found, [(old, new, Fraction(new, old)) for old, new in zip(space, per_axis(size, "size", names, 1))]
+        return found, [
+            (old, new, Fraction(new, old))
+            for old, new in zip(space, per_axis(size, "size", names, 1))
+        ]
     given = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * len(space)
     if len(given) != len(space):
-        raise ShapeError(f"scale must be one number, or one for each of {', '.join(names)}, not {scale}\n  e.g. scale=2")
+        raise ShapeError(
+            f"scale must be one number, or one for each of {', '.join(names)}, not {scale}\n  e.g. scale=2"
+        )
     factors = [fraction(float(positive(by, "scale"))) for by in given]
     news = [floor(old * by) for old, by in zip(space, factors)]
     if 0 in news:
-        raise ShapeError(f"scale is {scale}, which leaves no element of {space}\n  give a larger one")
+        raise ShapeError(
+            f"scale is {scale}, which leaves no element of {space}\n  give a larger one"
+        )
     return found, list(zip(space, news, factors))
 
 

@@ -83,8 +83,15 @@ def gelu(x: Any, approximate: str = "none") -> Scope:
     if approximate == "none":
         return elementwise(x, lambda v: v * (1 + sympy.erf(v / sympy.sqrt(2))) / 2)
     if approximate != "tanh":
-        raise ShapeError(f"approximate must be 'none' or 'tanh', not {approximate!r}\n  leave it out for the exact function")
-    return elementwise(x, lambda v: v * (1 + sympy.tanh(sympy.sqrt(2 / sympy.pi) * (v + sympy.Float(0.044715) * v**3))) / 2)
+        raise ShapeError(
+            f"approximate must be 'none' or 'tanh', not {approximate!r}\n  leave it out for the exact function"
+        )
+    return elementwise(
+        x,
+        lambda v: (
+            v * (1 + sympy.tanh(sympy.sqrt(2 / sympy.pi) * (v + sympy.Float(0.044715) * v**3))) / 2
+        ),
+    )
 
 
 @operator
@@ -98,7 +105,9 @@ def softplus(x: Any, beta: Any = 1) -> Scope:
     L[i:4](Max(0, x[i]) + log(exp(-Abs(x[i])) + 1))
     """
     scale = positive(beta, "beta")
-    return elementwise(x, lambda v: sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v) * scale)) / scale)
+    return elementwise(
+        x, lambda v: sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v) * scale)) / scale
+    )
 
 
 @operator

@@ -19,13 +19,20 @@ from einalg.language.ops.definition.scalars import is_number, number
 
 def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any) -> Scope:
     """`O[i…] = function(element of each operand)` over operands and numbers, given by their names."""
-    values = {name: number(v, name, infinite=True) if is_number(v) else operand(v, name, dtype=dtype) for name, v in given.items()}
+    values = {
+        name: number(v, name, infinite=True) if is_number(v) else operand(v, name, dtype=dtype)
+        for name, v in given.items()
+    }
     operands = [v for v in values.values() if isinstance(v, Operand)]
     if not operands:
-        raise ShapeError(f"{' and '.join(given)} are all numbers\n  at least one must be a tensor or a scope")
+        raise ShapeError(
+            f"{' and '.join(given)} are all numbers\n  at least one must be a tensor or a scope"
+        )
     shape = broadcast_shape(operands)
     at = kept(len(shape))
-    return L[spans(at, shape)](function(*(aligned(v, at, shape) if isinstance(v, Operand) else v for v in values.values())))
+    return L[spans(at, shape)](
+        function(*(aligned(v, at, shape) if isinstance(v, Operand) else v for v in values.values()))
+    )
 
 
 def _true(value: Any) -> Any:
@@ -230,7 +237,13 @@ def where(condition: Any, a: Any, b: Any) -> Scope:
     >>> where(ea.tensor("mask", (3,), "bool"), ea.tensor("a", (2, 3)), 0)
     L[i:2, j:3](Piecewise((a[i, j], Ne(mask[j], 0)), (0, True)))
     """
-    return broadcast(lambda c, p, q: sympy.Piecewise((p, _true(c)), (q, True)), "any", condition=condition, a=a, b=b)
+    return broadcast(
+        lambda c, p, q: sympy.Piecewise((p, _true(c)), (q, True)),
+        "any",
+        condition=condition,
+        a=a,
+        b=b,
+    )
 
 
 @operator

@@ -38,6 +38,8 @@ def _element(element: Any, given: str, wanted: str) -> Any:
     if wanted == "bool":
         return sympy.Ne(element, 0)
     if promote(given, wanted) != wanted:
-        raise ShapeError(f"x has dtype {given}, which {wanted} is narrower than\n  leave it as it is, or use a wider type")
+        raise ShapeError(
+            f"x has dtype {given}, which {wanted} is narrower than\n  leave it as it is, or use a wider type"
+        )
     one = Constant(f"{wanted}_one_", (), wanted, (1,))  # no name that a front end gives ends in _
     return element * one[()]

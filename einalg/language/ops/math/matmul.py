@@ -31,12 +31,21 @@ def matmul(A: Any, B: Any, transpose_a: bool = False, transpose_b: bool = False)
     _no_vector(right, transpose_b, "transpose_b")
     rows = (k, m) if transpose_a else (m, k)[-left.rank :]
     columns = (n, k) if transpose_b else (k, n)[: right.rank]
-    size = dict(zip(rows, left.shape[-len(rows) :])) | dict(zip(columns, right.shape[-len(columns) :]))
-    same((f"the summed axis of {o.name}", o.shape[o.rank - len(own) + own.index(k)]) for o, own in ((left, rows), (right, columns)))
+    size = dict(zip(rows, left.shape[-len(rows) :])) | dict(
+        zip(columns, right.shape[-len(columns) :])
+    )
+    same(
+        (f"the summed axis of {o.name}", o.shape[o.rank - len(own) + own.index(k)])
+        for o, own in ((left, rows), (right, columns))
+    )
     batch, sizes = leading_axes((left, left.rank - len(rows)), (right, right.rank - len(columns)))
     free = [i for i in (m, n) if i in size]
-    first, second = (broadcast(o, batch, sizes, len(own)) for o, own in ((left, rows), (right, columns)))
-    return L[spans((*batch, *free), (*sizes, *(size[i] for i in free)))](Sum[k : size[k]](left[(*first, *rows)] * right[(*second, *columns)]))
+    first, second = (
+        broadcast(o, batch, sizes, len(own)) for o, own in ((left, rows), (right, columns))
+    )
+    return L[spans((*batch, *free), (*sizes, *(size[i] for i in free)))](
+        Sum[k : size[k]](left[(*first, *rows)] * right[(*second, *columns)])
+    )
 
 
 @operator
@@ -56,7 +65,9 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Scope:
     shift = optional_operand(bias, "bias", (features,), "an element for each row of weight")
     batch = batch_indices(data.rank - 1)
     total = Sum[k:depth](data[(*batch, k)] * matrix[n, k])
-    return L[spans((*batch, n), (*data.shape[:-1], features))](total if shift is None else total + shift[n])
+    return L[spans((*batch, n), (*data.shape[:-1], features))](
+        total if shift is None else total + shift[n]
+    )
 
 
 def batch_indices(count: int) -> tuple[Index, ...]:
@@ -79,13 +90,20 @@ def leading_axes(*operands: tuple[Operand, int]) -> tuple[tuple[Index, ...], tup
     return batch_indices(count), tuple(sizes)
 
 
-def broadcast(found: Operand, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int) -> tuple[Any, ...]:
+def broadcast(
+    found: Operand, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int
+) -> tuple[Any, ...]:
     """Subscripts of an operand's leading axes, of which it has all but `own`; an axis of size 1 that broadcasts is read at 0."""
     number = found.rank - own
     skipped = len(batch) - number
-    return tuple(index if size == full else 0 for index, full, size in zip(batch[skipped:], sizes[skipped:], found.shape[:number]))
+    return tuple(
+        index if size == full else 0
+        for index, full, size in zip(batch[skipped:], sizes[skipped:], found.shape[:number])
+    )
 
 
 def _no_vector(found: Operand, transposed: bool, parameter: str) -> None:
     if transposed and found.rank == 1:
-        raise ShapeError(f"{parameter} has no meaning for {found.name}, which is a vector\n  leave {parameter} out")
+        raise ShapeError(
+            f"{parameter} has no meaning for {found.name}, which is a vector\n  leave {parameter} out"
+        )

@@ -14,7 +14,14 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.body import as_number
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Min, Prod, Sum
-from einalg.language.ops.definition.axes import axis_number, axis_numbers, kept, reduced, replaced, without
+from einalg.language.ops.definition.axes import (
+    axis_number,
+    axis_numbers,
+    kept,
+    reduced,
+    replaced,
+    without,
+)
 from einalg.language.ops.definition.operands import Operand, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import number
@@ -63,7 +70,9 @@ class Reduced:
             return L[self.rest_span](body)
         units = iter(kept(self.found.rank)[self.found.rank - len(self.axes) :])
         ones = {a: next(units) for a in self.axes}
-        return L[spans(replaced(self.at, ones), replaced(self.found.shape, dict.fromkeys(self.axes, 1)))](body)
+        return L[
+            spans(replaced(self.at, ones), replaced(self.found.shape, dict.fromkeys(self.axes, 1)))
+        ](body)
 
 
 def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None = None) -> Reduced:
@@ -72,10 +81,14 @@ def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None =
     over = tuple(sorted(axis_numbers(axes, "axes", found.rank)))
     empty = [a for a in over if not found.shape[a]]
     if empty and nonempty:
-        raise ShapeError(f"axis {empty[0]} of x has no elements, so it has no {nonempty}\n  leave it out of axes")
+        raise ShapeError(
+            f"axis {empty[0]} of x has no elements, so it has no {nonempty}\n  leave it out of axes"
+        )
     names = dict(zip(over, reduced(len(over))))
     remaining = iter(kept(found.rank - len(over)))
-    return Reduced(found, over, tuple(names[a] if a in names else next(remaining) for a in range(found.rank)))
+    return Reduced(
+        found, over, tuple(names[a] if a in names else next(remaining) for a in range(found.rank))
+    )
 
 
 @operator
@@ -196,7 +209,9 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
     r = reduce_axes(x, axes, nonempty="variance")
     divisor = r.count - number(correction, "correction")
     if not divisor > 0:
-        raise ShapeError(f"correction is {correction}, but the axes hold {r.count} elements only\n  give a smaller one")
+        raise ShapeError(
+            f"correction is {correction}, but the axes hold {r.count} elements only\n  give a smaller one"
+        )
     return r.result(r.over(Sum, (r.element - means(r)[r.rest]) ** 2) / divisor, keepdims)
 
 
@@ -218,7 +233,9 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
     """
     which = float(number(order, "order", infinite=True))
     if which not in (1, 2, math.inf):
-        raise ShapeError(f"order must be 1, 2 or float('inf'), not {order}\n  leave it out for the Euclidean norm")
+        raise ShapeError(
+            f"order must be 1, 2 or float('inf'), not {order}\n  leave it out for the Euclidean norm"
+        )
     r = reduce_axes(x, axes, nonempty="largest element" if which == math.inf else None)
     if which == 2:
         return r.result(sympy.sqrt(r.over(Sum, r.element**2)), keepdims)
@@ -271,4 +288,6 @@ def _running(x: Any, axis: int, exclusive: bool, reverse: bool, reduction: Any) 
     here = at[position]
     gap = 1 if exclusive else 0
     before = r >= here + gap if reverse else here >= r + gap
-    return L[spans(at, found.shape)](reduction[r : found.shape[position]](found[replaced(at, {position: r})], where=before))
+    return L[spans(at, found.shape)](
+        reduction[r : found.shape[position]](found[replaced(at, {position: r})], where=before)
+    )

@@ -30,15 +30,22 @@ def joined(parts: Sequence[Operand], axis: int, at: Sequence[Index]) -> Any:
         elements.append(part.padded(around)[replaced(at, {axis: at[axis] - before})])
         before += size
     if len(parts) > 1 and all(part.dtype == "bool" for part in parts):
-        present: list[Any] = [sympy.Ne(element, 0) for element in elements]  # a sum of truth values would be a number
+        present: list[Any] = [
+            sympy.Ne(element, 0) for element in elements
+        ]  # a sum of truth values would be a number
         return sympy.Or(*present)
     return sympy.Add(*elements)
 
 
 def _operands(tensors: Any, least: int) -> list[Operand]:
     if not isinstance(tensors, (tuple, list)) or not tensors:
-        raise ShapeError(f"tensors must be a list of tensors or scopes, and not an empty one, not {tensors!r}\n  e.g. [A, B]")
-    return [operand(tensor, f"tensors[{position}]", least=least, dtype="any") for position, tensor in enumerate(tensors)]
+        raise ShapeError(
+            f"tensors must be a list of tensors or scopes, and not an empty one, not {tensors!r}\n  e.g. [A, B]"
+        )
+    return [
+        operand(tensor, f"tensors[{position}]", least=least, dtype="any")
+        for position, tensor in enumerate(tensors)
+    ]
 
 
 def _same_shapes(parts: Sequence[Operand], besides: int | None) -> None:
@@ -46,10 +53,14 @@ def _same_shapes(parts: Sequence[Operand], besides: int | None) -> None:
     first = parts[0]
     for part in parts[1:]:
         if part.rank != first.rank:
-            raise ShapeError(f"{part.name} has {part.rank} axes, but {first.name} has {first.rank}\n  give all of them equally many")
+            raise ShapeError(
+                f"{part.name} has {part.rank} axes, but {first.name} has {first.rank}\n  give all of them equally many"
+            )
         for a, (size, known) in enumerate(zip(part.shape, first.shape)):
             if size != known and a != besides:
-                raise ShapeError(f"axis {a} of {part.name} has size {size}, but that of {first.name} has size {known}\n  make the two equal")
+                raise ShapeError(
+                    f"axis {a} of {part.name} has size {size}, but that of {first.name} has size {known}\n  make the two equal"
+                )
 
 
 @operator
@@ -106,7 +117,9 @@ def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
     at = kept(found.rank)
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     return tuple(
-        L[spans(at, replaced(found.shape, {position: size}))](found[replaced(at, {position: at[position] + start})])
+        L[spans(at, replaced(found.shape, {position: size}))](
+            found[replaced(at, {position: at[position] + start})]
+        )
         for start, size in zip(starts, sizes)
     )
 
@@ -115,11 +128,15 @@ def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
     if isinstance(parts, (tuple, list)):
         sizes = tuple(whole(part, "parts", 0) for part in parts)
         if sum(sizes) != size or not sizes:
-            raise ShapeError(f"parts is {parts!r}, which adds up to {sum(sizes)}, but axis {axis} of x has size {size}\n  e.g. parts=({size},)")
+            raise ShapeError(
+                f"parts is {parts!r}, which adds up to {sum(sizes)}, but axis {axis} of x has size {size}\n  e.g. parts=({size},)"
+            )
         return sizes
     count = whole(parts, "parts", 1)
     if size % count:
-        raise ShapeError(f"parts is {count}, which does not divide size {size} of axis {axis} of x\n  give the sizes instead, e.g. parts=({size},)")
+        raise ShapeError(
+            f"parts is {count}, which does not divide size {size} of axis {axis} of x\n  give the sizes instead, e.g. parts=({size},)"
+        )
     return (size // count,) * count
 
 
@@ -157,18 +174,29 @@ def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
         _check_amounts(MODES[mode], pair, axis, found.shape[axis])
     if MODES[mode] == "circular":
         sizes = [size + a + b for size, (a, b) in zip(found.shape, pairs)]
-        return L[spans(at, sizes)](found[tuple((i - a) % n if a or b else i for i, n, (a, b) in zip(at, found.shape, pairs))])
+        return L[spans(at, sizes)](
+            found[
+                tuple((i - a) % n if a or b else i for i, n, (a, b) in zip(at, found.shape, pairs))
+            ]
+        )
     result = None
     for axis, pair in enumerate(pairs):
         if any(pair):
-            result = _with_strips(found if result is None else operand(result, "x", dtype="any"), axis, pair, MODES[mode])
+            result = _with_strips(
+                found if result is None else operand(result, "x", dtype="any"),
+                axis,
+                pair,
+                MODES[mode],
+            )
     return L[spans(at, found.shape)](found[at]) if result is None else result
 
 
 def _amounts(entry: Any) -> Pair:
     pair = tuple(entry) if isinstance(entry, (tuple, list)) else (entry, entry)
     if len(pair) != 2:
-        raise ShapeError(f"amounts takes for an axis a number or (before, after), not {entry!r}\n  e.g. (1, 0)")
+        raise ShapeError(
+            f"amounts takes for an axis a number or (before, after), not {entry!r}\n  e.g. (1, 0)"
+        )
     return integer(pair[0], "amounts"), integer(pair[1], "amounts")
 
 
@@ -185,7 +213,9 @@ def _constant(found: Operand, pairs: tuple[Pair, ...], value: Any, at: tuple[Ind
 
 def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
     if min(pair) < 0:
-        raise ShapeError(f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n  use slice for that")
+        raise ShapeError(
+            f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n  use slice for that"
+        )
     most = {"reflect": max(size - 1, 0), "symmetric": size}.get(mode, max(pair) if size else 0)
     if max(pair) > most:
         raise ShapeError(
@@ -206,11 +236,19 @@ def _with_strips(found: Operand, axis: int, pair: Pair, mode: str) -> Scope:
     }[mode]
     strips = [_strip(found, axis, size, source, at) for size, source in zip(pair, sources)]
     parts = [part for part in (strips[0], found, strips[1]) if part is not None]
-    return L[spans(at, replaced(found.shape, {axis: before + last + 1 + after}))](joined(parts, axis, at))
+    return L[spans(at, replaced(found.shape, {axis: before + last + 1 + after}))](
+        joined(parts, axis, at)
+    )
 
 
-def _strip(found: Operand, axis: int, size: int, source: Any, at: tuple[Index, ...]) -> Operand | None:
+def _strip(
+    found: Operand, axis: int, size: int, source: Any, at: tuple[Index, ...]
+) -> Operand | None:
     """`size` elements along an axis, read where `source` says."""
     if not size:
         return None
-    return operand(L[spans(at, replaced(found.shape, {axis: size}))](found[replaced(at, {axis: source})]), found.name, dtype="any")
+    return operand(
+        L[spans(at, replaced(found.shape, {axis: size}))](found[replaced(at, {axis: source})]),
+        found.name,
+        dtype="any",
+    )

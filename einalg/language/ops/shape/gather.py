@@ -37,19 +37,27 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
     if given.dtype.kind not in "iu" and given.size:
         raise ShapeError(f"positions must be integers, not {given.dtype}\n  e.g. [0, 2, 1]")
     if given.size and not -size <= given.min() <= given.max() < size:
-        raise ShapeError(f"positions lie from {given.min()} to {given.max()}, outside of axis {place}, which has {size} elements\n  give others")
+        raise ShapeError(
+            f"positions lie from {given.min()} to {given.max()}, outside of axis {place}, which has {size} elements\n  give others"
+        )
     chosen = given.astype(np.int64) % size if given.size else given.astype(np.int64)
     steps = even_steps(chosen)
     if steps is not None:
         return _evenly(x, steps, chosen.shape, place)
     runs = _runs(chosen.ravel().tolist())
     if len(runs) > MOST_RUNS:
-        raise ShapeError(f"positions are {chosen.size} numbers in {len(runs)} runs\n  give at most {MOST_RUNS} runs of numbers that grow evenly")
-    rows = concat([_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs], place)
+        raise ShapeError(
+            f"positions are {chosen.size} numbers in {len(runs)} runs\n  give at most {MOST_RUNS} runs of numbers that grow evenly"
+        )
+    rows = concat(
+        [_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs], place
+    )
     return reshape(rows, (*found.shape[:place], *chosen.shape, *found.shape[place + 1 :]))
 
 
-def _evenly(x: Any, steps: tuple[int, tuple[int, ...]], counts: tuple[int, ...], axis: int) -> Scope:
+def _evenly(
+    x: Any, steps: tuple[int, tuple[int, ...]], counts: tuple[int, ...], axis: int
+) -> Scope:
     """Elements along an axis from a first one on, with a step for each axis that comes in its place."""
     found = operand(x, "x", least=1, dtype="any")
     at = kept(found.rank - 1 + len(counts))
@@ -69,11 +77,19 @@ def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
         return 0, (0,) * positions.ndim
     first = int(positions.flat[0])
     origin = (0,) * positions.ndim
-    steps = tuple(int(positions[replaced(origin, {k: 1})]) - first if n > 1 else 0 for k, n in enumerate(positions.shape))
-    even = first + sum(
-        (np.arange(n) * step).reshape(replaced((1,) * positions.ndim, {k: n})) for k, (n, step) in enumerate(zip(positions.shape, steps))
+    steps = tuple(
+        int(positions[replaced(origin, {k: 1})]) - first if n > 1 else 0
+        for k, n in enumerate(positions.shape)
     )
-    return (first, steps) if np.array_equal(np.broadcast_to(even, positions.shape), positions) else None
+    even = first + sum(
+        (np.arange(n) * step).reshape(replaced((1,) * positions.ndim, {k: n}))
+        for k, (n, step) in enumerate(zip(positions.shape, steps))
+    )
+    return (
+        (first, steps)
+        if np.array_equal(np.broadcast_to(even, positions.shape), positions)
+        else None
+    )
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int, int]]:

@@ -11,7 +11,16 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import aligned, axis_number, axis_numbers, entries, integer, kept, replaced, without
+from einalg.language.ops.definition.axes import (
+    aligned,
+    axis_number,
+    axis_numbers,
+    entries,
+    integer,
+    kept,
+    replaced,
+    without,
+)
 from einalg.language.ops.definition.operands import Operand, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
 
@@ -34,12 +43,18 @@ def transpose(x: Any, axes: Any = None) -> Scope:
     L[i:2, j:4, k:3](x[i, k, j])
     """
     found = operand(x, "x", dtype="any")
-    order = tuple(range(found.rank))[::-1] if axes is None else axis_numbers(axes, "axes", found.rank)
+    order = (
+        tuple(range(found.rank))[::-1] if axes is None else axis_numbers(axes, "axes", found.rank)
+    )
     if len(order) != found.rank:
-        raise ShapeError(f"axes is {axes!r}, but x has {found.rank} axes\n  name every axis once, e.g. axes={tuple(range(found.rank))[::-1]}")
+        raise ShapeError(
+            f"axes is {axes!r}, but x has {found.rank} axes\n  name every axis once, e.g. axes={tuple(range(found.rank))[::-1]}"
+        )
     at = kept(found.rank)
     of_axis = dict(zip(order, at))
-    return L[spans(at, (found.shape[a] for a in order))](found[tuple(of_axis[a] for a in range(found.rank))])
+    return L[spans(at, (found.shape[a] for a in order))](
+        found[tuple(of_axis[a] for a in range(found.rank))]
+    )
 
 
 @operator
@@ -56,16 +71,25 @@ def slice(x: Any, starts: Any, stops: Any, steps: Any = None, axes: Any = None) 
     found = operand(x, "x", dtype="any")
     given = next((len(v) for v in (starts, stops, steps) if isinstance(v, (tuple, list))), 1)
     over = axis_numbers(tuple(range(given)) if axes is None else axes, "axes", found.rank)
-    columns = (entries(value, name, len(over), "axes") for name, value in (("starts", starts), ("stops", stops), ("steps", steps)))
+    columns = (
+        entries(value, name, len(over), "axes")
+        for name, value in (("starts", starts), ("stops", stops), ("steps", steps))
+    )
     reads = {a: _positions(found.shape[a], *row) for a, *row in zip(over, *columns)}
-    return _moved(found, {a: len(r) for a, r in reads.items()}, lambda a, i: reads[a].start + reads[a].step * i)
+    return _moved(
+        found,
+        {a: len(r) for a, r in reads.items()},
+        lambda a, i: reads[a].start + reads[a].step * i,
+    )
 
 
 def _positions(size: int, start: Any, stop: Any, step: Any) -> range:
     named = (("starts", start), ("stops", stop), ("steps", step))
     parts = [None if value is None else integer(value, name) for name, value in named]
     if parts[2] == 0:
-        raise ShapeError("steps is 0, with which no slice ends\n  give 1 or another step, negative to go backwards")
+        raise ShapeError(
+            "steps is 0, with which no slice ends\n  give 1 or another step, negative to go backwards"
+        )
     return range(*builtins.slice(*parts).indices(size))
 
 
@@ -94,8 +118,13 @@ def roll(x: Any, shifts: Any, axes: Any) -> Scope:
     """
     found = operand(x, "x", dtype="any")
     over = axis_numbers(axes, "axes", found.rank)
-    by = {a: integer(shift, "shifts") for a, shift in zip(over, entries(shifts, "shifts", len(over), "axes"))}
-    return _moved(found, {a: found.shape[a] for a in over}, lambda a, i: _around(i - by[a], found.shape[a]))
+    by = {
+        a: integer(shift, "shifts")
+        for a, shift in zip(over, entries(shifts, "shifts", len(over), "axes"))
+    }
+    return _moved(
+        found, {a: found.shape[a] for a in over}, lambda a, i: _around(i - by[a], found.shape[a])
+    )
 
 
 def _around(form: Affine, size: int) -> Affine:
@@ -115,7 +144,11 @@ def repeat(x: Any, repeats: int, axis: int) -> Scope:
     """
     found, times = operand(x, "x", dtype="any"), whole(repeats, "repeats", 0)
     position = axis_number(axis, "axis", found.rank)
-    return _moved(found, {position: found.shape[position] * times}, lambda _, i: affine(i) // times if times else affine(0))
+    return _moved(
+        found,
+        {position: found.shape[position] * times},
+        lambda _, i: affine(i) // times if times else affine(0),
+    )
 
 
 @operator
@@ -134,8 +167,12 @@ def tile(x: Any, repeats: Any) -> Scope:
     counts = (1,) * (found.rank - len(counts)) + counts
     old = (1,) * (len(counts) - found.rank) + found.shape
     at = kept(len(counts))
-    read = tuple(i if count == 1 else _around(affine(i), size) for i, count, size in zip(at, counts, old))
-    return L[spans(at, (size * count for size, count in zip(old, counts)))](found[read[len(counts) - found.rank :]])
+    read = tuple(
+        i if count == 1 else _around(affine(i), size) for i, count, size in zip(at, counts, old)
+    )
+    return L[spans(at, (size * count for size, count in zip(old, counts)))](
+        found[read[len(counts) - found.rank :]]
+    )
 
 
 @operator
@@ -149,15 +186,27 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     L[i:2, j:3, k:4](x[j, 0])
     """
     found = operand(x, "x", dtype="any")
-    given = tuple(integer(size, "shape") for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    given = tuple(
+        integer(size, "shape") for size in (shape if isinstance(shape, (tuple, list)) else (shape,))
+    )
     front = len(given) - found.rank
     if front < 0 or min(given[:front], default=0) < 0:
-        raise ShapeError(f"shape is {given}, but x has shape {found.shape}\n  give one size an axis, and sizes of 0 or more for new axes in front")
-    full = given[:front] + tuple(old if new == -1 else new for old, new in zip(found.shape, given[front:]))
-    wrong = [p for p, (old, new) in enumerate(zip(found.shape, full[front:])) if old != new and (old != 1 or new < 0)]
+        raise ShapeError(
+            f"shape is {given}, but x has shape {found.shape}\n  give one size an axis, and sizes of 0 or more for new axes in front"
+        )
+    full = given[:front] + tuple(
+        old if new == -1 else new for old, new in zip(found.shape, given[front:])
+    )
+    wrong = [
+        p
+        for p, (old, new) in enumerate(zip(found.shape, full[front:]))
+        if old != new and (old != 1 or new < 0)
+    ]
     if wrong:
         old, new = found.shape[wrong[0]], full[front + wrong[0]]
-        raise ShapeError(f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n  only an axis of size 1 is repeated")
+        raise ShapeError(
+            f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n  only an axis of size 1 is repeated"
+        )
     at = kept(len(full))
     return L[spans(at, full)](aligned(found, at, full))
 

@@ -37,14 +37,20 @@ def reshape(x: Any, shape: Any) -> Scope:
 def _inferred(given: Sizes, old: Sizes) -> Sizes:
     """The new shape with -1 replaced, checked to hold as many elements."""
     if min(given, default=0) < -1 or given.count(-1) > 1:
-        raise ShapeError(f"shape is {given}; its sizes must be 0 or more, and one may be -1\n  e.g. shape=({prod(old)},)")
+        raise ShapeError(
+            f"shape is {given}; its sizes must be 0 or more, and one may be -1\n  e.g. shape=({prod(old)},)"
+        )
     count, known = prod(old), prod(size for size in given if size != -1)
     if -1 in given:
         if not known or count % known:
-            raise ShapeError(f"shape is {given}, but {known} does not divide the {count} elements of x, of shape {old}\n  e.g. shape=({count},)")
+            raise ShapeError(
+                f"shape is {given}, but {known} does not divide the {count} elements of x, of shape {old}\n  e.g. shape=({count},)"
+            )
         return tuple(count // known if size == -1 else size for size in given)
     if known != count:
-        raise ShapeError(f"shape is {given}, which holds {known} elements, but x, of shape {old}, has {count}\n  e.g. shape=({count},)")
+        raise ShapeError(
+            f"shape is {given}, which holds {known} elements, but x, of shape {old}, has {count}\n  e.g. shape=({count},)"
+        )
     return given
 
 
@@ -64,9 +70,15 @@ def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]
         return (affine(0),) * len(old)
     subscripts: list[Affine] = []
     for olds, news in _groups(old, new):
-        named = [(at[q], new[q], stride) for q, stride in zip(news, _strides(new[news.start : news.stop])) if new[q] != 1]
+        named = [
+            (at[q], new[q], stride)
+            for q, stride in zip(news, _strides(new[news.start : news.stop]))
+            if new[q] != 1
+        ]
         sizes = old[olds.start : olds.stop]
-        subscripts += _by_digits(list(zip(sizes, _strides(sizes))), named) or digits(sum((i * s for i, _, s in named), affine(0)), sizes)
+        subscripts += _by_digits(list(zip(sizes, _strides(sizes))), named) or digits(
+            sum((i * s for i, _, s in named), affine(0)), sizes
+        )
     return tuple(subscripts)
 
 
@@ -97,7 +109,10 @@ def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]
 
     A number in mixed radix, of which every axis of both shapes holds neighbouring digits; none where there is no such radix.
     """
-    weights = sorted({s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)}, reverse=True)
+    weights = sorted(
+        {s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)},
+        reverse=True,
+    )
     if any(above % weight for above, weight in pairwise(weights)):
         return []
     found = {}
@@ -106,7 +121,13 @@ def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]
             if stride <= weight and above <= stride * size:
                 quotient = affine(index) // (weight // stride)
                 found[weight] = quotient if above == stride * size else quotient % (above // weight)
-    return [sum((digit * (w // stride) for w, digit in found.items() if stride <= w < stride * size), affine(0)) for size, stride in wanted]
+    return [
+        sum(
+            (digit * (w // stride) for w, digit in found.items() if stride <= w < stride * size),
+            affine(0),
+        )
+        for size, stride in wanted
+    ]
 
 
 def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> list[Affine]:
@@ -138,8 +159,12 @@ def flatten(x: Any, start: int = 0, end: int = -1) -> Scope:
         return _reshaped(found, (1,))
     first, last = axis_number(start, "start", found.rank), axis_number(end, "end", found.rank)
     if last < first:
-        raise ShapeError(f"end is axis {last}, which is before start, axis {first}\n  exchange the two")
-    return _reshaped(found, (*found.shape[:first], prod(found.shape[first : last + 1]), *found.shape[last + 1 :]))
+        raise ShapeError(
+            f"end is axis {last}, which is before start, axis {first}\n  exchange the two"
+        )
+    return _reshaped(
+        found, (*found.shape[:first], prod(found.shape[first : last + 1]), *found.shape[last + 1 :])
+    )
 
 
 @operator
@@ -157,10 +182,14 @@ def squeeze(x: Any, axes: Any = None) -> Scope:
     gone = units if axes is None else axis_numbers(axes, "axes", found.rank)
     large = [a for a in gone if a not in units]
     if large:
-        raise ShapeError(f"axis {large[0]} of x has size {found.shape[large[0]]}, not 1\n  leave it out of axes")
+        raise ShapeError(
+            f"axis {large[0]} of x has size {found.shape[large[0]]}, not 1\n  leave it out of axes"
+        )
     rest = [a for a in range(found.rank) if a not in gone]
     at = dict(zip(rest, kept(len(rest))))
-    return L[spans(at.values(), (found.shape[a] for a in rest))](found[tuple(at.get(a, 0) for a in range(found.rank))])
+    return L[spans(at.values(), (found.shape[a] for a in rest))](
+        found[tuple(at.get(a, 0) for a in range(found.rank))]
+    )
 
 
 @operator

@@ -12,7 +12,14 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, indices
 from einalg.language.ops.definition.axes import axis_numbers, kept, replaced
-from einalg.language.ops.definition.operands import Pair, operand, pair_per_axis, per_axis, spans, whole
+from einalg.language.ops.definition.operands import (
+    Pair,
+    operand,
+    pair_per_axis,
+    per_axis,
+    spans,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.shape.reshape import digits
 
@@ -21,13 +28,17 @@ n, c, h, w = indices("n c h w")
 
 def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
     if size % divisor:
-        raise ShapeError(f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n  pad or slice x, or give another {parameter}")
+        raise ShapeError(
+            f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n  pad or slice x, or give another {parameter}"
+        )
 
 
 def _mode(mode: str) -> bool:
     """Whether the block comes before the channels."""
     if mode not in ("DCR", "CRD"):
-        raise ShapeError(f"mode is {mode!r}\n  use 'DCR' (block, then channel) or 'CRD' (channel, then block)")
+        raise ShapeError(
+            f"mode is {mode!r}\n  use 'DCR' (block, then channel) or 'CRD' (channel, then block)"
+        )
     return mode == "DCR"
 
 
@@ -49,7 +60,9 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR") -> Scope:
     channels = depth // size**2
     place = h % size * size + w % size
     channel = place * channels + c if block_first else c * size**2 + place
-    return L[n:batch, c:channels, h : height * size, w : width * size](found[n, channel, h // size, w // size])
+    return L[n:batch, c:channels, h : height * size, w : width * size](
+        found[n, channel, h // size, w // size]
+    )
 
 
 @operator
@@ -72,7 +85,9 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
     row, column, channel = digits(c, (size, size, channels))
     if not block_first:
         channel, row, column = digits(c, (channels, size, size))
-    return L[n:batch, c:depth, h : height // size, w : width // size](found[n, channel, h * size + row, w * size + column])
+    return L[n:batch, c:depth, h : height // size, w : width // size](
+        found[n, channel, h * size + row, w * size + column]
+    )
 
 
 @operator
@@ -111,7 +126,9 @@ def pixel_unshuffle(x: Any, factor: int) -> Scope:
     *front, channel, row, column = kept(found.rank)
     shape = (*batch, channels * size**2, height // size, width // size)
     source, down, across = digits(channel, (channels, size, size))
-    return L[spans(kept(found.rank), shape)](found[(*front, source, row * size + down, column * size + across)])
+    return L[spans(kept(found.rank), shape)](
+        found[(*front, source, row * size + down, column * size + across)]
+    )
 
 
 def _spatial(rank: int, block: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -150,9 +167,14 @@ def space_to_batch(x: Any, block: Any, paddings: Any = 0, axes: Any = None) -> S
     for a, size, length in zip(over, sizes, lengths):
         _divides(size, length, f"the padded size of axis {a}", "block")
     at = kept(found.rank)
-    shape = replaced(found.shape, {0: found.shape[0] * prod(sizes), **{a: m // s for a, m, s in zip(over, lengths, sizes)}})
+    shape = replaced(
+        found.shape,
+        {0: found.shape[0] * prod(sizes), **{a: m // s for a, m, s in zip(over, lengths, sizes)}},
+    )
     *places, batch = digits(at[0], (*sizes, found.shape[0]))
-    reads = {a: at[a] * s + place - before for a, s, place, (before, _) in zip(over, sizes, places, pads)}
+    reads = {
+        a: at[a] * s + place - before for a, s, place, (before, _) in zip(over, sizes, places, pads)
+    }
     around: tuple[Pair, ...] = replaced(((0, 0),) * found.rank, dict(zip(over, pads)))
     return L[spans(at, shape)](found.padded(around)[replaced(at, {0: batch, **reads})])
 
@@ -176,7 +198,9 @@ def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scop
     lengths = [found.shape[a] * s - sum(pair) for a, s, pair in zip(over, sizes, cuts)]
     for a, s, pair, length in zip(over, sizes, cuts, lengths):
         if length < 0:
-            raise ShapeError(f"crops takes {pair} from axis {a}, which has {found.shape[a] * s} elements\n  take less away")
+            raise ShapeError(
+                f"crops takes {pair} from axis {a}, which has {found.shape[a] * s} elements\n  take less away"
+            )
     at = kept(found.rank)
     full = {a: at[a] + before for a, (before, _) in zip(over, cuts)}
     place = _mixed_radix([full[a] % s for a, s in zip(over, sizes)], sizes)
@@ -199,13 +223,26 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
     found = operand(x, "x", least=3, dtype="any")
     space = found.shape[2:]
     names = [f"axis {a}" for a in range(2, found.rank)]
-    kernels, strides, dilations = (per_axis(v, k, names, 1) for k, v in (("kernel", kernel), ("stride", stride), ("dilation", dilation)))
+    kernels, strides, dilations = (
+        per_axis(v, k, names, 1)
+        for k, v in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
+    )
     pads = pair_per_axis(padding, "padding", names)
-    counts = [(size + sum(pair) - d * (k - 1) - 1) // s + 1 for size, pair, d, k, s in zip(space, pads, dilations, kernels, strides)]
+    counts = [
+        (size + sum(pair) - d * (k - 1) - 1) // s + 1
+        for size, pair, d, k, s in zip(space, pads, dilations, kernels, strides)
+    ]
     for name, count, k in zip(names, counts, kernels):
         if count < 1:
-            raise ShapeError(f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has with its padding\n  give a smaller kernel")
+            raise ShapeError(
+                f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has with its padding\n  give a smaller kernel"
+            )
     taps, windows = digits(c, kernels, bounded=False), digits(w, counts)
-    reads = (p * s + t * d - before for p, s, t, d, (before, _) in zip(windows, strides, taps, dilations, pads))
+    reads = (
+        p * s + t * d - before
+        for p, s, t, d, (before, _) in zip(windows, strides, taps, dilations, pads)
+    )
     around: tuple[Pair, ...] = ((0, 0), (0, 0), *pads)
-    return L[n : found.shape[0], c : found.shape[1] * prod(kernels), w : prod(counts)](found.padded(around)[(n, c // prod(kernels), *reads)])
+    return L[n : found.shape[0], c : found.shape[1] * prod(kernels), w : prod(counts)](
+        found.padded(around)[(n, c // prod(kernels), *reads)]
+    )

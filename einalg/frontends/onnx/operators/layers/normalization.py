@@ -14,7 +14,9 @@ from einalg.language.notation.builders import L, Sum
 from einalg.language.ops.definition.axes import axis_number, kept, replaced
 from einalg.language.ops.definition.operands import operand, spans
 
-PER_AXIS = 13  # the operator set from which on a softmax is over one axis, before over all from `axis` on
+PER_AXIS = (
+    13  # the operator set from which on a softmax is over one axis, before over all from `axis` on
+)
 
 
 def _hardmax(x: Any, axis: int) -> Any:
@@ -47,13 +49,20 @@ def batch_normalization(node: Operator) -> Any:
 
 @onnx_operator("InstanceNormalization", ignoring="consumed_inputs")
 def instance_normalization(node: Operator) -> Any:
-    return ops.instance_norm(node.tensor(0), node.tensor(1), node.tensor(2), eps=node.number("epsilon", 1e-5))
+    return ops.instance_norm(
+        node.tensor(0), node.tensor(1), node.tensor(2), eps=node.number("epsilon", 1e-5)
+    )
 
 
 @onnx_operator("GroupNormalization", ignoring="stash_type")
 def group_normalization(node: Operator) -> Any:
     """Scale and bias are for each channel from operator set 21 on, for each group before."""
-    x, scale, bias, groups = node.tensor(0), node.tensor(1), node.tensor(2), node.integer("num_groups")
+    x, scale, bias, groups = (
+        node.tensor(0),
+        node.tensor(1),
+        node.tensor(2),
+        node.integer("num_groups"),
+    )
     if node.version < 21:
         scale, bias = (ops.repeat(v, x.shape[1] // max(v.shape[0], 1), 0) for v in (scale, bias))
     return ops.group_norm(x, groups, scale, bias, eps=node.number("epsilon", 1e-5))
@@ -70,7 +79,11 @@ def layer_normalization(node: Operator) -> Any:
     scale, bias = node.tensor(1), node.optional(2)
     fits = scale.shape == own and (bias is None or bias.shape == own)
     weights = (scale, bias) if fits else (None, None)
-    normal = ops.layer_norm(x, *weights, axes=axes, eps=eps) if node.type == "LayerNormalization" else ops.rms_norm(x, weights[0], axes, eps)
+    normal = (
+        ops.layer_norm(x, *weights, axes=axes, eps=eps)
+        if node.type == "LayerNormalization"
+        else ops.rms_norm(x, weights[0], axes, eps)
+    )
     if fits:
         return normal
     scaled = ops.mul(normal, scale)
@@ -86,7 +99,12 @@ def mean_variance_normalization(node: Operator) -> Any:
 def local_response(node: Operator) -> Any:
     """Divided by a power of the mean square of the neighbouring channels."""
     x = operand(node.tensor(0), "x", least=2, dtype="float")
-    size, alpha, beta, bias = node.integer("size"), node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0)
+    size, alpha, beta, bias = (
+        node.integer("size"),
+        node.number("alpha", 1e-4),
+        node.number("beta", 0.75),
+        node.number("bias", 1.0),
+    )
     if not 1 <= (size or 0) <= 2**16:
         raise NotExpressible(f"{size} channels")
     at, (r,) = kept(x.rank), kept(x.rank + 1)[x.rank :]

@@ -8,7 +8,12 @@ from typing import Any
 import sympy
 
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
-from einalg.frontends.onnx.operators.layers.convolution import extents_of, paddings, per_axis, spatial_rank
+from einalg.frontends.onnx.operators.layers.convolution import (
+    extents_of,
+    paddings,
+    per_axis,
+    spatial_rank,
+)
 from einalg.language import ops
 from einalg.language.ops.math.elementwise import elementwise
 
@@ -20,10 +25,22 @@ def _windows(node: Operator) -> tuple[Any, int, dict[str, Any]]:
     """The data, its axes of space, and how the windows lie."""
     x = node.tensor(0)
     rank = spatial_rank(x)
-    kernel, strides, dilations = (per_axis(node, name, rank, 1) for name in ("kernel_shape", "strides", "dilations"))
+    kernel, strides, dilations = (
+        per_axis(node, name, rank, 1) for name in ("kernel_shape", "strides", "dilations")
+    )
     pads = paddings(node, x.shape[2:], extents_of(kernel, dilations), strides)
     ceil_mode = bool(node.integer("ceil_mode", 0)) and node.word("auto_pad", "NOTSET") == "NOTSET"
-    return x, rank, {"kernel": kernel, "stride": strides, "dilation": dilations, "padding": pads, "ceil_mode": ceil_mode}
+    return (
+        x,
+        rank,
+        {
+            "kernel": kernel,
+            "stride": strides,
+            "dilation": dilations,
+            "padding": pads,
+            "ceil_mode": ceil_mode,
+        },
+    )
 
 
 @onnx_operator("MaxPool", ignoring="storage_order pads")
@@ -37,7 +54,9 @@ def max_pool(node: Operator) -> Any:
 @onnx_operator("AveragePool", ignoring="pads")
 def average_pool(node: Operator) -> Any:
     x, rank, view = _windows(node)
-    return AVERAGES[rank - 1](x, **view, count_include_pad=bool(node.integer("count_include_pad", 0)))
+    return AVERAGES[rank - 1](
+        x, **view, count_include_pad=bool(node.integer("count_include_pad", 0))
+    )
 
 
 @onnx_operator("LpPool", ignoring="pads")
@@ -46,14 +65,19 @@ def lp_pool(node: Operator) -> Any:
     x, rank, view = _windows(node)
     p = node.integer("p", 2)
     _positive(p)
-    around = [_room(*row, ceil_mode=view["ceil_mode"]) for row in zip(x.shape[2:], *(view[k] for k in ("kernel", "dilation", "stride", "padding")))]
+    around = [
+        _room(*row, ceil_mode=view["ceil_mode"])
+        for row in zip(x.shape[2:], *(view[k] for k in ("kernel", "dilation", "stride", "padding")))
+    ]
     powers = elementwise(x, lambda v: sympy.Abs(v) ** p)
     padded = ops.pad(powers, [(0, 0), (0, 0), *around])
     mean = AVERAGES[rank - 1](padded, view["kernel"], view["stride"], 0, view["dilation"])
     return elementwise(mean, lambda v: (v * prod(view["kernel"])) ** sympy.Rational(1, p))
 
 
-def _room(size: int, taps: int, dilation: int, stride: int, pair: tuple[int, int], ceil_mode: bool) -> tuple[int, int]:
+def _room(
+    size: int, taps: int, dilation: int, stride: int, pair: tuple[int, int], ceil_mode: bool
+) -> tuple[int, int]:
     """Zeros before and after an axis, so many that all windows are full."""
     extent = (taps - 1) * dilation + 1
     room = size + sum(pair) - extent

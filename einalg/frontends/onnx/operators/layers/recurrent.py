@@ -34,7 +34,12 @@ class _Layer:
 
     def __init__(self, node: Operator, direction: int, statements: list[tuple[str, Any]]):
         self.node, self.direction, self.statements = node, direction, statements
-        self.x, self.w, self.r, self.bias = node.tensor(0), node.tensor(1), node.tensor(2), node.optional(3)
+        self.x, self.w, self.r, self.bias = (
+            node.tensor(0),
+            node.tensor(1),
+            node.tensor(2),
+            node.optional(3),
+        )
         self.by_batch = bool(node.integer("layout", 0))
         steps, batch = self.x.shape[:2][:: -1 if self.by_batch else 1]
         self.steps, self.batch, self.size = steps, batch, self.r.shape[-1]
@@ -81,18 +86,32 @@ class _Layer:
 def _functions(node: Operator, direction: int) -> tuple[Function, ...]:
     names = node.attribute("activations") or []
     count = len(DEFAULTS[node.type])
-    own = [n.decode().lower() if isinstance(n, bytes) else str(n).lower() for n in names[direction * count :][:count]] or DEFAULTS[node.type]
+    own = [
+        n.decode().lower() if isinstance(n, bytes) else str(n).lower()
+        for n in names[direction * count :][:count]
+    ] or DEFAULTS[node.type]
     unknown = [n for n in own if n not in ACTIVATIONS]
     if unknown or len(own) != count:
         raise NotExpressible(f"the activation {unknown[0] if unknown else 'is missing'}")
     return tuple(ACTIVATIONS[n] for n in own)
 
 
-@onnx_operator("LSTM", "GRU", "RNN", ignoring="hidden_size clip input_forget linear_before_reset output_sequence")
+@onnx_operator(
+    "LSTM",
+    "GRU",
+    "RNN",
+    ignoring="hidden_size clip input_forget linear_before_reset output_sequence",
+)
 def recurrent(node: Operator) -> Any:
     x, w = node.tensor(0), node.tensor(1)
     directions = DIRECTIONS.get(node.word("direction", "forward"))
-    if directions is None or x.rank != 3 or w.rank != 3 or w.shape[0] != len(directions) or w.shape[1] != GATES[node.type] * node.tensor(2).shape[-1]:
+    if (
+        directions is None
+        or x.rank != 3
+        or w.rank != 3
+        or w.shape[0] != len(directions)
+        or w.shape[1] != GATES[node.type] * node.tensor(2).shape[-1]
+    ):
         raise NotExpressible("weights that do not fit")
     steps = x.shape[1 if node.integer("layout", 0) else 0]
     if steps > MOST_STEPS:
@@ -100,7 +119,9 @@ def recurrent(node: Operator) -> Any:
     if node.has(4) and any(n != steps for n in node.integers(4, "sequence_lens")):
         raise NotExpressible("sequences of different lengths")
     statements: list[tuple[str, Any]] = []
-    states = [_one_direction(_Layer(node, d, statements), reverse) for d, reverse in enumerate(directions)]
+    states = [
+        _one_direction(_Layer(node, d, statements), reverse) for d, reverse in enumerate(directions)
+    ]
     return _outputs(node, statements, states)
 
 
@@ -109,7 +130,9 @@ def _one_direction(layer: _Layer, reverse: bool) -> list[tuple[Tensor, ...]]:
     step = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[layer.node.type]
     apart = layer.node.type == "GRU"
     gates = layer.of_inputs(0 if apart else layer.w.shape[1])
-    state: tuple[Any, ...] = tuple(layer.initial(5 + n) for n in range(2 if layer.node.type == "LSTM" else 1))
+    state: tuple[Any, ...] = tuple(
+        layer.initial(5 + n) for n in range(2 if layer.node.type == "LSTM" else 1)
+    )
     found: dict[int, tuple[Tensor, ...]] = {}
     for position in range(layer.steps)[:: -1 if reverse else 1]:
         state = found[position] = step(layer, gates, position, state)
@@ -122,7 +145,9 @@ def _rnn(layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]) ->
     return (layer.state(f"h{position}_", layer.functions[0](layer.clipped(total))),)
 
 
-def _lstm(layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]) -> tuple[Tensor, ...]:
+def _lstm(
+    layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]
+) -> tuple[Tensor, ...]:
     """Gates in the order input, output, forget, cell; peepholes read the cell before, the one of the output that after."""
     h, c = state
     size = layer.size
@@ -167,24 +192,40 @@ def _gru(layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]) ->
     else:
         inside = shift(2, j)
     update, new = gate(0, j), inner(layer.clipped(own + inside))
-    return (layer.state(f"h{position}_", (1 - update) * new + (update * h[b, j] if h is not None else 0)),)
+    return (
+        layer.state(
+            f"h{position}_", (1 - update) * new + (update * h[b, j] if h is not None else 0)
+        ),
+    )
 
 
-def _outputs(node: Operator, statements: list[tuple[str, Any]], states: Sequence[Sequence[tuple[Tensor, ...]]]) -> Program:
+def _outputs(
+    node: Operator,
+    statements: list[tuple[str, Any]],
+    states: Sequence[Sequence[tuple[Tensor, ...]]],
+) -> Program:
     """All hidden states, and the last one of each kind, with an axis for the directions."""
     by_batch, reverse = bool(node.integer("layout", 0)), node.word("direction", "forward")
     last = [own[0 if DIRECTIONS[reverse][d] else -1] for d, own in enumerate(states)]
     every = ops.stack(
-        [_stack([step[0] for step in own], "every", d, statements) for d, own in enumerate(states)], 1
+        [_stack([step[0] for step in own], "every", d, statements) for d, own in enumerate(states)],
+        1,
     )  # (steps, directions, batch, size)
-    ends = [ops.stack([state[n] for state in last]) for n in range(len(last[0]))]  # (directions, batch, size)
+    ends = [
+        ops.stack([state[n] for state in last]) for n in range(len(last[0]))
+    ]  # (directions, batch, size)
     if by_batch:
-        every, ends = ops.transpose(every, (2, 0, 1, 3)), [ops.transpose(end, (1, 0, 2)) for end in ends]
+        every, ends = (
+            ops.transpose(every, (2, 0, 1, 3)),
+            [ops.transpose(end, (1, 0, 2)) for end in ends],
+        )
     names = ("every_", "last0_", "last1_")[: 1 + len(ends)]
     return Program([*statements, *zip(names, (every, *ends))], names)
 
 
-def _stack(parts: list[Tensor], name: str, direction: int, statements: list[tuple[str, Any]]) -> Tensor:
+def _stack(
+    parts: list[Tensor], name: str, direction: int, statements: list[tuple[str, Any]]
+) -> Tensor:
     scope = ops.stack(parts)
     statements.append((f"{name}{direction}_", scope))
     return statement_tensor(f"{name}{direction}_", scope)

@@ -13,7 +13,16 @@ from typing import Any
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.definition.axes import axis_numbers
-from einalg.language.ops.layers.resampling import HALF, LINEAR, NEAREST, Line, Way, cubic, fraction, resampled
+from einalg.language.ops.layers.resampling import (
+    HALF,
+    LINEAR,
+    NEAREST,
+    Line,
+    Way,
+    cubic,
+    fraction,
+    resampled,
+)
 
 IGNORED = "nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias keep_aspect_ratio_policy coordinate_transformation_mode"
 
@@ -37,7 +46,11 @@ def _way(node: Operator, dtype: str) -> Way:
         return NEAREST[kind]
     if not is_float(dtype) or node.integer("exclude_outside", 0) or mode not in ("linear", "cubic"):
         raise NotExpressible(f"mode {mode} of {dtype}, or without what lies outside")
-    return LINEAR if mode == "linear" else cubic(Fraction(str(round(node.number("cubic_coeff_a", -0.75), 6))))
+    return (
+        LINEAR
+        if mode == "linear"
+        else cubic(Fraction(str(round(node.number("cubic_coeff_a", -0.75), 6))))
+    )
 
 
 def _lines(node: Operator, shape: tuple[int, ...]) -> dict[int, Line]:
@@ -49,27 +62,39 @@ def _lines(node: Operator, shape: tuple[int, ...]) -> dict[int, Line]:
     if count != len(axes) or 0 in shape:
         raise NotExpressible(f"{count} scales for {len(axes)} axes")
     if scales is None:
-        scales, sizes = _by_policy(node.word("keep_aspect_ratio_policy", "stretch"), [shape[a] for a in axes], sizes)
+        scales, sizes = _by_policy(
+            node.word("keep_aspect_ratio_policy", "stretch"), [shape[a] for a in axes], sizes
+        )
     else:
         sizes = [floor(shape[a] * float(scale)) for a, scale in zip(axes, scales)]
         scales = [fraction(scale) for scale in scales]
     if min(sizes, default=1) < 1 or min(scales, default=1) <= 0:
         raise NotExpressible("a size of 0")
     kind = _transformation(node)
-    return {a: _line(kind, shape[a], size, scale) for a, size, scale in zip(axes, sizes, scales) if size != shape[a] or scale != 1}
+    return {
+        a: _line(kind, shape[a], size, scale)
+        for a, size, scale in zip(axes, sizes, scales)
+        if size != shape[a] or scale != 1
+    }
 
 
 def _given(node: Operator) -> tuple[Any, Any]:
     """Scales or sizes, which have moved from version to version."""
     if node.type == "Upsample":
-        return (node.attribute("scales") if node.version < 9 else node.array(1, "scales").ravel().tolist()), None
+        return (
+            node.attribute("scales")
+            if node.version < 9
+            else node.array(1, "scales").ravel().tolist()
+        ), None
     first = 1 if node.version < 11 else 2
     if node.has(first) and node.inputs[first].shape != (0,):  # pyright: ignore
         return node.array(first, "scales").ravel().tolist(), None
     return None, node.integers(3, "sizes")
 
 
-def _by_policy(policy: str, old: Sequence[int], sizes: Sequence[int]) -> tuple[list[Fraction], list[int]]:
+def _by_policy(
+    policy: str, old: Sequence[int], sizes: Sequence[int]
+) -> tuple[list[Fraction], list[int]]:
     scales = [Fraction(size, before) for size, before in zip(sizes, old)]
     if policy == "stretch":
         return scales, list(sizes)
@@ -95,7 +120,12 @@ def _line(kind: str, old: int, new: int, scale: Fraction) -> Line:
         return Line(old, new, Fraction(0), Fraction(0))
     if kind == "align_corners":
         length = old * scale  # which ONNX does not round
-        return Line(old, new, (old - 1) / (length - 1) if new > 1 and length != 1 else Fraction(0), Fraction(0))
+        return Line(
+            old,
+            new,
+            (old - 1) / (length - 1) if new > 1 and length != 1 else Fraction(0),
+            Fraction(0),
+        )
     if kind == "asymmetric":
         return Line(old, new, slope, Fraction(0))
     if kind == "tf_half_pixel_for_nn":

@@ -32,7 +32,9 @@ def exponential(node: Operator) -> Any:
     inner = alpha if node.type == "Celu" else 1
     if not inner:
         raise NotExpressible("alpha is 0, by which nothing can be divided")
-    return elementwise(x, lambda v: gamma * (Max(v, 0) + alpha * (sympy.exp(Min(v, 0) / inner) - 1)))
+    return elementwise(
+        x, lambda v: gamma * (Max(v, 0) + alpha * (sympy.exp(Min(v, 0) / inner) - 1))
+    )
 
 
 @onnx_operator("HardSigmoid")
@@ -55,13 +57,18 @@ def gelu(node: Operator) -> Any:
 @onnx_operator("Shrink")
 def shrink(node: Operator) -> Any:
     limit, bias = sympy.sympify(node.number("lambd", 0.5)), node.number("bias", 0.0)
-    return elementwise(node.tensor(0), lambda v: sympy.Piecewise((v + bias, v < -limit), (v - bias, v > limit), (0, True)))
+    return elementwise(
+        node.tensor(0),
+        lambda v: sympy.Piecewise((v + bias, v < -limit), (v - bias, v > limit), (0, True)),
+    )
 
 
 @onnx_operator("PRelu", ignoring="consumed_inputs")
 def prelu(node: Operator) -> Any:
     """The slope broadcasts to the data, not the other way round."""
-    return broadcast(lambda v, slope: Max(v, 0) + slope * Min(v, 0), x=node.tensor(0), slope=node.operands()[1])
+    return broadcast(
+        lambda v, slope: Max(v, 0) + slope * Min(v, 0), x=node.tensor(0), slope=node.operands()[1]
+    )
 
 
 @onnx_operator("Clip", ignoring="consumed_inputs")

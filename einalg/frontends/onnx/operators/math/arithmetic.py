@@ -18,7 +18,12 @@ BINARY: dict[str, Callable[..., Any]] = {
     "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "Div": ops.div, "Equal": ops.equal, "Less": ops.less, "LessOrEqual": ops.less_equal,
     "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal, "And": ops.logical_and, "Or": ops.logical_or,
 }  # fmt: skip
-FOLDED: dict[str, Callable[..., Any]] = {"Max": ops.maximum, "Min": ops.minimum, "Sum": ops.add, "Mean": ops.add}
+FOLDED: dict[str, Callable[..., Any]] = {
+    "Max": ops.maximum,
+    "Min": ops.minimum,
+    "Sum": ops.add,
+    "Mean": ops.add,
+}
 OLD = "broadcast axis consumed_inputs"
 OLD_BROADCASTING = 7  # the first operator set with NumPy's
 
@@ -30,7 +35,10 @@ def operands(node: Operator) -> list[Any]:
     if node.version >= OLD_BROADCASTING or axis is None or is_number(given[1]):
         return given
     left, right = given
-    return [left, ops.unsqueeze(right, tuple(range(right.rank, left.rank - axis % max(left.rank, 1))))]
+    return [
+        left,
+        ops.unsqueeze(right, tuple(range(right.rank, left.rank - axis % max(left.rank, 1)))),
+    ]
 
 
 @onnx_operator(*BINARY, ignoring=OLD)
@@ -60,7 +68,13 @@ def modulo(node: Operator) -> Any:
     left, right = node.operands()
     if not node.integer("fmod", 0) or not is_float(node.dtypes[0] or "i64"):
         raise NotExpressible("the language has no division of integers")
-    return broadcast(lambda p, q: sympy.sign(p) * (sympy.Abs(p) - sympy.floor(sympy.Abs(p) / sympy.Abs(q)) * sympy.Abs(q)), a=left, b=right)
+    return broadcast(
+        lambda p, q: (
+            sympy.sign(p) * (sympy.Abs(p) - sympy.floor(sympy.Abs(p) / sympy.Abs(q)) * sympy.Abs(q))
+        ),
+        a=left,
+        b=right,
+    )
 
 
 @onnx_operator(*FOLDED, ignoring=OLD)

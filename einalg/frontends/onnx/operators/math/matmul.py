@@ -18,7 +18,12 @@ def matmul(node: Operator) -> Any:
 @onnx_operator("Gemm", ignoring="broadcast")
 def gemm(node: Operator) -> Any:
     alpha, beta = (_plain(node.number(name, 1.0)) for name in ("alpha", "beta"))
-    product = ops.matmul(node.tensor(0), node.tensor(1), transpose_a=bool(node.integer("transA", 0)), transpose_b=bool(node.integer("transB", 0)))
+    product = ops.matmul(
+        node.tensor(0),
+        node.tensor(1),
+        transpose_a=bool(node.integer("transA", 0)),
+        transpose_b=bool(node.integer("transB", 0)),
+    )
     if not node.has(2):
         return product if alpha == 1 else ops.mul(product, alpha)
     return broadcast(lambda p, c: alpha * p + beta * c, product=product, C=node.tensor(2))

@@ -22,7 +22,9 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceLogSumExp": ops.logsumexp,
     "ReduceL1": lambda x, axes, keepdims: ops.sum(elementwise(x, sympy.Abs), axes, keepdims),
     "ReduceL2": ops.norm,
-    "ReduceSumSquare": lambda x, axes, keepdims: ops.sum(elementwise(x, lambda v: v**2), axes, keepdims),
+    "ReduceSumSquare": lambda x, axes, keepdims: ops.sum(
+        elementwise(x, lambda v: v**2), axes, keepdims
+    ),
     "ReduceLogSum": lambda x, axes, keepdims: elementwise(ops.sum(x, axes, keepdims), sympy.log),
 }
 OF_TRUTH = {"ReduceMax": Max, "ReduceMin": Min}
@@ -44,14 +46,24 @@ def reduction(node: Operator) -> Any:
 
 def _of_nothing(node: Operator, x: Any) -> Any:
     """A reduction over no axes: what it does to one element."""
-    own = {"ReduceL1": sympy.Abs, "ReduceL2": sympy.Abs, "ReduceSumSquare": lambda v: v**2, "ReduceLogSum": sympy.log}
+    own = {
+        "ReduceL1": sympy.Abs,
+        "ReduceL2": sympy.Abs,
+        "ReduceSumSquare": lambda v: v**2,
+        "ReduceLogSum": sympy.log,
+    }
     return elementwise(x, own[node.type]) if node.type in own else x
 
 
 @onnx_operator("ArgMax", "ArgMin")
 def place(node: Operator) -> Any:
     find = ops.argmax if node.type == "ArgMax" else ops.argmin
-    return find(node.tensor(0), node.integer("axis", 0), bool(node.integer("keepdims", 1)), bool(node.integer("select_last_index", 0)))
+    return find(
+        node.tensor(0),
+        node.integer("axis", 0),
+        bool(node.integer("keepdims", 1)),
+        bool(node.integer("select_last_index", 0)),
+    )
 
 
 @onnx_operator("LpNormalization")
@@ -60,5 +72,7 @@ def lp_normalization(node: Operator) -> Any:
     if order not in (1, 2):
         raise NotExpressible(f"a norm of order {order}")
     size = ops.norm(x, node.integer("axis", -1), True, order)
-    safe = elementwise(size, lambda v: sympy.Piecewise((1, sympy.Eq(v, 0)), (v, True)))  # zeros stay zeros
+    safe = elementwise(
+        size, lambda v: sympy.Piecewise((1, sympy.Eq(v, 0)), (v, True))
+    )  # zeros stay zeros
     return ops.div(x, safe)

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator, plain_number
+from einalg.frontends.onnx.nodes.registry import (
+    NotExpressible,
+    Operator,
+    onnx_operator,
+    plain_number,
+)
 from einalg.language.index.affine import Index
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.builders import L
@@ -34,7 +39,11 @@ def constant(node: Operator) -> Any:
     for name in CONSTANTS:
         if name in node.attributes:
             value = node.attribute(name)
-            return value if isinstance(value, np.ndarray) else np.asarray(value, np.float32 if "float" in name else np.int64)
+            return (
+                value
+                if isinstance(value, np.ndarray)
+                else np.asarray(value, np.float32 if "float" in name else np.int64)
+            )
     raise NotExpressible("a constant of another kind than numbers")
 
 
@@ -58,12 +67,16 @@ def filled(sizes: Any, number: Any, dtype: str) -> Any:
 
 def one(dtype: str) -> Any:
     """The number 1 as an element of a dtype."""
-    return Constant(f"{dtype}_one_", (), dtype, (1,))[()]  # no tensor of a front end has a name that ends in _
+    return Constant(f"{dtype}_one_", (), dtype, (1,))[
+        ()
+    ]  # no tensor of a front end has a name that ends in _
 
 
 @onnx_operator("Range")
 def arithmetic_sequence(node: Operator) -> Any:
-    start, limit, step = (node.scalar(k, what) for k, what in enumerate(("start", "limit", "delta")))
+    start, limit, step = (
+        node.scalar(k, what) for k, what in enumerate(("start", "limit", "delta"))
+    )
     if not step or node.dtypes[0] is None:
         raise NotExpressible("a step of 0")
     count = max(0, int(np.ceil((limit - start) / step)))
@@ -73,8 +86,13 @@ def arithmetic_sequence(node: Operator) -> Any:
 
 @onnx_operator("EyeLike", ignoring="dtype")
 def identity_matrix(node: Operator) -> Any:
-    shape, k = node.inputs[0].shape if node.has(0) and node.inputs[0] else None, node.integer("k", 0)
+    shape, k = (
+        node.inputs[0].shape if node.has(0) and node.inputs[0] else None,
+        node.integer("k", 0),
+    )
     if shape is None or len(shape) != 2 or node.dtypes[0] is None or node.dtypes[0] == "bool":
         raise NotExpressible("not a matrix of numbers of known shape")
     i, j = kept(2)
-    return L[spans((i, j), shape)](sympy.Piecewise((one(node.dtypes[0]), sympy.Eq(j - i, k)), (0, True)))
+    return L[spans((i, j), shape)](
+        sympy.Piecewise((one(node.dtypes[0]), sympy.Eq(j - i, k)), (0, True))
+    )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator, plain_number
+from einalg.frontends.onnx.nodes.registry import (
+    NotExpressible,
+    Operator,
+    onnx_operator,
+    plain_number,
+)
 from einalg.language import ops
 from einalg.language.ops.definition.axes import axis_numbers, broadcast_shape, replaced
 from einalg.language.ops.definition.operands import operand
@@ -24,10 +29,17 @@ def cut(node: Operator) -> Any:
     """Bounds are attributes before operator set 10; far outside they stand for the ends."""
     x = node.tensor(0)
     if node.version < 10:
-        starts, ends, axes, steps = *(_any_sizes(node, name) for name in ("starts", "ends")), node.sizes("axes"), None
+        starts, ends, axes, steps = (
+            *(_any_sizes(node, name) for name in ("starts", "ends")),
+            node.sizes("axes"),
+            None,
+        )
     else:
         starts, ends = node.integers(1, "starts"), node.integers(2, "ends")
-        axes, steps = (node.integers(k, name) if node.has(k) else None for k, name in ((3, "axes"), (4, "steps")))
+        axes, steps = (
+            node.integers(k, name) if node.has(k) else None
+            for k, name in ((3, "axes"), (4, "steps"))
+        )
     axes = axis_numbers(tuple(range(len(starts)) if axes is None else axes), "axes", x.rank)
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -72,7 +84,11 @@ def tile(node: Operator) -> Any:
 def pad(node: Operator) -> Any:
     """Amounts and value are attributes before operator set 11; negative amounts take elements away, in any mode."""
     x, mode = node.tensor(0), node.word("mode", "constant")
-    given = (node.sizes("pads") or node.sizes("paddings")) if node.version < 11 else node.integers(1, "pads")
+    given = (
+        (node.sizes("pads") or node.sizes("paddings"))
+        if node.version < 11
+        else node.integers(1, "pads")
+    )
     axes = node.integers(3, "axes") if node.has(3) else tuple(range(x.rank))
     axes = axis_numbers(tuple(axes), "axes", x.rank)
     if given is None or len(given) != 2 * len(axes) or max(map(abs, given), default=0) > LARGEST:
@@ -81,7 +97,11 @@ def pad(node: Operator) -> Any:
     amounts = replaced(((0, 0),) * x.rank, pairs)
     if mode == "constant":
         return ops.pad(x, amounts, value=_fill(node))
-    cut = ops.pad(x, [(min(a, 0), min(b, 0)) for a, b in amounts]) if min(map(min, amounts), default=0) < 0 else x
+    cut = (
+        ops.pad(x, [(min(a, 0), min(b, 0)) for a, b in amounts])
+        if min(map(min, amounts), default=0) < 0
+        else x
+    )
     return ops.pad(cut, [(max(a, 0), max(b, 0)) for a, b in amounts], mode)
 
 
@@ -105,5 +125,7 @@ def center(node: Operator) -> Any:
     amounts = {}
     for a, size in zip(over, wanted, strict=True):
         more = size - x.shape[a]
-        amounts[a] = (more // 2, more - more // 2) if more >= 0 else (-(-more // 2), more + (-more // 2))
+        amounts[a] = (
+            (more // 2, more - more // 2) if more >= 0 else (-(-more // 2), more + (-more // 2))
+        )
     return ops.pad(x, replaced(((0, 0),) * x.rank, amounts))

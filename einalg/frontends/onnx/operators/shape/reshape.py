@@ -13,9 +13,14 @@ from einalg.language.ops.definition.axes import axis_number
 @onnx_operator("Reshape", ignoring="consumed_inputs")
 def reshape(node: Operator) -> Any:
     """A size of 0 is that of the input, unless `allowzero`; the sizes are an attribute before operator set 5."""
-    x, wanted = node.tensor(0), node.sizes("shape") if node.version < 5 else node.integers(1, "shape")
+    x, wanted = (
+        node.tensor(0),
+        node.sizes("shape") if node.version < 5 else node.integers(1, "shape"),
+    )
     if not node.integer("allowzero", 0):
-        wanted = tuple(x.shape[k] if size == 0 and k < x.rank else size for k, size in enumerate(wanted or ()))
+        wanted = tuple(
+            x.shape[k] if size == 0 and k < x.rank else size for k, size in enumerate(wanted or ())
+        )
     return _reshaped(x, wanted)
 
 

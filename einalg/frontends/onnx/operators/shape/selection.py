@@ -20,7 +20,10 @@ def where(node: Operator) -> Any:
     condition, a, b = node.operands()
     if node.dtypes[0] == "bool":
         first, second = node.tensor(1), node.tensor(2)
-        return ops.logical_or(ops.logical_and(condition, first), ops.logical_and(ops.logical_not(node.tensor(0)), second))
+        return ops.logical_or(
+            ops.logical_and(condition, first),
+            ops.logical_and(ops.logical_not(node.tensor(0)), second),
+        )
     return ops.where(node.tensor(0), a, b)
 
 
@@ -39,7 +42,11 @@ def gather(node: Operator) -> Any:
 @onnx_operator("OneHot")
 def one_hot(node: Operator) -> Any:
     """`values[1]` where the position along the new axis is the index, `values[0]` elsewhere."""
-    found, depth, values = operand(node.tensor(0), "indices", dtype="number"), int(node.scalar(1, "depth")), operand(node.tensor(2), "values", rank=1)
+    found, depth, values = (
+        operand(node.tensor(0), "indices", dtype="number"),
+        int(node.scalar(1, "depth")),
+        operand(node.tensor(2), "values", rank=1),
+    )
     axis = axis_number(node.integer("axis", -1), "axis", found.rank + 1)
     if depth < 1 or depth > 2**20 or found.dtype[0] not in "iu":
         raise NotExpressible(f"depth {depth} of {found.dtype} indices")

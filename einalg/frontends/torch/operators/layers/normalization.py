@@ -60,12 +60,24 @@ def _group_norm(x: Any, groups: int, weight: Any, bias: Any, eps: float, _: bool
 
 
 @aten("native_group_norm.default")
-def _native_group_norm(x: Any, weight: Any, bias: Any, _n: int, _c: int, _hw: int, groups: int, eps: float) -> Any:
+def _native_group_norm(
+    x: Any, weight: Any, bias: Any, _n: int, _c: int, _hw: int, groups: int, eps: float
+) -> Any:
     return ops.group_norm(x, groups, weight, bias, eps), None, None
 
 
 @aten("instance_norm.default")
-def _instance_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, of_input: bool, _momentum: float, eps: float, _: bool) -> Any:
+def _instance_norm(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    of_input: bool,
+    _momentum: float,
+    eps: float,
+    _: bool,
+) -> Any:
     if not of_input:
         return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
     if mean is not None:
@@ -96,23 +108,45 @@ def _batch_norm(
 
 
 @aten("_native_batch_norm_legit_no_training.default")
-def _native_batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float) -> Any:
+def _native_batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _: float, eps: float
+) -> Any:
     return ops.batch_norm(x, mean, variance, weight, bias, eps=eps), None, None
 
 
 @aten("_native_batch_norm_legit.no_stats")
-def _native_batch_norm_of_batch(x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float) -> Any:
+def _native_batch_norm_of_batch(
+    x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float
+) -> Any:
     return _of_batch(x, weight, bias, eps), None, None
 
 
-@aten("_native_batch_norm_legit.default", "_native_batch_norm_legit_functional.default", "native_batch_norm.default")
-def _native_batch_norm_in_training(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, in_training: bool, _: float, eps: float) -> Any:
+@aten(
+    "_native_batch_norm_legit.default",
+    "_native_batch_norm_legit_functional.default",
+    "native_batch_norm.default",
+)
+def _native_batch_norm_in_training(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    in_training: bool,
+    _: float,
+    eps: float,
+) -> Any:
     if in_training:
         raise training("batch norm")
     return ops.batch_norm(x, mean, variance, weight, bias, eps=eps), None, None, None, None
 
 
-@aten("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
+@aten(
+    "dropout.default",
+    "feature_dropout.default",
+    "alpha_dropout.default",
+    "feature_alpha_dropout.default",
+)
 def _dropout(x: Any, p: float, in_training: bool) -> Any:
     if in_training and p:
         raise training("dropout")
@@ -128,21 +162,29 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, 
     if dropout:
         raise training("dropout in attention")
     if mask is not None and mask.dtype == "bool":
-        mask = broadcast(lambda seen: sympy.Piecewise((0, sympy.Ne(seen, 0)), (-sympy.oo, True)), "any", mask=mask)
+        mask = broadcast(
+            lambda seen: sympy.Piecewise((0, sympy.Ne(seen, 0)), (-sympy.oo, True)),
+            "any",
+            mask=mask,
+        )
     if mask is not None and mask.rank < 2:
         mask = ops.unsqueeze(mask, tuple(range(2 - mask.rank)))
     return ops.attention(q, k, v, scale, causal, mask)
 
 
 @aten("scaled_dot_product_attention.default")
-def _scaled_dot_product_attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any, grouped: bool) -> Any:
+def _scaled_dot_product_attention(
+    q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any, grouped: bool
+) -> Any:
     if grouped:
         k, v = (ops.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     return _attention(q, k, v, mask, dropout, causal, scale)
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu.default")
-def _flash_attention(q: Any, k: Any, v: Any, dropout: float, causal: bool, mask: Any, scale: Any) -> Any:
+def _flash_attention(
+    q: Any, k: Any, v: Any, dropout: float, causal: bool, mask: Any, scale: Any
+) -> Any:
     return _attention(q, k, v, mask, dropout, causal, scale), None
 
 

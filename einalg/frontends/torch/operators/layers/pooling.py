@@ -17,8 +17,12 @@ def _layout(x: Any, axes: int) -> str:
 def _maximum(axes: int) -> Handler:
     pool = getattr(ops, f"max_pool{axes}d")
 
-    def handler(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-        kernel, stride, padding, dilation = map(one_or_each, (kernel, stride or None, padding, dilation))
+    def handler(
+        x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
+        kernel, stride, padding, dilation = map(
+            one_or_each, (kernel, stride or None, padding, dilation)
+        )
         return pool(x, kernel, stride, padding, dilation, ceil_mode, _layout(x, axes))
 
     return handler
@@ -27,7 +31,15 @@ def _maximum(axes: int) -> Handler:
 def _average(axes: int) -> Handler:
     pool = getattr(ops, f"avg_pool{axes}d")
 
-    def handler(x: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any = None) -> Any:
+    def handler(
+        x: Any,
+        kernel: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor: Any = None,
+    ) -> Any:
         if divisor is not None:
             raise NotExpressed("an average with a divisor of its own")
         kernel, stride, padding = map(one_or_each, (kernel, stride or None, padding))
@@ -46,7 +58,10 @@ def _adaptive(operator: Any, axes: int) -> Handler:
 
 
 for _axes in (1, 2, 3):
-    _mean, _largest = _adaptive(ops.adaptive_avg_pool, _axes), _adaptive(ops.adaptive_max_pool, _axes)
+    _mean, _largest = (
+        _adaptive(ops.adaptive_avg_pool, _axes),
+        _adaptive(ops.adaptive_max_pool, _axes),
+    )
     register(
         {
             f"max_pool{_axes}d.default": _maximum(_axes),

@@ -48,7 +48,12 @@ class _Layer:
         """What the inputs give to the gates of every step."""
         w, _, *biases = self.weights
         total = Sum[k:depth](x(t, b, k) * w[g, k])
-        return made.add("inputs", L[t:steps, b : self.batch, g : w.shape[0]](total + sum(v[g] for v in (biases if self.tied else biases[:1]))))
+        return made.add(
+            "inputs",
+            L[t:steps, b : self.batch, g : w.shape[0]](
+                total + sum(v[g] for v in (biases if self.tied else biases[:1]))
+            ),
+        )
 
     def recurrent(self, state: Element) -> Any:
         """What the state gives to a gate."""
@@ -78,23 +83,40 @@ def _reader(tensor: Tensor, step: int) -> Element:
     return lambda row, unit: tensor[step, row, unit]
 
 
-def _lstm_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
+def _lstm_step(
+    made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]
+) -> list[Tensor]:
     gates = made.add("gates", _gates(layer, 4, inputs[step, b, g] + layer.recurrent(states[0])))
     entry, forget, new, out = (gates[b, j + part * layer.size] for part in range(4))
-    memory = made.add("memory", _placed(layer, step, logistic(forget) * states[1](b, j) + logistic(entry) * sympy.tanh(new)))
-    return [made.add("state", _placed(layer, step, logistic(out) * sympy.tanh(memory[step, b, j]))), memory]
+    memory = made.add(
+        "memory",
+        _placed(
+            layer, step, logistic(forget) * states[1](b, j) + logistic(entry) * sympy.tanh(new)
+        ),
+    )
+    return [
+        made.add("state", _placed(layer, step, logistic(out) * sympy.tanh(memory[step, b, j]))),
+        memory,
+    ]
 
 
-def _gru_step(made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]) -> list[Tensor]:
+def _gru_step(
+    made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]
+) -> list[Tensor]:
     own = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
-    of_x, of_h = ([v[(*at, j + part * layer.size)] for part in range(3)] for v, at in ((inputs, (step, b)), (own, (b,))))
+    of_x, of_h = (
+        [v[(*at, j + part * layer.size)] for part in range(3)]
+        for v, at in ((inputs, (step, b)), (own, (b,)))
+    )
     reset, update = (logistic(of_x[part] + of_h[part]) for part in range(2))
     new = sympy.tanh(of_x[2] + reset * of_h[2])
     return [made.add("state", _placed(layer, step, (1 - update) * new + update * states[0](b, j)))]
 
 
 def _plain_step(function: Callable[[Any], Any]) -> Cell:
-    def step(made: _Statements, layer: _Layer, inputs: Tensor, at: int, states: Sequence[Element]) -> list[Tensor]:
+    def step(
+        made: _Statements, layer: _Layer, inputs: Tensor, at: int, states: Sequence[Element]
+    ) -> list[Tensor]:
         gates = made.add("gates", _gates(layer, 1, inputs[at, b, g] + layer.recurrent(states[0])))
         return [made.add("state", _placed(layer, at, function(gates[b, j])))]
 
@@ -112,17 +134,38 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
             raise NotExpressed("projections of the states")
         batch, steps, depth = x.shape if batch_first else (x.shape[1], x.shape[0], x.shape[2])
         size, made, last, outputs = begin[0].shape[-1], _Statements(), [], []
-        read: Element = (lambda step, row, unit: x[row, step, unit]) if batch_first else (lambda step, row, unit: x[step, row, unit])
+        read: Element = (
+            (lambda step, row, unit: x[row, step, unit])
+            if batch_first
+            else (lambda step, row, unit: x[step, row, unit])
+        )
         for layer in range(layers):
             found = []
             for way in range(ways):
                 n = layer * ways + way
                 first = [_first(s, n) for s in begin]
                 one = _Layer(weights[n * each : (n + 1) * each], batch, size, first, tied)
-                found.append(_run(cell, made, one, one.inputs(made, read, steps, depth), list(range(steps))[:: -1 if way else 1]))
+                found.append(
+                    _run(
+                        cell,
+                        made,
+                        one,
+                        one.inputs(made, read, steps, depth),
+                        list(range(steps))[:: -1 if way else 1],
+                    )
+                )
             last += [states_at[-1] for states_at in found]
-            joined = _joined(made, [[s[0] for s in run] for run in found], steps, batch_first and layer == layers - 1)
-            outputs, depth, read = [joined.name], size * ways, lambda step, row, unit, y=joined: y[step, row, unit]
+            joined = _joined(
+                made,
+                [[s[0] for s in run] for run in found],
+                steps,
+                batch_first and layer == layers - 1,
+            )
+            outputs, depth, read = (
+                [joined.name],
+                size * ways,
+                lambda step, row, unit, y=joined: y[step, row, unit],
+            )
         finals = [_final(made, [run[which] for run in last]) for which in range(len(begin))]
         return Program(made.pairs, [*outputs, *(v.name for v in finals)])
 
@@ -133,12 +176,17 @@ def _first(states: Any, n: int) -> Element:
     return lambda row, unit: states[n, row, unit]
 
 
-def _run(cell: Cell, made: _Statements, layer: _Layer, inputs: Tensor, order: Sequence[int]) -> list[list[Tensor]]:
+def _run(
+    cell: Cell, made: _Statements, layer: _Layer, inputs: Tensor, order: Sequence[int]
+) -> list[list[Tensor]]:
     """The states after every step, in the order in which they are computed.
 
     The cell is asked once, for a step 0 with states of no origin; every step has these statements with what it reads in the places of that.
     """
-    begin = [Tensor(f"begin{n}_", (layer.batch, layer.size), inputs.dtype) for n in range(len(layer.states))]
+    begin = [
+        Tensor(f"begin{n}_", (layer.batch, layer.size), inputs.dtype)
+        for n in range(len(layer.states))
+    ]
     once, every = _Statements(), Tensor("every_", (1, *inputs.shape[1:]), inputs.dtype)
     after = cell(once, layer, every, 0, [lambda *at, v=v: v[at] for v in begin])
     states, found = layer.states, []
@@ -161,7 +209,10 @@ def _at_step(scope: Scope, step: int, elements: Mapping[str, Element]) -> Scope:
         element = elements.get(access.tensor.name)
         return access if element is None else element(*access.subscripts)
 
-    ranges = {it.index.name: (step, step + 1) if it.index == t else (it.low, it.high) for it in scope.iterators}
+    ranges = {
+        it.index.name: (step, step + 1) if it.index == t else (it.low, it.high)
+        for it in scope.iterators
+    }
     return _scope(map_accesses(scope.body, change), **ranges)
 
 
@@ -170,7 +221,9 @@ def _moved(tensor: Tensor, step: int) -> Element:
     return lambda first, *others: tensor[(first + step, *others)]
 
 
-def _joined(made: _Statements, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool) -> Tensor:
+def _joined(
+    made: _Statements, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool
+) -> Tensor:
     """The states of all steps, those of the two directions after one another."""
     batch, size = runs[0][0].shape[1:]
     parts = []
@@ -180,7 +233,10 @@ def _joined(made: _Statements, runs: Sequence[Sequence[Tensor]], steps: int, bat
             step = v.box[0][0]
             parts.append(v.pad((step, steps - 1 - step), 0, around)[t, b, affine(j) - way * size])
     axes = [slice(t, steps), slice(b, batch)]
-    return made.add("states", L[(*(axes[::-1] if batch_first else axes), slice(j, size * len(runs)))](sympy.Add(*parts)))
+    return made.add(
+        "states",
+        L[(*(axes[::-1] if batch_first else axes), slice(j, size * len(runs)))](sympy.Add(*parts)),
+    )
 
 
 def _final(made: _Statements, states: Sequence[Tensor]) -> Tensor:

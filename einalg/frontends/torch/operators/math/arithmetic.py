@@ -7,7 +7,13 @@ from typing import Any
 
 import sympy
 
-from einalg.frontends.torch.nodes.arguments import at_each, broadcast_element, counted, is_truth, number
+from einalg.frontends.torch.nodes.arguments import (
+    at_each,
+    broadcast_element,
+    counted,
+    is_truth,
+    number,
+)
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.frontends.torch.operators.math.elementwise import finite, truncated
 from einalg.language import ops
@@ -70,7 +76,9 @@ register(
         _of_both("ge"): _ordered(ops.greater_equal),
         "logical_and.default": _binary(ops.logical_and),
         "logical_or.default": _binary(ops.logical_or),
-        "logical_xor.default": _binary(lambda a, b: ops.not_equal(ops.not_equal(a, 0), ops.not_equal(b, 0))),
+        "logical_xor.default": _binary(
+            lambda a, b: ops.not_equal(ops.not_equal(a, 0), ops.not_equal(b, 0))
+        ),
         "atan2.default": _function(sympy.atan2),
         "hypot.default": _function(lambda a, b: sympy.sqrt(a**2 + b**2)),
     }
@@ -88,7 +96,9 @@ def _logaddexp(a: Any, b: Any) -> Any:
     dtype = promote(a.dtype, b.dtype)
 
     def joined(a: Any, b: Any) -> Any:
-        return sympy.Max(a, b) + sympy.log(1 + sympy.exp(-sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2) * 2))
+        return sympy.Max(a, b) + sympy.log(
+            1 + sympy.exp(-sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2) * 2)
+        )
 
     return broadcast(joined, "number", a=a, b=b)
 
@@ -114,7 +124,12 @@ def _rsub(a: Any, b: Any, alpha: Any) -> Any:
 @aten("pow.Tensor_Scalar")
 def _power(x: Any, exponent: Any) -> Any:
     exponent = number(exponent, x)
-    return ops.pow(x, sympy.Rational(exponent) if isinstance(exponent, float) and float(2 * exponent).is_integer() else exponent)
+    return ops.pow(
+        x,
+        sympy.Rational(exponent)
+        if isinstance(exponent, float) and float(2 * exponent).is_integer()
+        else exponent,
+    )
 
 
 def _floats_only(a: Any, b: Any) -> None:
@@ -181,7 +196,9 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 @aten("clamp.default")
 def _clamp(x: Any, low: Any, high: Any) -> Any:
-    return ops.clip(x, None if low is None else number(low, x), None if high is None else number(high, x))
+    return ops.clip(
+        x, None if low is None else number(low, x), None if high is None else number(high, x)
+    )
 
 
 @aten("clamp.Tensor")
@@ -242,4 +259,6 @@ def _scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     beta, alpha = number(beta, x), number(alpha, x)
     if beta == 0:
         return at_each(product, lambda total, _: alpha * total)
-    return at_each(product, lambda total, at: alpha * total + beta * broadcast_element(x, at, product.shape))
+    return at_each(
+        product, lambda total, at: alpha * total + beta * broadcast_element(x, at, product.shape)
+    )

@@ -29,12 +29,40 @@ register(
     {
         **{
             f"{name}.default": getattr(ops, name)
-            for name in ["abs", "neg", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh", "erf"]
+            for name in [
+                "abs",
+                "neg",
+                "sign",
+                "exp",
+                "log",
+                "sqrt",
+                "rsqrt",
+                "reciprocal",
+                "square",
+                "sin",
+                "cos",
+                "tanh",
+                "erf",
+            ]
         },
-        **{f"{name}.default": getattr(ops, name) for name in ["relu", "sigmoid", "silu", "hardsigmoid", "hardswish", "logical_not"]},
+        **{
+            f"{name}.default": getattr(ops, name)
+            for name in ["relu", "sigmoid", "silu", "hardsigmoid", "hardswish", "logical_not"]
+        },
         **{
             f"{name}.default": _function(getattr(sympy, name))
-            for name in ["tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc"]
+            for name in [
+                "tan",
+                "sinh",
+                "cosh",
+                "asin",
+                "acos",
+                "atan",
+                "asinh",
+                "acosh",
+                "atanh",
+                "erfc",
+            ]
         },
         "sgn.default": ops.sign,
         "log2.default": _function(lambda v: log(v) / log(2)),
@@ -89,12 +117,17 @@ def _bitwise_not(x: Any) -> Any:
 @aten("elu.default")
 def _elu(x: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
     alpha, scale, input_scale = (number(v, x) for v in (alpha, scale, input_scale))
-    return elementwise(x, lambda v: scale * (Max(v, 0) + alpha * (exp(input_scale * Min(v, 0)) - 1)))
+    return elementwise(
+        x, lambda v: scale * (Max(v, 0) + alpha * (exp(input_scale * Min(v, 0)) - 1))
+    )
 
 
 @aten("selu.default")
 def _selu(x: Any) -> Any:
-    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # as torch has them
+    alpha, scale = (
+        1.6732632423543772848170429916717,
+        1.0507009873554804934193349852946,
+    )  # as torch has them
     return _elu(x, alpha, scale, 1)
 
 

@@ -10,7 +10,9 @@ from einalg.language.notation.einsum import einsum
 
 register(
     {
-        "mm.default bmm.default matmul.default mv.default dot.default vdot.default": lambda a, b: ops.matmul(a, b),
+        "mm.default bmm.default matmul.default mv.default dot.default vdot.default": lambda a, b: (
+            ops.matmul(a, b)
+        ),
         "linear.default": lambda x, weight, bias: ops.linear(x, weight, bias),
         "outer.default": lambda a, b: einsum("i,j->ij", a, b),
         "linalg_vecdot.default": lambda a, b, dim: ops.sum(ops.mul(a, b), dim),

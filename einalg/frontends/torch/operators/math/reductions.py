@@ -18,7 +18,9 @@ from einalg.language.ops.math.reductions import reduce_axes
 
 
 def _over(operator: Callable[..., Any]) -> Handler:
-    return lambda x, dims=None, keepdim=False, dtype=None: operator(as_dtype(x, dtype), axes_or_all(dims), keepdim)
+    return lambda x, dims=None, keepdim=False, dtype=None: operator(
+        as_dtype(x, dtype), axes_or_all(dims), keepdim
+    )
 
 
 def _whole(operator: Callable[..., Any]) -> Handler:

@@ -23,9 +23,15 @@ def _cat(tensors: Sequence[Any], dim: int) -> Any:
 register(
     {
         "stack.default": lambda tensors, dim: ops.stack(list(tensors), dim),
-        "split_with_sizes.default split_with_sizes_copy.default split.sizes": lambda x, sizes, dim: ops.split(x, tuple(sizes), dim),
-        "split.Tensor split_copy.Tensor": lambda x, size, dim: ops.split(x, _pieces(x.shape[dim], size), dim),
-        "chunk.default": lambda x, count, dim: ops.split(x, _pieces(x.shape[dim], -(-x.shape[dim] // count)), dim),
+        "split_with_sizes.default split_with_sizes_copy.default split.sizes": lambda x, sizes, dim: (
+            ops.split(x, tuple(sizes), dim)
+        ),
+        "split.Tensor split_copy.Tensor": lambda x, size, dim: ops.split(
+            x, _pieces(x.shape[dim], size), dim
+        ),
+        "chunk.default": lambda x, count, dim: ops.split(
+            x, _pieces(x.shape[dim], -(-x.shape[dim] // count)), dim
+        ),
     }
 )
 
@@ -40,7 +46,9 @@ def _pieces(length: int, size: int) -> tuple[int, ...]:
 @aten("unbind.int", "unbind_copy.int")
 def _unbind(x: Any, dim: int) -> Any:
     position = dim % x.rank
-    return tuple(ops.squeeze(part, position) for part in ops.split(x, (1,) * x.shape[position], position))
+    return tuple(
+        ops.squeeze(part, position) for part in ops.split(x, (1,) * x.shape[position], position)
+    )
 
 
 def _amounts(x: Any, pad: Sequence[int]) -> list[tuple[int, int]]:
@@ -61,8 +69,12 @@ def _constant_pad(x: Any, pad: Sequence[int], value: Any) -> Any:
 
 register(
     {
-        " ".join(f"reflection_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(x, pad, "reflect", None),
-        " ".join(f"replication_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(x, pad, "replicate", None),
+        " ".join(f"reflection_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(
+            x, pad, "reflect", None
+        ),
+        " ".join(f"replication_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(
+            x, pad, "replicate", None
+        ),
     }
 )
 
@@ -83,8 +95,14 @@ def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int)
     def element(found: Any, at: Any) -> Any:
         i = affine(at[position])
         gap = i - places.start
-        inside = [i >= places.start, i <= places[-1], *([sympy.Eq(gap % step, 0)] if step > 1 else [])]
-        return sympy.Piecewise((padded[replaced(at, {position: gap // step})], sympy.And(*inside)), (found[at], True))
+        inside = [
+            i >= places.start,
+            i <= places[-1],
+            *([sympy.Eq(gap % step, 0)] if step > 1 else []),
+        ]
+        return sympy.Piecewise(
+            (padded[replaced(at, {position: gap // step})], sympy.And(*inside)), (found[at], True)
+        )
 
     return everywhere(x, element)
 

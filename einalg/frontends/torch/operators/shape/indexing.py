@@ -37,8 +37,12 @@ register(
         "view.default reshape.default _unsafe_view.default view_copy.default": _reshape,
         "_reshape_alias.default": lambda x, shape, _: _reshape(x, shape),
         "view_as.default reshape_as.default": _shape_like,
-        "flatten.using_ints": lambda x, start, end: ops.flatten(x, start, end) if x.rank else ops.reshape(x, (1,)),
-        "unflatten.int": lambda x, dim, sizes: ops.reshape(x, (*x.shape[: dim % x.rank], *sizes, *x.shape[dim % x.rank + 1 :])),
+        "flatten.using_ints": lambda x, start, end: (
+            ops.flatten(x, start, end) if x.rank else ops.reshape(x, (1,))
+        ),
+        "unflatten.int": lambda x, dim, sizes: ops.reshape(
+            x, (*x.shape[: dim % x.rank], *sizes, *x.shape[dim % x.rank + 1 :])
+        ),
         "permute.default permute_copy.default": lambda x, dims: ops.transpose(x, tuple(dims)),
         "t.default t_copy.default numpy_T.default": lambda x: ops.transpose(x),
         "mT.default": lambda x: _exchanged(x, -2, -1),
@@ -52,7 +56,9 @@ register(
         "repeat.default tile.default": lambda x, repeats: ops.tile(x, tuple(repeats)),
         "tril.default": lambda x, k: _triangle(x, k, 1),
         "triu.default": lambda x, k: _triangle(x, k, -1),
-        "diagonal.default diagonal_copy.default": lambda x, offset, first, second: ops.diagonal(x, offset, first, second),
+        "diagonal.default diagonal_copy.default": lambda x, offset, first, second: ops.diagonal(
+            x, offset, first, second
+        ),
         "pixel_shuffle.default": lambda x, factor: ops.pixel_shuffle(x, factor),
         "pixel_unshuffle.default": lambda x, factor: ops.pixel_unshuffle(x, factor),
         "_to_copy.default": lambda x, dtype, *_: as_dtype(x, dtype),
@@ -74,7 +80,10 @@ def _exchanged(x: Any, first: int, second: int) -> Any:
 
 @aten("movedim.int", "movedim.intlist")
 def _moved(x: Any, source: Any, destination: Any) -> Any:
-    sources, places = ([a % x.rank for a in (v if isinstance(v, (list, tuple)) else [v])] for v in (source, destination))
+    sources, places = (
+        [a % x.rank for a in (v if isinstance(v, (list, tuple)) else [v])]
+        for v in (source, destination)
+    )
     rest = iter(a for a in range(x.rank) if a not in sources)
     at = dict(zip(places, sources))
     return ops.transpose(x, tuple(at[a] if a in at else next(rest) for a in range(x.rank)))
@@ -128,7 +137,11 @@ def _roll(x: Any, shifts: Any, dims: Any) -> Any:
 
 @aten("repeat_interleave.self_int")
 def _repeat_interleave(x: Any, repeats: int, dim: int | None, _: Any) -> Any:
-    return ops.repeat(ops.reshape(x, (-1,)), repeats, 0) if dim is None else ops.repeat(x, repeats, dim)
+    return (
+        ops.repeat(ops.reshape(x, (-1,)), repeats, 0)
+        if dim is None
+        else ops.repeat(x, repeats, dim)
+    )
 
 
 @aten("unfold.default", "unfold_copy.default")
@@ -138,7 +151,9 @@ def _windows(x: Any, dim: int, size: int, step: int) -> Any:
     position = dim % found.rank
     *at, inside = kept(found.rank + 1)
     shape = replaced(found.shape, {position: (found.shape[position] - size) // step + 1})
-    return L[spans((*at, inside), (*shape, size))](found[replaced(at, {position: affine(at[position]) * step + inside})])
+    return L[spans((*at, inside), (*shape, size))](
+        found[replaced(at, {position: affine(at[position]) * step + inside})]
+    )
 
 
 @aten("im2col.default")
