@@ -17,7 +17,7 @@ import numpy as np
 from bench.kernel_cases import Array, Arrays, Case
 from codegen.libraries import numpy
 from codegen.libraries.banded import BINDINGS as BANDS
-from codegen.runtime.protocol import Buffers, Run
+from codegen.runtime.protocol import Buffers, KernelFunction
 from derive.matching import match
 from einalg.language.ir.program import Program
 
@@ -125,7 +125,7 @@ def _numpy(case: Case, arrays: Arrays) -> Made:
         raise NotImplementedError("a program of several statements")
     kernel = match(case.expression, "O")
     binding = {**numpy.BINDINGS, **BANDS}.get(kernel.op) if kernel else None
-    run: Run | None = binding(kernel, case.expression) if binding and kernel else None
+    run: KernelFunction | None = binding(kernel, case.expression) if binding and kernel else None
     if run is None:
         raise NotImplementedError("no operator of NumPy")
     buffers: Buffers = {**arrays, "O": np.empty(case.expression.shape, np.float32)}

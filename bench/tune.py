@@ -18,7 +18,7 @@ from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.program import generated_kernels
 from codegen.runtime.kernel_call import entry
-from codegen.runtime.protocol import Run
+from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
 from codegen.tuning.tile_search import COUNT, Make, exported, imported, signature, tune
@@ -64,7 +64,7 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
 def maker(scope: Scope, compiler: Compiler) -> Make:
     """Compiles a contraction with the numbers of its loop nest."""
 
-    def make(way: Contraction, tiling: Tiling) -> Run:
+    def make(way: Contraction, tiling: Tiling) -> KernelFunction:
         function = generated_kernels.written(way, tiling, scope)
         return entry(compiler.load(c_source([function])), function)
 

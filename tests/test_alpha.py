@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.language.index.affine import Index
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.scope import Scope, with_positional_names
 from einalg.testing import strategies
@@ -23,7 +23,7 @@ def renamed(scope, names):
             it.index: Index(f"{it.index}_{names[len(it.index.name) % len(names)]}")
             for it in node.iterators
         }
-        iterators = [Iterator(fresh[it.index], it.low, it.high) for it in node.iterators]
+        iterators = [LoopIndex(fresh[it.index], it.low, it.high) for it in node.iterators]
         forms = {i: j + 0 for i, j in fresh.items()}
         return Reduce(
             node.op,
@@ -34,7 +34,7 @@ def renamed(scope, names):
 
     own = {i: Index(f"{name}{k}") for k, (i, name) in enumerate(zip(scope.indices, names))}
     forms = {i: j + 0 for i, j in own.items()}
-    iterators = [Iterator(own[it.index], it.low, it.high) for it in scope.iterators]
+    iterators = [LoopIndex(own[it.index], it.low, it.high) for it in scope.iterators]
     return Scope(
         iterators,
         [c.substitute(forms) for c in scope.where],

@@ -6,7 +6,7 @@ import pytest
 
 import einalg as ea
 from einalg.language.analysis.canonical import key
-from einalg.language.interning import Stored
+from einalg.language.interning import InternedTuple
 
 CONV = dict(A=(2, 8, 8, 4), K=(3, 3, 5, 4))
 
@@ -104,7 +104,7 @@ def test_a_key_is_a_nested_tuple_of_ints_and_names():
             yield node
 
     found = k("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c]*K[r,s,f,c]*0.5", **CONV)
-    assert isinstance(found, Stored) and {type(leaf) for leaf in leaves(found)} <= {int, str}
+    assert isinstance(found, InternedTuple) and {type(leaf) for leaf in leaves(found)} <= {int, str}
 
 
 def test_shared_inner_scopes_cost_nothing():

@@ -18,7 +18,7 @@ from einalg.language.analysis.simplify import (
 from einalg.language.index.affine import FloorDiv, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.builders import L, Sum, indices, tensor
@@ -155,7 +155,7 @@ def test_a_condition_on_one_index_is_its_range(op):
         values = [v for v in range(low, high) if condition.holds({X: v})]
         node = Reduce(
             op,
-            [Iterator(X, low, high), Iterator(Y, 0, 2)],
+            [LoopIndex(X, low, high), LoopIndex(Y, 0, 2)],
             [condition],
             data[affine(X) + 5, Y] * (X + 4),
         )

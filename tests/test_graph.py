@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import ShapeError
-from einalg.frontends.graph import Builder, Expressed, Graph, Opaque, needed, unique
+from einalg.frontends.graph import Builder, Graph, OpaqueNode, ProgramNode, needed, unique
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
@@ -42,7 +42,12 @@ def expected(x: Any) -> Any:
 def test_values_and_order() -> None:
     graph = chain().graph(["y", "relu"])
     assert [t.name for t in graph.inputs] == ["x"] and list(graph.weights) == ["w"]
-    assert [type(node) for node in graph.nodes] == [Expressed, Expressed, Opaque, Expressed]
+    assert [type(node) for node in graph.nodes] == [
+        ProgramNode,
+        ProgramNode,
+        OpaqueNode,
+        ProgramNode,
+    ]
     assert [node.why for node in graph.opaque] == ["a test"]
     y, relu = graph(X)
     np.testing.assert_array_equal(y, expected(X))
@@ -68,7 +73,7 @@ def test_settled_calls_ahead_what_reads_weights_alone() -> None:
         y, twice = run(X)
         assert y.tolist() == np.add(X, [0, 0, 4]).tolist() and twice.tolist() == [0, 0, 4]
     (node,) = graph.joined().nodes
-    assert isinstance(node, Expressed) and node.program.inputs["twice"].role == "weight"
+    assert isinstance(node, ProgramNode) and node.program.inputs["twice"].role == "weight"
     assert times == [1]
 
 
@@ -268,5 +273,5 @@ def _neighbours(graph: Graph) -> list[Any]:
     return [
         (p, q)
         for p, q in zip(graph.nodes, graph.nodes[1:])
-        if isinstance(p, Expressed) and isinstance(q, Expressed)
+        if isinstance(p, ProgramNode) and isinstance(q, ProgramNode)
     ]

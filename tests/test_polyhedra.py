@@ -23,7 +23,7 @@ from einalg.language.index.isl import (
     box_set,
     domain_set,
 )
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.testing import strategies
 
 INDICES = tuple(Index(name) for name in "ijk")
@@ -56,8 +56,8 @@ def enumerated(box: Any, where: Any = ()) -> set[tuple[int, ...]]:
     }
 
 
-def iterators(box: Any) -> list[Iterator]:
-    return [Iterator(index, low, high) for index, (low, high) in zip(INDICES, box)]
+def iterators(box: Any) -> list[LoopIndex]:
+    return [LoopIndex(index, low, high) for index, (low, high) in zip(INDICES, box)]
 
 
 @given(boxes, conditions)
@@ -107,7 +107,7 @@ def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
     }
     for access in accesses(scope.body):
         own = sorted(access.free_symbols, key=lambda i: i.name)
-        domain = Space(own).set([Iterator(index, *ranges[index]) for index in own])
+        domain = Space(own).set([LoopIndex(index, *ranges[index]) for index in own])
         box = [range(low, high) for low, high in map(ranges.__getitem__, own)]
         read = {
             (*p, *(s.evaluate(dict(zip(own, p))) for s in access.subscripts)) for p in product(*box)

@@ -12,7 +12,7 @@ import pytest
 
 import einalg as ea
 from einalg.runtime import buffer_pool
-from einalg.runtime.buffer_pool import Results
+from einalg.runtime.buffer_pool import BufferPool
 
 KIND = np.dtype(np.float32)
 
@@ -23,7 +23,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def maker(*shape: int) -> Callable[[], Any]:
-    return Results().maker(shape, KIND)
+    return BufferPool().maker(shape, KIND)
 
 
 def place(array: Any) -> int:
@@ -61,7 +61,7 @@ def test_no_two_results_share_memory() -> None:
 
 
 def test_little_is_kept() -> None:
-    memory = Results()
+    memory = BufferPool()
     make = memory.maker((1 << 10,), KIND)
     held = [make() for _ in range(5)]
     del held
@@ -124,7 +124,7 @@ def test_tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     from einalg.frontends.torch import direct_call
 
     monkeypatch.setattr(direct_call, "LARGE", 1 << 12)
-    make = direct_call._maker(Results(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
+    make = direct_call._maker(BufferPool(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
     one, two = make().fill_(1), make().fill_(3)
     assert (
         one.shape == (64, 64) and one.dtype is torch.float32 and one.max() == 1 and two.min() == 3

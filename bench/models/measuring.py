@@ -27,7 +27,7 @@ from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, ru
 from codegen.targets.c.compiler import find_compiler
 from derive.cost.model import arithmetic, arithmetic_of
 from einalg.api import derivation
-from einalg.api.backend import Machine
+from einalg.api.backend import LocalBackend
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 
@@ -175,7 +175,7 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
 
     with (
         patch.object(derivation, "network", counted(derivation.network, "read s")),
-        patch.object(Machine, "seconds", counted(Machine.seconds, "timed s")),
+        patch.object(LocalBackend, "seconds", counted(LocalBackend.seconds, "timed s")),
     ):
         counted(ea.optimize, "again s")(module, inputs, seconds=seconds)
     return told

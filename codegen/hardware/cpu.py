@@ -15,7 +15,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
 @dataclass(frozen=True)
-class Machine:
+class CpuModel:
     """Bytes of a vector register and the number of these; bytes of the caches of one core; cores that generated code uses.
 
     `turns` are the steps in which an operation on a whole register goes through units that are narrower than that.
@@ -31,7 +31,7 @@ class Machine:
     def widths(self, size: int) -> tuple[int, ...]:
         """Elements of so many bytes in a register, and where that is fewer in what an operation takes at once: more of these fill less in vain.
 
-        >>> Machine(64, turns=2).widths(4), Machine(64).widths(8)
+        >>> CpuModel(64, turns=2).widths(4), CpuModel(64).widths(8)
         ((16, 8), (8,))
         """
         return tuple(dict.fromkeys((self.vector // size, self.vector // self.turns // size)))
@@ -42,7 +42,7 @@ class Machine:
 
 
 @lru_cache(maxsize=1)
-def machine() -> Machine:
+def machine() -> CpuModel:
     """This machine."""
     flags = set(cpu().split())
     vector, registers = (
@@ -53,9 +53,9 @@ def machine() -> Machine:
         else (16, 32 if _is_arm() else 16)
     )
     level1, level2 = (
-        _cache(level) or usual for level, usual in (("1", Machine.level1), ("2", Machine.level2))
+        _cache(level) or usual for level, usual in (("1", CpuModel.level1), ("2", CpuModel.level2))
     )
-    return Machine(
+    return CpuModel(
         vector,
         registers,
         level1,

@@ -7,7 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Bound, Buf, Extreme, For, Holds, If, Put, Ref, Statement, Value
+from codegen.ir.nodes import (
+    Alloc,
+    Bound,
+    Buf,
+    For,
+    If,
+    MinMax,
+    Predicate,
+    Ref,
+    Statement,
+    Store,
+    Value,
+)
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -15,10 +27,10 @@ from einalg.language.index.convert import affine
 LANE = Index("lane")
 
 
-class Writer:
+class LoopBuilder:
     """`out` is the body of the innermost loop that is open; `names` are taken by the function's arguments.
 
-    >>> w = Writer({"A", "O"})
+    >>> w = LoopBuilder({"A", "O"})
     >>> with w.loop(Index("i"), 4):
     ...     w.put(Ref(Buf("O", (4,), "f32"), (affine(Index("i")),)), "=", Ref(Buf("A", (4,), "f32"), (affine(Index("i")),)))
     >>> w.out[0].extent
@@ -65,7 +77,7 @@ class Writer:
         yield
         inside, self.out = tuple(self.out), before
         if inside:
-            self.out.append(If(Holds(conditions), inside))
+            self.out.append(If(Predicate(conditions), inside))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
@@ -77,7 +89,7 @@ class Writer:
         self.out = [*before, replace(last, orelse=tuple(self.out))]
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
-        self.out.append(Put(ref, op, value))
+        self.out.append(Store(ref, op, value))
 
     def local(self, name: str, shape: tuple[int, ...], dtype: str, space: str = "local") -> Buf:
         """A buffer declared here, under a name that no other one of the function has."""
@@ -86,7 +98,7 @@ class Writer:
         self.out.append(Alloc(buf))
         return buf
 
-    def lanes(self, put: Put, extent: int, *unrolled: tuple[Index, int, int]) -> None:
+    def lanes(self, put: Store, extent: int, *unrolled: tuple[Index, int, int]) -> None:
         """A statement in vectors of `extent` elements, for all values of the unrolled indices, the last one outermost."""
         body: Statement = For(LANE, affine(0), affine(extent), (0, extent), (put,), "lanes")
         for index, low, high in unrolled:
@@ -112,4 +124,4 @@ def _extreme(op: str, bounds: Sequence[Bound | int]) -> Bound:
     numbers = [b.const for b in found if isinstance(b, Affine) and not b.terms]
     others = [b for b in found if not isinstance(b, Affine) or b.terms]
     kept = (*others, *((affine(pick(numbers)),) if numbers else ()))
-    return kept[0] if len(kept) == 1 else Extreme(op, kept)
+    return kept[0] if len(kept) == 1 else MinMax(op, kept)

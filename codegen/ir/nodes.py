@@ -63,7 +63,7 @@ class IndexNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class Predicate:
     """Whether all of some conditions on indices hold."""
 
     conditions: tuple[Constraint, ...]
@@ -79,18 +79,18 @@ class Apply:
     dtype: str
 
 
-Value = Ref | Number | IndexNumber | Holds | Apply
+Value = Ref | Number | IndexNumber | Predicate | Apply
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class MinMax:
     """The `max` or `min` of index expressions: a loop bound that depends on outer loops."""
 
     op: str
-    of: tuple[Affine | Extreme, ...]
+    of: tuple[Affine | MinMax, ...]
 
 
-Bound = Affine | Extreme
+Bound = Affine | MinMax
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Alloc:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Store:
     """`ref op value`, where op is `= += *= max min`."""
 
     ref: Ref
@@ -163,7 +163,7 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Transpose:
     """Transpose a square of `size` x `size` elements, of which `rows` rows are read from `source` on, `step` elements apart.
 
     At `target` its columns follow one another, filled up with zeros.
@@ -177,7 +177,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Combine:
+class WarpReduce:
     """Each of `lanes` neighbouring threads of a block gets the values of all of them, combined by `+= *= max min`.
 
     `ref` is private to a thread. `lanes` is a power of 2, at most a warp.
@@ -189,7 +189,7 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class FragmentFill:
     """Set every element of a fragment, which is given by its leading subscripts."""
 
     fragment: Ref
@@ -197,7 +197,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadMatrix:
+class FragmentLoad:
     """Read a fragment from the matrix that begins at `source`, row after row of its buffer, or column after column where `turned`."""
 
     fragment: Ref
@@ -206,7 +206,7 @@ class LoadMatrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply:
+class FragmentMma:
     """Add the product of two fragments to a third one."""
 
     sums: Ref
@@ -215,7 +215,7 @@ class Multiply:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreMatrix:
+class FragmentStore:
     """Write a fragment to the matrix that begins at `target`."""
 
     target: Ref
@@ -224,17 +224,17 @@ class StoreMatrix:
 
 Statement = (
     Alloc
-    | Put
+    | Store
     | For
     | If
     | Sync
     | Prefetch
-    | Turn
-    | Combine
-    | Fill
-    | LoadMatrix
-    | Multiply
-    | StoreMatrix
+    | Transpose
+    | WarpReduce
+    | FragmentFill
+    | FragmentLoad
+    | FragmentMma
+    | FragmentStore
 )
 
 
@@ -284,7 +284,7 @@ def walk(node: Any) -> Iterator[Any]:
 def text(node: Any) -> str:
     """A node spelled out in full, equal exactly for equal nodes.
 
-    >>> text(Put(Ref(Buf("O", (4,), "f32"), (Affine(2),)), "=", Number(1, "f32")))
+    >>> text(Store(Ref(Buf("O", (4,), "f32"), (Affine(2),)), "=", Number(1, "f32")))
     "Put(Ref(Buf('O', (4,), 'f32', 'global'), (2,)), '=', Number(1, 'f32'))"
     """
     if isinstance(node, tuple):

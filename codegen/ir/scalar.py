@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import sympy
 from sympy.core.relational import Relational
 
-from codegen.ir.nodes import Apply, Holds, IndexNumber, Number, Value
+from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Value
 from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.index.affine import Affine, IndexArithmetic
@@ -347,9 +347,11 @@ def _and(arguments: list[Value], dtype: str) -> Value:
     if any(_is(a, 0) for a in arguments):
         return Number(False, "bool")
     kept = [a for a in arguments if not isinstance(a, Number)]
-    conditions = tuple(dict.fromkeys(c for a in kept if isinstance(a, Holds) for c in a.conditions))
-    rest = [a for a in kept if not isinstance(a, Holds)]
-    parts = ([Holds(conditions)] if conditions else []) + rest
+    conditions = tuple(
+        dict.fromkeys(c for a in kept if isinstance(a, Predicate) for c in a.conditions)
+    )
+    rest = [a for a in kept if not isinstance(a, Predicate)]
+    parts = ([Predicate(conditions)] if conditions else []) + rest
     return (
         Number(True, "bool")
         if not parts

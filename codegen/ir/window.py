@@ -17,7 +17,7 @@ SPACE, TAPS = "dhw", "qrs"
 
 
 @dataclass(frozen=True)
-class Window:
+class SpatialAxes:
     """The spatial axes of an operator, `rank` at least: axes that it does not have are of size 1."""
 
     space: str
@@ -31,11 +31,11 @@ class Window:
         return prod(self.sizes)
 
 
-def window(kernel: Kernel, least: int = 1) -> Window:
+def window(kernel: Kernel, least: int = 1) -> SpatialAxes:
     """The window of a kernel `conv2d`, `max_pool1d`, …: of so many axes at least."""
     rank = max(least, int(kernel.op[-2]))
     space, taps = SPACE[3 - rank :], TAPS[3 - rank :]
-    return Window(
+    return SpatialAxes(
         space,
         taps,
         tuple(kernel.sizes.get(tap, 1) for tap in taps),

@@ -13,7 +13,7 @@ from typing import Any
 
 from codegen.ir.nodes import Buf, Ref, Value
 from codegen.ir.scalar import translate
-from codegen.kernels.strided_axes import Axis, Epilogue, Operand, extent
+from codegen.kernels.strided_axes import Epilogue, StridedAxis, StridedOperand, extent
 from codegen.lowering.block import buffer
 from codegen.lowering.loop_plan import has_numbers
 from einalg.errors import CodegenError
@@ -36,14 +36,14 @@ class Digit:
 
 
 @dataclass(frozen=True)
-class Reading:
+class EpilogueRead:
     """How a statement reads results: the pieces of each axis along which these lie, what is stored, and what is made of each."""
 
-    pieces: Sequence[Sequence[Axis]]
-    target: Operand
+    pieces: Sequence[Sequence[StridedAxis]]
+    target: StridedOperand
     epilogue: Epilogue
 
-    def whole(self, position: int, axis: Axis) -> Axis | None:
+    def whole(self, position: int, axis: StridedAxis) -> StridedAxis | None:
         """An axis in one piece; None where it is cut."""
         pieces = self.pieces[position]
         if not pieces:  # of one step
@@ -52,8 +52,8 @@ class Reading:
 
 
 def read_once(
-    axes: Sequence[Axis], target: Operand, dtype: str, name: str, scope: Scope
-) -> Reading | None:
+    axes: Sequence[StridedAxis], target: StridedOperand, dtype: str, name: str, scope: Scope
+) -> EpilogueRead | None:
     """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
     product, same = target.buf, dtype == target.buf.dtype == scope.dtype
     reads = dict.fromkeys(accesses(scope.body))
@@ -82,11 +82,11 @@ def read_once(
         return None
     lows = {it.index: affine(it.low) for it in scope.iterators}
     operands = {
-        access: Operand(buffer(access.tensor), form.substitute(lows).const)
+        access: StridedOperand(buffer(access.tensor), form.substitute(lows).const)
         for access, form in others.items()
     }
-    stored = Operand(Buf(name, scope.shape, scope.dtype), 0)
-    return Reading(
+    stored = StridedOperand(Buf(name, scope.shape, scope.dtype), 0)
+    return EpilogueRead(
         [piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands)
     )
 
@@ -137,7 +137,9 @@ def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:
     return found if step == size else None
 
 
-def _pieces(axis: Axis, digits: Sequence[Digit], forms: Sequence[Affine]) -> list[Axis] | None:
+def _pieces(
+    axis: StridedAxis, digits: Sequence[Digit], forms: Sequence[Affine]
+) -> list[StridedAxis] | None:
     """An axis cut into steps of single digits; `forms` say where these lead in the target and in what is read beside it."""
     found = [piece for digit in digits for piece in _common(axis, digit, forms)]
     if prod(piece.extent for piece in found) != axis.extent:
@@ -151,7 +153,7 @@ def _pieces(axis: Axis, digits: Sequence[Digit], forms: Sequence[Affine]) -> lis
     )
 
 
-def _common(axis: Axis, digit: Digit, forms: Sequence[Affine]) -> Iterator[Axis]:
+def _common(axis: StridedAxis, digit: Digit, forms: Sequence[Affine]) -> Iterator[StridedAxis]:
     """The part of an axis along which one digit counts."""
     low, high = (
         max(axis.target, digit.step),
@@ -160,7 +162,7 @@ def _common(axis: Axis, digit: Digit, forms: Sequence[Affine]) -> Iterator[Axis]
     if low < high and not (high % low or low % axis.target or low % digit.step):
         along, times = low // axis.target, low // digit.step
         target, *beside = (form.coefficient(digit.index) * times for form in forms)
-        yield Axis(
+        yield StridedAxis(
             axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside)
         )
 

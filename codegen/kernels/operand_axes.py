@@ -6,12 +6,12 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from codegen.kernels.strided_axes import Axis
+from codegen.kernels.strided_axes import StridedAxis
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import View
 
 
-def joined(letter: str, **views: View) -> Axis | None:
+def joined(letter: str, **views: View) -> StridedAxis | None:
     """A group of axes as one that each operand walks in one stride; None where one does not.
 
     >>> joined("i", left=View("A", 0, {"i": ((4, 6), (3, 2))}), target=View("O", 0, {"i": ((12, 1),)}))
@@ -24,14 +24,14 @@ def joined(letter: str, **views: View) -> Axis | None:
             return None
         size = prod(n for n, _ in group)
         strides[operand] = group[-1][1] if group else 0
-    return Axis(Index(letter), size, **strides)
+    return StridedAxis(Index(letter), size, **strides)
 
 
-def axes(letter: str, **views: View) -> tuple[Axis, ...]:
+def axes(letter: str, **views: View) -> tuple[StridedAxis, ...]:
     """A group of axes, those of extent 1 left out."""
     groups = list(zip(*(view.axes[letter] for view in views.values())))
     found = [
-        Axis(
+        StridedAxis(
             Index(letter if len(groups) == 1 else f"{letter}{number}"),
             group[0][0],
             **{o: step for o, (_, step) in zip(views, group)},

@@ -17,7 +17,7 @@ Side = str | int  # an operand by its name, or what an epilogue reads by its num
 
 
 @dataclass(frozen=True)
-class Axis:
+class StridedAxis:
     """An index with its extent, and how far its next value is in each operand (elements; 0 where it does not move).
 
     `beside` are its steps in what an epilogue reads.
@@ -33,7 +33,7 @@ class Axis:
     def step(self, side: Side) -> int:
         return self.beside[side] if isinstance(side, int) else getattr(self, side)
 
-    def swapped(self) -> Axis:
+    def swapped(self) -> StridedAxis:
         return replace(self, left=self.right, right=self.left)
 
 
@@ -56,7 +56,7 @@ class Border:
 
 
 @dataclass(frozen=True)
-class Window:
+class BorderWindow:
     """Where a convolution reads its border: a tap of a position reads zeros unless `0 <= step*position + apart*tap - before < inside`.
 
     `positions` and `taps` are how many there are. Only where the border is `written` may zeros be read.
@@ -77,7 +77,7 @@ class Window:
 
         Of integers, or of index expressions.
 
-        >>> window = Window(Index("h"), Index("r"), 7, 5, 1, 2, 4, 7)
+        >>> window = BorderWindow(Index("h"), Index("r"), 7, 5, 1, 2, 4, 7)
         >>> window.between(0, 0), window.between(5, 6)
         ((2, 6), (-1, 3))
         """
@@ -87,10 +87,10 @@ class Window:
 
 
 @lru_cache(maxsize=4096)
-def taken(window: Window, together: int) -> float:
+def taken(window: BorderWindow, together: int) -> float:
     """The part of the taps that tiles of so many neighbouring positions do not leave out.
 
-    >>> window = Window(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
+    >>> window = BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
     >>> taken(window, 1), taken(window, 7)
     (0.9047619047619048, 1.0)
     """
@@ -102,7 +102,7 @@ def taken(window: Window, together: int) -> float:
 
 
 @dataclass(frozen=True)
-class Operand:
+class StridedOperand:
     """A tensor as it lies in memory, and the element where reading begins.
 
     With `borders`, what is read is a copy of one batch in the order of these axes, zeros included; `offset` and the strides of
@@ -125,20 +125,20 @@ class Epilogue:
 
     body: Any
     product: str
-    reads: Mapping[Access, Operand]
+    reads: Mapping[Access, StridedOperand]
 
     @property
-    def beside(self) -> tuple[Operand, ...]:
+    def beside(self) -> tuple[StridedOperand, ...]:
         return tuple(self.reads.values())
 
 
-class Stored:
+class EpilogueStore:
     """What stores results, or what an epilogue makes of them."""
 
     epilogue: Epilogue | None
 
     @property
-    def beside(self) -> tuple[Operand, ...]:
+    def beside(self) -> tuple[StridedOperand, ...]:
         """What an epilogue reads."""
         return self.epilogue.beside if self.epilogue else ()
 
@@ -148,18 +148,20 @@ class Stored:
         return ("target", *range(len(self.beside)))
 
 
-def extent(axes: Iterable[Axis]) -> int:
+def extent(axes: Iterable[StridedAxis]) -> int:
     return prod(a.extent for a in axes)
 
 
-def offset(axes: Iterable[Axis], operand: Side) -> Affine:
+def offset(axes: Iterable[StridedAxis], operand: Side) -> Affine:
     """Where the indices of some axes lead in an operand."""
     return sum((affine(a.index) * a.step(operand) for a in axes), affine(0))
 
 
-def merged(axes: Sequence[Axis], *operands: Side, but: Collection[Index] = ()) -> tuple[Axis, ...]:
+def merged(
+    axes: Sequence[StridedAxis], *operands: Side, but: Collection[Index] = ()
+) -> tuple[StridedAxis, ...]:
     """Axes of which neighbours that lie like one axis in the given operands are one, `but` these; the others' strides are then of no use."""
-    found: list[Axis] = []
+    found: list[StridedAxis] = []
     for axis in axes:
         outer = found[-1] if found else None
         if (

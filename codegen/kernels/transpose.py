@@ -6,17 +6,16 @@ lines whose distance is a power of 2 drive each other out. A square reads and wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iterable
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from codegen.hardware.cpu import Machine, machine
-from codegen.ir.builder import LANE, Writer
-from codegen.ir.nodes import Buf, Function, Put, Ref, Turn
+from codegen.hardware.cpu import CpuModel, machine
+from codegen.ir.builder import LANE, LoopBuilder
+from codegen.ir.nodes import Buf, Function, Ref, Store, Transpose
 from codegen.ir.scalar import computed
 from codegen.kernels.epilogue import Elements, flat, is_plain, own
-from codegen.kernels.strided_axes import Axis, Side, merged, offset
+from codegen.kernels.strided_axes import Side, StridedAxis, merged, offset
 from codegen.lowering.block import buffer
 from codegen.lowering.guards import Range
 from codegen.lowering.loop_plan import has_numbers
@@ -24,7 +23,7 @@ from codegen.lowering.parallel import ELEMENTS
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
@@ -35,15 +34,15 @@ ROWS, COLUMNS, NUMBER = Index("rows"), Index("columns"), Index("number")
 SIZES = (4, 8)  # bytes of elements of which a square fits into registers
 
 
-def turned(
-    name: str, scope: Scope, target: Machine | None = None, parallel: bool | None = None
+def transpose_kernel(
+    name: str, scope: Scope, target: CpuModel | None = None, parallel: bool | None = None
 ) -> Function | None:
     """The function of the statement `name = scope` if it reads elements one by one, some in another order; else None.
 
     >>> import einalg as ea
-    >>> turned("O", ea.parse("O[i,j] = A[j,i]", A=(40, 50)), Machine(64, 32)).inputs[0].name
+    >>> transpose_kernel("O", ea.parse("O[i,j] = A[j,i]", A=(40, 50)), CpuModel(64, 32)).inputs[0].name
     'A'
-    >>> turned("O", ea.parse("O[i,j] = A[i,j]", A=(40, 50)), Machine(64, 32)) is None
+    >>> transpose_kernel("O", ea.parse("O[i,j] = A[i,j]", A=(40, 50)), CpuModel(64, 32)) is None
     True
     """
     reads = list(dict.fromkeys(accesses(scope.body)))
@@ -80,7 +79,7 @@ def turned(
         return None
     tensors = {tensor.name: buffer(tensor) for tensor in scope.tensors.values()}
     out = Buf(name, scope.shape, scope.dtype)
-    w = Writer((*tensors, name))
+    w = LoopBuilder((*tensors, name))
     threads = prod(scope.shape) >= ELEMENTS if parallel is None else parallel
     _Squares(w, scope, reads, walk, (row, column), across, size, out).write(
         "par" if threads else "seq"
@@ -92,7 +91,7 @@ def turned(
 class _Walk:
     """The axes of a statement with their steps in the result and `beside` in every read, and the first element of each read."""
 
-    axes: list[Axis]
+    axes: list[StridedAxis]
     first: list[int]
 
 
@@ -113,7 +112,9 @@ def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
     if not all(form.is_affine() for form in elements):
         return None
     axes = [
-        Axis(i, n, 0, 0, result.coefficient(i), tuple(form.coefficient(i) for form in elements))
+        StridedAxis(
+            i, n, 0, 0, result.coefficient(i), tuple(form.coefficient(i) for form in elements)
+        )
         for i, (_, n) in ranges.items()
         if n != 1
     ]
@@ -124,7 +125,7 @@ def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
 
 
 def _digits(
-    it: Iterator, forms: Sequence[Affine], taken: set[Index]
+    it: LoopIndex, forms: Sequence[Affine], taken: set[Index]
 ) -> list[tuple[Index, int, int]]:
     """An index, or the two digits of it that are read: the name, the extent and the step of each."""
     atoms = (atom for form in forms for atom, _ in form.terms if not isinstance(atom, Index))
@@ -143,11 +144,11 @@ def _digits(
 class _Squares:
     """Squares of a pair of axes: the first lies side by side in what is read `across`, the second in the result."""
 
-    w: Writer
+    w: LoopBuilder
     scope: Scope
     reads: Sequence[Access]
     walk: _Walk
-    pair: tuple[Axis, Axis]
+    pair: tuple[StridedAxis, StridedAxis]
     across: Sequence[int]
     size: int
     out: Buf
@@ -165,14 +166,14 @@ class _Squares:
                                 outer, rows * self.size + first, columns * self.size + start
                             )
 
-    def square(self, outer: Sequence[Axis], first: Affine, start: Affine) -> None:
+    def square(self, outer: Sequence[StridedAxis], first: Affine, start: Affine) -> None:
         """The results of so many rows from `first` on, and columns from `start` on."""
         w, size, squares = self.w, self.size, dict[int, Buf]()
         for number in self.across:
             begin = self.place(outer, number, first, start)
             squares[number] = w.local("square", (size * size,), begin.buf.dtype)
             w.out.append(
-                Turn(
+                Transpose(
                     begin, self.pair[1].step(number), size, size, Ref(squares[number], (affine(0),))
                 )
             )
@@ -183,7 +184,7 @@ class _Squares:
             }
             target = self.place(outer, "target", first + line, start + column)
             if isinstance(self.scope.body, Access):
-                return w.lanes(Put(target, "=", turned[0]), size)
+                return w.lanes(Store(target, "=", turned[0]), size)
             read = [
                 turned.get(number) or self.place(outer, number, first + line, start + column)
                 for number in range(len(self.reads))
@@ -191,7 +192,7 @@ class _Squares:
             with w.loop(LANE, size, kind="vec"):
                 w.put(target, "=", Elements(self.scope.body, dict(zip(self.reads, read))).value)
 
-    def place(self, outer: Sequence[Axis], side: Side, row: Affine, column: Affine) -> Ref:
+    def place(self, outer: Sequence[StridedAxis], side: Side, row: Affine, column: Affine) -> Ref:
         """An element of the result, or of a read."""
         buf, first = (
             (self.out, 0)

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from codegen.libraries import banded, numpy, torch
-from codegen.runtime.protocol import Run
+from codegen.runtime.protocol import KernelFunction
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
 LOG = logging.getLogger("einalg")
 CHOSEN = "EINALG_LIBRARIES"
-Bindings = Mapping[str, Callable[[Kernel, Scope], Run | None]]
+Bindings = Mapping[str, Callable[[Kernel, Scope], KernelFunction | None]]
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def _version(name: str) -> str:
         return "of unknown version"
 
 
-def ways(kernel: Kernel, scope: Scope) -> dict[str, Run]:
+def ways(kernel: Kernel, scope: Scope) -> dict[str, KernelFunction]:
     """Every way in which a library runs a kernel, by its name; a library that cannot be asked has none, with a warning."""
-    found: dict[str, Run] = {}
+    found: dict[str, KernelFunction] = {}
     for name in names():
         for way, bindings in LIBRARIES[name].ways.items():
             binding = bindings.get(kernel.op)

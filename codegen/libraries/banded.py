@@ -10,7 +10,7 @@ import numpy as np
 
 from codegen.ir.scalar import computed_in
 from codegen.libraries.numpy import Run, with_border
-from codegen.libraries.operands import Array, Operand, operand
+from codegen.libraries.operands import Array, OperandView, operand
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
@@ -20,7 +20,7 @@ PART = 4
 
 
 @dataclass(frozen=True)
-class Band:
+class BandedRows:
     """Rows of one batch by taps; the classes of rows that a dilation keeps apart are walked one by one."""
 
     rows: int
@@ -85,7 +85,7 @@ def _banded(
         operand(second, "b", "i", "k"),
         operand(target, *out),
     )
-    band = Band(one.sizes[1], kernel.sizes["w"], kernel.sizes.get("dilation", 1))
+    band = BandedRows(one.sizes[1], kernel.sizes["w"], kernel.sizes.get("dilation", 1))
     if other.sizes[1] + sum(pads) != band.rows + (band.taps - 1) * band.dilation:
         return None
     work = numpy_dtype(computed_in(scope))
@@ -101,7 +101,7 @@ def _banded(
     return run
 
 
-def _read(view: Operand, buffers: Mapping[str, Any], work: np.dtype[Any]) -> Array:
+def _read(view: OperandView, buffers: Mapping[str, Any], work: np.dtype[Any]) -> Array:
     return view.read(buffers[view.name]).astype(work, copy=False)
 
 

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from codegen.runtime.protocol import Buffers, Packed, Run, prepared
+from codegen.runtime.protocol import Buffers, KernelFunction, Packed, prepared
 
 LOG = logging.getLogger("einalg")
 
 
-class Guarded:
+class Fallback:
     """`run`, or `instead()` from the first time on that it raises, with a warning; `what` names the library's way and the kernel."""
 
-    def __init__(self, run: Run, instead: Callable[[], Run], what: str):
+    def __init__(self, run: KernelFunction, instead: Callable[[], KernelFunction], what: str):
         self.run, self.instead, self.what = run, instead, what
         self._lock, self._fallen = threading.Lock(), False
 
@@ -26,10 +26,10 @@ class Guarded:
             self._fall(error)
             self.run(buffers)
 
-    def prepared(self, known: Buffers, packed: Packed) -> Guarded:
+    def prepared(self, known: Buffers, packed: Packed) -> Fallback:
         """The same with what is known ahead packed by the library."""
         try:
-            return Guarded(prepared(self.run, known, packed), self.instead, self.what)
+            return Fallback(prepared(self.run, known, packed), self.instead, self.what)
         except Exception as error:  # it may do without
             LOG.warning("einalg: %s packs nothing ahead: %s", self.what, str(error))
             return self

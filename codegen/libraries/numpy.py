@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.scalar import computed, computed_in
-from codegen.ir.window import Window, reduction, window
-from codegen.libraries.operands import Array, Operand, operand
+from codegen.ir.window import SpatialAxes, reduction, window
+from codegen.libraries.operands import Array, OperandView, operand
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 from einalg.language.ir.kernel import Kernel
@@ -58,7 +58,7 @@ def matmul(kernel: Kernel, scope: Scope) -> Run | None:
     return run
 
 
-def _matrices(view: Operand, array: Array, dtype: np.dtype[Any]) -> Array:
+def _matrices(view: OperandView, array: Array, dtype: np.dtype[Any]) -> Array:
     axes = view.matrices()
     found = (
         view.of(array, axes)
@@ -127,7 +127,7 @@ def with_border(array: Array, pads: Sequence[tuple[int, int]], fill: float) -> A
     return found
 
 
-def tapped(found: Window, points: Sequence[int]) -> list[tuple[Any, ...]]:
+def tapped(found: SpatialAxes, points: Sequence[int]) -> list[tuple[Any, ...]]:
     """For each tap of a window, what it reads for all points."""
     axes = [
         [slice(tap * apart, tap * apart + (n - 1) * step + 1, step) for tap in range(taps)]

@@ -18,7 +18,7 @@ BATCH = "*"  # stands for the batch axes of a view, beside its letters
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandView:
     """A strided view of a contiguous array: groups of axes, each of which a library sees as one, and where it begins (in elements)."""
 
     name: str
@@ -66,14 +66,14 @@ class Operand:
         return tuple(range(first, first + len(self.groups[group])))
 
 
-def operand(view: View, *groups: str) -> Operand:
+def operand(view: View, *groups: str) -> OperandView:
     """A view as an operand with a group for each of some words: the axes of its letters in order, `*` being those of the batch.
 
     >>> operand(View("A", 0, {"n": ((2, 12),), "c": ((3, 4),)}, batch=((4, 1),)), "n", "*c", "h")
     Operand(name='A', groups=(((2, 12),), ((4, 1), (3, 4)), ()), offset=0)
     """
     axes = {**view.axes, BATCH: view.batch}
-    return Operand(
+    return OperandView(
         view.name,
         tuple(tuple(axis for letter in group for axis in axes.get(letter, ())) for group in groups),
         view.offset,

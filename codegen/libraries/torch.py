@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codegen.ir.scalar import computed_in
-from codegen.ir.window import Window, reduction, setting, window
+from codegen.ir.window import SpatialAxes, reduction, setting, window
 from codegen.libraries.numpy import POOLS
-from codegen.libraries.operands import Array, Operand, operand, writable
+from codegen.libraries.operands import Array, OperandView, operand, writable
 from codegen.runtime.foreign_call import called
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.kernel import Kernel
@@ -35,14 +35,14 @@ def torch() -> Any:
 
 
 @dataclass(frozen=True)
-class Call:
+class TorchKernel:
     """A function of tensors, one axis for each group of an operand, as a run.
 
     `pack` makes of the weights, the last operand, what `packed` computes with instead of `compute`.
     """
 
-    operands: tuple[Operand, ...]
-    target: Operand
+    operands: tuple[OperandView, ...]
+    target: OperandView
     compute: Compute
     pack: Callable[[Tensor], Tensor] | None = None
     packed: Compute | None = None
@@ -51,7 +51,7 @@ class Call:
     def __call__(self, buffers: Mapping[str, Array]) -> None:
         called(self._run, buffers)
 
-    def prepared(self, known: Mapping[str, Array], _: Any) -> Call:
+    def prepared(self, known: Mapping[str, Array], _: Any) -> TorchKernel:
         """The same call with its weights packed, where they are known."""
         last = self.operands[-1]
         if (
@@ -73,7 +73,7 @@ class Call:
             out.copy_(self.compute(*inputs).reshape(out.shape))
 
 
-def tensor(view: Operand, buffers: Mapping[str, Array]) -> Tensor:
+def tensor(view: OperandView, buffers: Mapping[str, Array]) -> Tensor:
     """An operand as a tensor in the memory of its buffer, or a copy where strides do not let it be one."""
     return tensor_of(view.read(writable(buffers[view.name])))
 
@@ -107,7 +107,7 @@ def _packs(dtype: str) -> bool:
     )
 
 
-def matmul(kernel: Kernel, scope: Scope) -> Call | None:
+def matmul(kernel: Kernel, scope: Scope) -> TorchKernel | None:
     """`torch.matmul`; of one matrix that is known ahead, a linear layer with packed weights."""
     if (
         len(kernel.views) != 3
@@ -119,7 +119,7 @@ def matmul(kernel: Kernel, scope: Scope) -> Call | None:
         operand(view, *letters) for view, letters in zip(kernel.views, ("bmk", "bkn", "bmn"))
     )
     module = torch()
-    plain = Call((left, right), target, module.matmul)
+    plain = TorchKernel((left, right), target, module.matmul)
     if target.sizes[0] != 1 or not _packs(scope.dtype):
         return plain
     rows = target.sizes[1]
@@ -138,22 +138,22 @@ Layer = tuple[
 ]  # plain; packs weights; with packed ones
 
 
-def convolution(kernel: Kernel, scope: Scope) -> Call | None:
+def convolution(kernel: Kernel, scope: Scope) -> TorchKernel | None:
     """`conv2d` or `conv3d`; one axis is two, one of which has size 1."""
     return _windowed(kernel, scope, "f", "c", _convolution)
 
 
-def transposed(kernel: Kernel, scope: Scope) -> Call | None:
+def transposed(kernel: Kernel, scope: Scope) -> TorchKernel | None:
     """`conv_transpose2d` or `conv_transpose3d`."""
     return _windowed(kernel, scope, "c", "f", _transposed)
 
 
 def channels_last(
-    binding: Callable[[Kernel, Scope], Call | None],
-) -> Callable[[Kernel, Scope], Call | None]:
+    binding: Callable[[Kernel, Scope], TorchKernel | None],
+) -> Callable[[Kernel, Scope], TorchKernel | None]:
     """The same operator with channels as the innermost axis; None where they are already."""
 
-    def bound(kernel: Kernel, scope: Scope) -> Call | None:
+    def bound(kernel: Kernel, scope: Scope) -> TorchKernel | None:
         call = binding(kernel, scope)
         if call is None or [step for n, step in call.operands[0].groups[1] if n > 1][-1:] in (
             [],
@@ -177,7 +177,7 @@ def channels_last(
 
 def _windowed(
     kernel: Kernel, scope: Scope, first: str, second: str, make: Callable[..., Layer]
-) -> Call | None:
+) -> TorchKernel | None:
     """A convolution of either kind, whose weights have the axes `first` (of all groups) and `second`."""
     if (
         len(kernel.views) != 3
@@ -190,12 +190,12 @@ def _windowed(
     weights = operand(kernel.views[1], f"*{first}", second, *found.taps)
     target = operand(kernel.views[2], "n", "*f", *found.space)
     compute, pack, packed = make(kernel, found, data.sizes, target.sizes)
-    call = Call((data, weights), target, compute)
+    call = TorchKernel((data, weights), target, compute)
     return replace(call, pack=pack, packed=packed) if _packs(scope.dtype) else call
 
 
 def _convolution(
-    kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]
+    kernel: Kernel, found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
     pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in found.space]
@@ -232,7 +232,7 @@ def _convolution(
 
 
 def _transposed(
-    kernel: Kernel, found: Window, sizes: Sequence[int], points: Sequence[int]
+    kernel: Kernel, found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
     padding, extra, cut = _fitting(
@@ -264,7 +264,7 @@ def _transposed(
 
 
 def _fitting(
-    before: Sequence[int], found: Window, sizes: Sequence[int], points: Sequence[int]
+    before: Sequence[int], found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> tuple[list[int], list[int], Any]:
     """Padding of both sides, elements to add after it, and the part of the result that is wanted.
 
@@ -285,7 +285,7 @@ def _fitting(
     return padding, extra, (..., *(slice(start, start + n) for start, n in zip(starts, points)))
 
 
-def reduce(kernel: Kernel, scope: Scope) -> Call | None:
+def reduce(kernel: Kernel, scope: Scope) -> TorchKernel | None:
     """A sum, mean, largest or smallest element, or product over an axis."""
     how = reduction(scope)
     if (
@@ -300,14 +300,14 @@ def reduce(kernel: Kernel, scope: Scope) -> Call | None:
         how[0]
     ]
     data, target = operand(kernel.views[0], "i", "k"), operand(kernel.views[1], "i")
-    return Call(
+    return TorchKernel(
         (data,),
         target,
         lambda values: combine(values, 1) if how[1] == 1 else combine(values, 1).mul_(how[1]),
     )
 
 
-def pool(kernel: Kernel, scope: Scope) -> Call | None:
+def pool(kernel: Kernel, scope: Scope) -> TorchKernel | None:
     """Largest elements of windows, or their means where no taps are left out."""
     how = reduction(scope)
     if (
@@ -337,7 +337,7 @@ def pool(kernel: Kernel, scope: Scope) -> Call | None:
             return values if abs(scale - 1) < 1e-12 else values * scale
         return function(values, found.sizes, found.stride, 0, found.dilation)
 
-    return Call((data,), operand(kernel.views[1], "n", "f", *found.space), compute)
+    return TorchKernel((data,), operand(kernel.views[1], "n", "f", *found.space), compute)
 
 
 CONVOLUTIONS = {f"conv{rank}d": convolution for rank in (1, 2, 3)} | {

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.libraries.operands import Operand
-from codegen.libraries.torch import BINDINGS, CHANNELS_LAST, Call, torch, types
+from codegen.libraries.operands import OperandView
+from codegen.libraries.torch import BINDINGS, CHANNELS_LAST, TorchKernel, torch, types
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import substitute_tensors
 from einalg.language.ir.scope import Scope
@@ -27,7 +27,7 @@ HALVES = ({"f16"}, {"bf16"})
 class DeviceCall:
     """A function of tensors on views of the memory of a device."""
 
-    call: Call
+    call: TorchKernel
     reduced: bool = False
 
     def __call__(self, memory: Flat) -> None:
@@ -53,7 +53,7 @@ def ways(kernel: Kernel, scope: Scope, reduced: bool = False) -> dict[str, Devic
     wide = _single(scope) if types(scope) in HALVES else scope
     found: dict[str, DeviceCall] = {}
     for name, bindings in WAYS.items():
-        binding: Callable[[Kernel, Scope], Call | None] | None = bindings.get(kernel.op)
+        binding: Callable[[Kernel, Scope], TorchKernel | None] | None = bindings.get(kernel.op)
         call = binding(kernel, wide) if binding else None
         if call is not None and all(
             step >= 0
@@ -71,7 +71,7 @@ def on_device(array: Any, dtype: str) -> Any:
     return tensor.view(torch().bfloat16) if dtype == "bf16" else tensor
 
 
-def _whole(view: Operand, memory: Flat) -> Any:
+def _whole(view: OperandView, memory: Flat) -> Any:
     """A view with one axis for each index."""
     axes = [axis for group in view.groups for axis in group]
     return memory(view.name).as_strided(

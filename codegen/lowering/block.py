@@ -15,18 +15,18 @@ from codegen.ir.nodes import (
     Bound,
     Buf,
     For,
-    Holds,
     If,
     Number,
-    Put,
+    Predicate,
     Ref,
     Statement,
+    Store,
     Value,
     walk,
 )
 from codegen.ir.scalar import computed, constant, index_condition
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
-from codegen.lowering.loop_plan import Plan, distinct_indices, make_plan, points, repeating
+from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
 from codegen.lowering.schedule import Schedule, is_across
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -46,7 +46,7 @@ def buffer(tensor: Any) -> Buf:
     return Buf(tensor.name, tensor.shape, tensor.dtype)
 
 
-class Source:
+class StatementSource:
     """The statement `name = scope` with what lowering asks about it again and again."""
 
     def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: Schedule):
@@ -59,7 +59,7 @@ class Source:
         self._skipping: dict[Reduce, tuple[Constraint, ...]] = {}
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> LoopPlan:
         everything = [
             *self.cutting,
             *(c for r in reductions(self.scope.body) for c in self.skipping(r)),
@@ -200,14 +200,14 @@ class Block:
         if then.statements or (orelse and orelse.statements):
             self.add(
                 If(
-                    Holds(tuple(conditions)),
+                    Predicate(tuple(conditions)),
                     tuple(then.statements),
                     tuple(orelse.statements) if orelse else (),
                 )
             )
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
-        self.add(Put(ref, op, value))
+        self.add(Store(ref, op, value))
 
 
 def constant_bound(bound: Bound) -> int | None:

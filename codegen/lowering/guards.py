@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from codegen.ir.nodes import Bound, Extreme
+from codegen.ir.nodes import Bound, MinMax
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index, floordiv
 from einalg.language.index.constraint import Constraint
@@ -189,7 +189,7 @@ def extreme(op: str, of: Sequence[Bound], place: Place) -> Bound:
     for bound in map(place.bounded, of):
         if not any(_covers(other, bound, op, place) for other in kept):
             kept = [other for other in kept if not _covers(bound, other, op, place)] + [bound]
-    return kept[0] if len(kept) == 1 else Extreme(op, tuple(kept))
+    return kept[0] if len(kept) == 1 else MinMax(op, tuple(kept))
 
 
 def _covers(one: Bound, two: Bound, op: str, place: Place) -> bool:

@@ -12,14 +12,14 @@ from typing import Any
 
 import sympy
 
-from codegen.ir.nodes import Bound, Extreme
+from codegen.ir.nodes import Bound, MinMax
 from codegen.ir.scalar import index_form
 from codegen.lowering.guards import PHASES, Range
 from codegen.lowering.schedule import Schedule, strides
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
@@ -27,7 +27,7 @@ from einalg.language.ir.traversal import accesses, reductions
 
 
 @dataclass(frozen=True)
-class Level:
+class LoopLevel:
     """A loop over `low <= index < high`; `range` encloses all values of the index."""
 
     index: Index
@@ -42,7 +42,7 @@ class Level:
 
 
 @dataclass
-class Plan:
+class LoopPlan:
     """The loops over the output, outer first; those over each summed index; and what the other indices are fixed to.
 
     `conditions` say where a loop is to be cut besides where reads enter and leave their tensors. `merged` are the loops that run
@@ -50,9 +50,9 @@ class Plan:
     first loop on which no reduction depends, though these depend on the innermost one.
     """
 
-    output: list[Level] = field(default_factory=list)
-    written: list[Level] = field(default_factory=list)
-    summed: dict[Index, list[Level]] = field(default_factory=dict)
+    output: list[LoopLevel] = field(default_factory=list)
+    written: list[LoopLevel] = field(default_factory=list)
+    summed: dict[Index, list[LoopLevel]] = field(default_factory=dict)
     fixed: dict[Index, Affine] = field(default_factory=dict)
     ranges: dict[Index, Range] = field(default_factory=dict)
     conditions: list[Constraint] = field(default_factory=list)
@@ -62,15 +62,15 @@ class Plan:
     def fresh(self, name: str) -> Index:
         return fresh_index(name, self.ranges)
 
-    def level(self, index: Index, low: Bound, high: Bound, known: Range) -> Level:
+    def level(self, index: Index, low: Bound, high: Bound, known: Range) -> LoopLevel:
         self.ranges[index] = known
-        return Level(index, low, high, known)
+        return LoopLevel(index, low, high, known)
 
 
-def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule) -> Plan:
+def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule) -> LoopPlan:
     """The loops of a scope with distinct indices; `conditions` are all that decide what is read or written."""
     reduces = list(reductions(scope.body))
-    plan = Plan(
+    plan = LoopPlan(
         ranges={
             it.index: (it.low, it.high)
             for it in (*scope.iterators, *(it for r in reduces for it in r.iterators))
@@ -148,8 +148,8 @@ def _quotients(
 
 
 def _split(
-    plan: Plan, it: Iterator, quotients: Sequence[tuple[int, bool, int]], phases: int
-) -> list[Level]:
+    plan: LoopPlan, it: LoopIndex, quotients: Sequence[tuple[int, bool, int]], phases: int
+) -> list[LoopLevel]:
     """The loops over one index: one, or a loop over blocks and one inside each block."""
     if it.extent == 1:
         plan.fixed[it.index] = affine(it.low)
@@ -161,7 +161,7 @@ def _split(
         common = prod({p for p, _, _ in quotients}) if len(quotients) < 8 else phases + 1
         periods = {common} if common <= min(phases, it.extent - 1) else periods
     if not periods:
-        return [Level(it.index, affine(it.low), affine(it.high), (it.low, it.high))]
+        return [LoopLevel(it.index, affine(it.low), affine(it.high), (it.low, it.high))]
     period = max(periods)
     outer, inner = plan.fresh(f"{it.index.name}_outer"), plan.fresh(f"{it.index.name}_inner")
     blocks = -(-it.extent // period)
@@ -171,14 +171,14 @@ def _split(
     high: Bound = affine(period)
     if it.extent % period:
         plan.conditions.append(Constraint(whole - period, ">="))
-        high = Extreme("min", (affine(period), whole))
+        high = MinMax("min", (affine(period), whole))
     return [first, plan.level(inner, affine(0), high, (0, period))]
 
 
 # Numbers of constants.
 
 
-def _write_out(plan: Plan, scope: Scope, most: int) -> None:
+def _write_out(plan: LoopPlan, scope: Scope, most: int) -> None:
     """Set the loops apart that say which numbers of constants are read: these are known where their steps are written out.
 
     Everything else is then read once for all steps, as in the transforms of a bilinear factorisation.
@@ -222,7 +222,7 @@ def has_numbers(scope: Scope) -> bool:
     return found
 
 
-def merge_last(plan: Plan, scope: Scope, longest: float) -> bool:
+def merge_last(plan: LoopPlan, scope: Scope, longest: float) -> bool:
     """Make the two innermost loops one, where the inner one is shorter than `longest` and every tensor is walked in one stride."""
     if len(plan.output) < 2 or plan.output[-1].extent >= longest:
         return False
@@ -243,7 +243,7 @@ def merge_last(plan: Plan, scope: Scope, longest: float) -> bool:
     return True
 
 
-def _tile(plan: Plan, scope: Scope, edge: int) -> None:
+def _tile(plan: LoopPlan, scope: Scope, edge: int) -> None:
     """Walk two loops in square tiles, where a tensor is read across the rows of the output."""
     if len(plan.output) < 2 or plan.output[-1].extent < edge:
         return
@@ -263,7 +263,7 @@ def _tile(plan: Plan, scope: Scope, edge: int) -> None:
             return
 
 
-def _tiled(plan: Plan, level: Level, edge: int) -> tuple[Level, Level]:
+def _tiled(plan: LoopPlan, level: LoopLevel, edge: int) -> tuple[LoopLevel, LoopLevel]:
     """A loop over tiles, and the loop inside a tile."""
     low, high = level.range
     tile = plan.fresh(f"{level.index.name}_tile")
@@ -272,7 +272,7 @@ def _tiled(plan: Plan, level: Level, edge: int) -> tuple[Level, Level]:
     end: Bound = begin + edge
     if level.extent % edge:
         plan.conditions.append(Constraint(-begin + (high - edge), ">="))
-        end = Extreme("min", (end, affine(high)))
+        end = MinMax("min", (end, affine(high)))
     return plan.level(tile, affine(0), affine(count), (0, count)), plan.level(
         level.index, begin, end, level.range
     )
@@ -298,7 +298,7 @@ def distinct_indices(scope: Scope) -> Scope:
                 names[index] = affine(own)
             taken.add(own)
             known[own] = (low, high)
-            iterators.append(Iterator(own, low, high))
+            iterators.append(LoopIndex(own, low, high))
         inside = rebuild(substitute(node.body, names) if names else node.body, rename)
         if inside is node.body and not names:
             return node

@@ -13,10 +13,10 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from codegen.ir.nodes import Bound, For, Function, Number, Put, Statement, walk
-from codegen.lowering.block import Block, Source, constant_bound
+from codegen.ir.nodes import Bound, For, Function, Number, Statement, Store, walk
+from codegen.lowering.block import Block, StatementSource, constant_bound
 from codegen.lowering.guards import PHASES, Place, cuts
-from codegen.lowering.loop_plan import Level, points
+from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import (
     add_each,
     add_row,
@@ -48,13 +48,13 @@ def lower(
     >>> f.output.shape, f.body[0].extent, f.body[0].kind
     ((9,), 9, 'vec')
     """
-    return _Nest(Source(name, scope, holes or {}, schedule)).function()
+    return _StatementNest(StatementSource(name, scope, holes or {}, schedule)).function()
 
 
-class _Nest:
+class _StatementNest:
     """The loops over the output."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: StatementSource):
         self.source, self.schedule = source, source.schedule
         self.levels = [*source.plan.output, *source.plan.written]
         self.last = len(source.plan.output) - 1  # the innermost loop
@@ -112,7 +112,7 @@ class _Nest:
             for low, high in parts:
                 self.part(level, low, high, block, depth)
 
-    def part(self, level: Level, low: Bound, high: Bound, block: Block, depth: int) -> None:
+    def part(self, level: LoopLevel, low: Bound, high: Bound, block: Block, depth: int) -> None:
         """One part of a loop, and all that is inside it."""
         place = _inside(block.place, level, low, high)
         if level.index in place.fixed:
@@ -146,7 +146,7 @@ class _Nest:
         self.branches(index, others, depth, outside)
         block.branch((Constraint(affine(last - 1) - affine(index), ">="),), inside, outside)
 
-    def parts(self, level: Level, place: Place, innermost: bool) -> list[tuple[Bound, Bound]]:
+    def parts(self, level: LoopLevel, place: Place, innermost: bool) -> list[tuple[Bound, Bound]]:
         """Where a loop is cut; an innermost loop of a few steps everywhere, so that the one around it can use vector registers."""
         low, high = place.bounded(level.low), place.bounded(level.high)
         first, last = constant_bound(low), constant_bound(high)
@@ -172,7 +172,7 @@ class _Nest:
 
     # The innermost loop, over outputs that are neighbours in memory.
 
-    def row(self, level: Level, low: Bound, high: Bound, block: Block) -> None:
+    def row(self, level: LoopLevel, low: Bound, high: Bound, block: Block) -> None:
         place = _inside(block.place, level, low, high)
         if level.index in place.fixed:
             return self.nest(self.last + 1, block.beside(place))
@@ -252,7 +252,7 @@ class _Nest:
             block.loop(index, base, base + width, inside)
         else:
             whole = self.levels[self.last]
-            self.levels[self.last] = Level(index, base, base + width, (first, last + width))
+            self.levels[self.last] = LoopLevel(index, base, base + width, (first, last + width))
             self.loop(depth, block)
             self.levels[self.last] = whole
         for reduce in large:
@@ -307,11 +307,12 @@ class _Nest:
 
     def _writes(self, statement: Statement) -> bool:
         return any(
-            isinstance(node, Put) and node.ref.buf == self.source.output for node in walk(statement)
+            isinstance(node, Store) and node.ref.buf == self.source.output
+            for node in walk(statement)
         )
 
 
-def _inside(place: Place, level: Level, low: Bound, high: Bound) -> Place:
+def _inside(place: Place, level: LoopLevel, low: Bound, high: Bound) -> Place:
     """Inside one part of a loop."""
     first, last = constant_bound(low), constant_bound(high)
     return (

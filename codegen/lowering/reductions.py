@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from codegen.ir.nodes import Extreme, Holds, Number, Ref, Value
+from codegen.ir.nodes import MinMax, Number, Predicate, Ref, Value
 from codegen.ir.scalar import apply, cast, computed, element, translate
-from codegen.lowering.block import Block, Source
+from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
-from codegen.lowering.loop_plan import Level
+from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.schedule import outer_first
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -28,7 +28,7 @@ Leaf = Callable[[Block, tuple[Constraint, ...]], None]
 class Values:
     """The leaves of a scalar body at one place (`codegen.ir.scalar.Leaves`)."""
 
-    def __init__(self, source: Source, block: Block):
+    def __init__(self, source: StatementSource, block: Block):
         self.source, self.block = source, block
 
     def access(self, access: Access) -> Value:
@@ -63,7 +63,7 @@ class Values:
         return (
             Number(False, "bool")
             if pending is None
-            else Holds(pending)
+            else Predicate(pending)
             if pending
             else Number(True, "bool")
         )
@@ -78,12 +78,12 @@ class Values:
         return self.block.place.form(form)
 
 
-def value(source: Source, body: Any, block: Block) -> Value:
+def value(source: StatementSource, body: Any, block: Block) -> Value:
     """The value of a body; the loops of reductions that are not summed yet are added to the block."""
     return translate(body, Values(source, block))
 
 
-def reduced(source: Source, reduce: Reduce, block: Block) -> Value:
+def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:
     """The value of a reduction: what is summed already, else its points written out, else a loop into an accumulator."""
     if reduce in block.results:
         known = block.results[reduce]
@@ -108,7 +108,7 @@ def reduced(source: Source, reduce: Reduce, block: Block) -> Value:
     return total
 
 
-def contributing(source: Source, reduce: Reduce, place: Place) -> list[Place] | None:
+def contributing(source: StatementSource, reduce: Reduce, place: Place) -> list[Place] | None:
     """The points of a reduction that contribute, where they are few and the same ones everywhere at this place; else None."""
     if source.is_large(reduce):
         return None
@@ -128,7 +128,9 @@ def contributing(source: Source, reduce: Reduce, place: Place) -> list[Place] | 
     )
 
 
-def _written_out(source: Source, reduce: Reduce, places: Sequence[Place], block: Block) -> Value:
+def _written_out(
+    source: StatementSource, reduce: Reduce, places: Sequence[Place], block: Block
+) -> Value:
     dtype, identity = source.accumulated(reduce), source.identity(reduce)
     values = [cast(value(source, reduce.body, block.beside(at)), dtype) for at in places]
     values = [v for v in values if v != identity]
@@ -141,7 +143,11 @@ def _written_out(source: Source, reduce: Reduce, places: Sequence[Place], block:
 
 
 def add_loops(
-    source: Source, reduce: Reduce, conditions: Sequence[Constraint], block: Block, leaf: Leaf
+    source: StatementSource,
+    reduce: Reduce,
+    conditions: Sequence[Constraint],
+    block: Block,
+    leaf: Leaf,
 ) -> None:
     """Loops over the points of a reduction that meet the conditions.
 
@@ -152,9 +158,9 @@ def add_loops(
 
 
 def _loops(
-    source: Source,
+    source: StatementSource,
     reduce: Reduce,
-    levels: Sequence[Level],
+    levels: Sequence[LoopLevel],
     conditions: Sequence[Constraint],
     block: Block,
     leaf: Leaf,
@@ -191,14 +197,14 @@ def _loops(
     block.loop(level.index, low, high, inside)
 
 
-def _steps_at(level: Level, step: int) -> tuple[Constraint, ...]:
+def _steps_at(level: LoopLevel, step: int) -> tuple[Constraint, ...]:
     """The conditions under which a loop has a step."""
-    highs = level.high.of if isinstance(level.high, Extreme) else (level.high,)
+    highs = level.high.of if isinstance(level.high, MinMax) else (level.high,)
     return tuple(Constraint(high - step - 1, ">=") for high in highs if isinstance(high, Affine))
 
 
 def add_row(
-    source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
+    source: StatementSource, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
 ) -> None:
     """Sum a row of neighbouring outputs, `base <= index < base + width`, side by side."""
     row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
@@ -221,7 +227,7 @@ def add_row(
 
 
 def add_each(
-    source: Source, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
+    source: StatementSource, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
 ) -> None:
     """Sum a row of neighbouring outputs, `base <= index < base + width`, one by one."""
     row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
@@ -232,7 +238,7 @@ def add_each(
     block.results[reduce] = row
 
 
-def hoist(source: Source, body: Any, block: Block, conditional: bool) -> None:
+def hoist(source: StatementSource, body: Any, block: Block, conditional: bool) -> None:
     """Sum here what needs no index of an inner loop; under conditions, only where every read is inside anyway."""
     for reduce in outermost_reductions(body):
         if reduce in block.results:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import accesses
@@ -53,11 +53,11 @@ def strides(access: Access, fixed: Mapping[Index, Affine]) -> Callable[[Index], 
     return stride
 
 
-def outer_first(reduce: Reduce) -> list[Iterator]:
+def outer_first(reduce: Reduce) -> list[LoopIndex]:
     """The indices of a reduction with the one that moves least in memory last."""
     steps = [strides(access, {}) for access in accesses(reduce.body)]
 
-    def reach(it: Iterator) -> int:
+    def reach(it: LoopIndex) -> int:
         return max(
             (1 << 62 if (step := stride(it.index)) is None else abs(step) for stride in steps),
             default=0,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codegen.libraries import ways
-from codegen.program.build import Step
+from codegen.program.build import KernelCall
 from codegen.program.compile import compile_program
-from codegen.program.executable import Compiled, Plain
-from codegen.runtime.protocol import Run
+from codegen.program.executable import Executable, FixedKernels
+from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import find_compiler
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
@@ -22,7 +22,7 @@ OURS = EXECUTOR, LOOPS, CUDA = (
 
 def as_written(
     program: Program, kernels: Sequence[Kernel], target: str = "cpu"
-) -> dict[str, Compiled]:
+) -> dict[str, Executable]:
     """Every way to run a flat program with these kernels, by its name; a library takes part where it has every operator.
 
     >>> import einalg as ea
@@ -47,14 +47,14 @@ def _libraries(program: Program, kernels: Sequence[Kernel]) -> list[str]:
     ]
 
 
-def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Compiled) -> Compiled:
+def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Executable) -> Executable:
     """The operators by a library, what is between them by generated loops."""
 
-    def run(kernel: Kernel) -> Run:
+    def run(kernel: Kernel) -> KernelFunction:
         return ways(kernel, program[kernel.output])[name]
 
     steps = [
-        step if kernel.is_eop else Step(kernel.output, name, run(kernel))
+        step if kernel.is_eop else KernelCall(kernel.output, name, run(kernel))
         for kernel, step in zip(kernels, loops._steps)
     ]
-    return Compiled(program, loops.target, steps, Plain(kernels, loops.source))
+    return Executable(program, loops.target, steps, FixedKernels(kernels, loops.source))

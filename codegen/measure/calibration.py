@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codegen.program.compile import compile_apart, compile_program
-from codegen.program.executable import Compiled
+from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import sample
 from codegen.targets.c.compiler import find_compiler
 from codegen.targets.cuda.device.find import find_driver
@@ -80,7 +80,7 @@ def _alone(kernel: Kernel) -> Program:
     return Program([(kernel.output, substitute_tensors(kernel.scope, read))])
 
 
-def _seconds(make: Callable[[], Compiled]) -> float:
+def _seconds(make: Callable[[], Executable]) -> float:
     run = make()
     arrays = sample(run.program.inputs)
     weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]

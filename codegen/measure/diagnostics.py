@@ -21,7 +21,7 @@ from einalg.storage.disk_cache import cache_folder
 
 
 @dataclass(frozen=True)
-class Fact:
+class Capability:
     """One thing that einalg can use: `found` says whether it is there, `detail` which one, or what to do without it."""
 
     name: str
@@ -32,7 +32,7 @@ class Fact:
         return f"{'ok' if self.found else 'missing':8}{self.name}: {self.detail}"
 
 
-class Facts(list[Fact]):
+class Facts(list[Capability]):
     """Facts, one a line."""
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ def remedy(tool: str) -> str:
     return next(commands, ELSEWHERE[tool])
 
 
-def _blas() -> Fact:
+def _blas() -> Capability:
     """The library that runs NumPy's matrix products, as it is loaded, or as NumPy was built where nothing tells that."""
     if find_spec("threadpoolctl") is not None:
         loaded = [
@@ -103,10 +103,10 @@ def _blas() -> Fact:
             if pool.get("user_api") == "blas"
         ]
         if loaded:
-            return Fact("BLAS", True, "; ".join(dict.fromkeys(map(_pool, loaded))))
+            return Capability("BLAS", True, "; ".join(dict.fromkeys(map(_pool, loaded))))
     built: Any = np.show_config(mode="dicts")
     found = built.get("Build Dependencies", {}).get("blas", {})
-    return Fact(
+    return Capability(
         "BLAS",
         bool(found.get("found")),
         f"NumPy {np.__version__} with {found.get('name', 'none')} {found.get('version', '')}".strip(),
@@ -119,18 +119,20 @@ def _pool(pool: dict[str, Any]) -> str:
     return f"{pool.get('internal_api')} {pool.get('version')}, {threads} thread{'s' if threads != 1 else ''}{kernels}"
 
 
-def _c_compiler() -> Fact:
+def _c_compiler() -> Capability:
     found = find_compiler()
     if found is None:
-        return Fact(
+        return Capability(
             "C compiler",
             False,
             f"programs run through NumPy, often ten times slower; {remedy('gcc')}, or set CC",
         )
-    return Fact("C compiler", True, f"{' '.join(found.command)} ({_first_line(found.version)})")
+    return Capability(
+        "C compiler", True, f"{' '.join(found.command)} ({_first_line(found.version)})"
+    )
 
 
-def _cpp_compiler() -> Fact:
+def _cpp_compiler() -> Capability:
     return _tried(
         "C++ compiler",
         lambda: " ".join(cpp_compiler().command),
@@ -138,20 +140,20 @@ def _cpp_compiler() -> Fact:
     )
 
 
-def _nvcc() -> Fact:
+def _nvcc() -> Capability:
     found = find_nvcc()
     if found is None:
-        return Fact(
+        return Capability(
             "nvcc", False, f"target='cuda' gives sources only; {remedy('nvcc')}, or set CUDA_HOME"
         )
-    return Fact(
+    return Capability(
         "nvcc",
         True,
         f"{found.program} ({found.version.splitlines()[-1]}), for {', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device",
     )
 
 
-def _device() -> Fact:
+def _device() -> Capability:
     def describe() -> str:
         driver = find_driver()
         return f"{driver.name}, sm_{driver.sm}"
@@ -159,27 +161,27 @@ def _device() -> Fact:
     return _tried("CUDA device", describe)
 
 
-def _package(name: str, module: str, extra: str, note: str = "") -> Fact:
+def _package(name: str, module: str, extra: str, note: str = "") -> Capability:
     if find_spec(module) is None:
-        return Fact(name, False, f"pip install 'einalg[{extra}]'")
+        return Capability(name, False, f"pip install 'einalg[{extra}]'")
     try:
-        return Fact(name, True, f"{version(module)}{note}")
+        return Capability(name, True, f"{version(module)}{note}")
     except PackageNotFoundError:
-        return Fact(name, True, "of unknown version")
+        return Capability(name, True, "of unknown version")
 
 
-def _cache() -> Fact:
+def _cache() -> Capability:
     folder = cache_folder()
-    return Fact(
+    return Capability(
         "cache", True, str(folder) if folder.is_dir() else f"{folder} (made when it is needed)"
     )
 
 
-def _tried(name: str, describe: Callable[[], str], remedy: str = "") -> Fact:
+def _tried(name: str, describe: Callable[[], str], remedy: str = "") -> Capability:
     try:
-        return Fact(name, True, describe())
+        return Capability(name, True, describe())
     except EinalgError as error:
-        return Fact(
+        return Capability(
             name, False, remedy or "; ".join(line.strip() for line in str(error).splitlines())
         )
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from codegen.program.executable import Compiled
+from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import Loader
-from codegen.runtime.call_frame import Frame
+from codegen.runtime.call_frame import CallFrame
 from codegen.runtime.foreign_call import called
 from codegen.runtime.memory_planning import size_of
 from codegen.targets.c.compiler import TIMEOUT, find_compiler
@@ -22,7 +22,7 @@ from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import statement_tensor
-from einalg.runtime.buffer_pool import Results
+from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import AtAddresses, address
 from einalg.runtime.timing import threads
 
@@ -42,16 +42,16 @@ void slices(long count, long lanes, const struct lane *tables, long kernels, lon
 """
 
 
-class Sliced:
+class BatchedExecutable:
     """A program of one slice as one of all of them."""
 
-    def __init__(self, one: Compiled, slices: Slices):
+    def __init__(self, one: Executable, slices: Slices):
         self.one, self.slices = one, slices
         self._given = {name: slices.of_all(tensor) for name, tensor in one.missing.items()}
         self._made = [
             slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs
         ]
-        results = Results()
+        results = BufferPool()
         self._makers = {
             tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype))
             for tensor in self._made
@@ -70,7 +70,7 @@ class Sliced:
 
     @property
     def is_generated(self) -> bool:
-        """As of `Compiled`."""
+        """As of `Executable`."""
         return self.one.is_generated
 
     @property
@@ -82,12 +82,12 @@ class Sliced:
     def _lanes(self) -> int:
         return min(threads(), self.slices.count)
 
-    def bind(self, **arrays: Any) -> Sliced:
-        """As of `Compiled`: what is given ahead is the same for all slices."""
-        return Sliced(self.one.bind(**arrays), self.slices)
+    def bind(self, **arrays: Any) -> BatchedExecutable:
+        """As of `Executable`: what is given ahead is the same for all slices."""
+        return BatchedExecutable(self.one.bind(**arrays), self.slices)
 
     def record(self) -> Any:
-        """As of `Compiled`, for one slice."""
+        """As of `Executable`, for one slice."""
         return self.one.record()
 
     def source(self, language: str = "c") -> str:
@@ -95,7 +95,7 @@ class Sliced:
         return self.one.source(language)
 
     def direct(self, names: Sequence[str]) -> AtAddresses | None:
-        """As of `Compiled`, for the memory of all slices."""
+        """As of `Executable`, for the memory of all slices."""
         if self._function is None or {*names} != {*self._order}:
             return None
         order = [names.index(name) for name in self._order]
@@ -124,17 +124,17 @@ class Sliced:
                 for tensor in whole
             ]
             frames = [self.one.frame() for _ in range(self._lanes)]
-            lanes = self._memory.lanes = _Lanes(self._function, frames, self._order, steps)
+            lanes = self._memory.lanes = _BatchLanes(self._function, frames, self._order, steps)
         lanes.run(self.slices.count, addresses)
 
 
-class _Lanes:
+class _BatchLanes:
     """What runs slices in one thread of the program: a frame for each that runs at the same time, and all addresses in place."""
 
     def __init__(
         self,
         function: Callable[..., Any],
-        frames: Sequence[Frame],
+        frames: Sequence[CallFrame],
         names: Sequence[str],
         steps: Sequence[int],
     ):

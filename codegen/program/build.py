@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codegen.ir.nodes import Buf, Function
-from codegen.kernels.transpose import turned
+from codegen.kernels.transpose import transpose_kernel
 from codegen.libraries import ways
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
 from codegen.program import generated_kernels
-from codegen.program.deduplicate import Unit, unit
+from codegen.program.deduplicate import KernelSignature, kernel_signature
 from codegen.program.epilogue_fusion import Fused, fused, pairs
-from codegen.runtime.kernel_call import Entry, entry
-from codegen.runtime.protocol import GENERATED, Run
+from codegen.runtime.kernel_call import GeneratedKernel, entry
+from codegen.runtime.protocol import GENERATED, KernelFunction
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import Place, loaded, placed
 from codegen.targets.c.source_file import c_source, own_sources
@@ -33,22 +33,22 @@ from einalg.frontends.graph import unique
 from einalg.language.analysis.compile_time import known_ahead
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
-from einalg.storage.disk_cache import Shelf, hashed, own_code
+from einalg.storage.disk_cache import DiskCache, hashed, own_code
 
 LOG = logging.getLogger("einalg")
-MADE = Shelf("made", ".json", "generated kernels")
+MADE = DiskCache("made", ".json", "generated kernels")
 EINALG = "einalg"  # whose code it is
 APART: Mapping[str, Any] = {}  # what is kept of an operator and its reader that are not one kernel
 _looked: set[str] = set()  # keys of what was in doubt and this process has looked into
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelCall:
     """The call that runs one kernel, by what that gives."""
 
     output: str
     library: str
-    run: Run
+    run: KernelFunction
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Code:
 
     def entry(
         self, compiler: Compiler, tensors: Sequence[str], offsets: Mapping[str, int], timeout: float
-    ) -> Entry | None:
+    ) -> GeneratedKernel | None:
         """The call of its function with other tensors in the places of its own; None where its shared object is no longer there."""
         there = loaded(compiler, self.place, timeout)
         if there is None:
@@ -131,7 +131,7 @@ def state(compiler: Compiler, schedule: Schedule) -> str:
     return hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
 
 
-class Making:
+class KernelBuilder:
     """A flat program whose kernels become steps. `is_settled` says that another run would choose the same."""
 
     def __init__(
@@ -150,7 +150,9 @@ class Making:
         self.tried = dict[
             str, tuple[Function | None, bool]
         ]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
-        self.alone = {kernel.output: unit(kernel, self.known, self.ahead) for kernel in kernels}
+        self.alone = {
+            kernel.output: kernel_signature(kernel, self.known, self.ahead) for kernel in kernels
+        }
         self.written = dict[
             str, tuple[str, Function]
         ]()  # code of kernels that are not fused, by their outputs
@@ -175,7 +177,7 @@ class Making:
         for k, key in enumerate(self.keys):
             self.first.setdefault(key, k)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[KernelCall]:
         """A step for each kernel: code that is there, and code that is generated now, compiled together."""
         self._choose()
         found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
@@ -255,11 +257,11 @@ class Making:
         }
         return [kernel for key, kernel in asked.items() if MADE.read(key) is None]
 
-    def _key(self, own: Unit) -> str:
+    def _key(self, own: KernelSignature) -> str:
         """What the code of a statement is kept under."""
         return hashed("made", self.machine, repr(own.key), *self._holes(own))
 
-    def _holes(self, own: Unit) -> list[str]:
+    def _holes(self, own: KernelSignature) -> list[str]:
         """The earlier statements without a value at some points, which code of what reads them must know."""
         return [
             f"{name} = {self.known[name]}"
@@ -327,7 +329,11 @@ class Making:
             function = (
                 generated_kernels.function(kernel, scope, self.ahead) if kernel.op != EOP else None
             )
-            own = function or turned(name, scope) or lower(name, scope, self.known, self.schedule)
+            own = (
+                function
+                or transpose_kernel(name, scope)
+                or lower(name, scope, self.known, self.schedule)
+            )
             self.written[name] = EINALG if function else GENERATED, own
         return self.written[name]
 
@@ -370,17 +376,17 @@ class Making:
             )
         return found
 
-    def _step(self, k: int, way: Way) -> Step:
+    def _step(self, k: int, way: Way) -> KernelCall:
         kernel = self.left[k]
         if isinstance(way, Code):
-            return Step(kernel.output, way.name, self._entry(way, self.units[k]))
-        return Step(
+            return KernelCall(kernel.output, way.name, self._entry(way, self.units[k]))
+        return KernelCall(
             kernel.output,
             way,
             by_library(kernel, self.known[kernel.output], way, lambda: self.instead(kernel.output)),
         )
 
-    def _entry(self, code: Code, own: Unit) -> Run:
+    def _entry(self, code: Code, own: KernelSignature) -> KernelFunction:
         found = code.entry(self.compiler, own.tensors, own.offsets, self.timeout)
         if found is None:
             raise CodegenError(
@@ -388,7 +394,7 @@ class Making:
             )
         return found
 
-    def instead(self, name: str) -> Run:
+    def instead(self, name: str) -> KernelFunction:
         """The generated code of a statement that a library fails to run."""
         k = next(k for k, kernel in enumerate(self.left) if kernel.output == name)
         (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
@@ -413,7 +419,7 @@ class Making:
         MADE.replace(key, json.dumps([row, is_settled]).encode())
 
 
-def compile_together(makings: Sequence[Making]) -> None:
+def compile_together(makings: Sequence[KernelBuilder]) -> None:
     """Compile what nothing is kept of, for programs that are made with the same compiler; what fails is told to whoever needs it."""
     waiting = dict[str, tuple[str, Function]]()
     for number, making in enumerate(makings):

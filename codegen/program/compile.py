@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from codegen.lowering.schedule import DEFAULT, Schedule
-from codegen.program.build import Making, Step, compile_together
+from codegen.program.build import KernelBuilder, KernelCall, compile_together
 from codegen.program.cuda_executable import compile_cuda
-from codegen.program.executable import LOG, NUMPY, Compiled, Plain
-from codegen.program.restore import Kept, KernelOf
+from codegen.program.executable import LOG, NUMPY, Executable, FixedKernels
+from codegen.program.restore import KernelOf, RestoredProgram
 from codegen.runtime.protocol import Buffers
 from codegen.targets.c.compiler import TIMEOUT, Compiler, find_compiler
 from codegen.targets.cuda.lowering.schedule import allowing
@@ -32,7 +32,7 @@ def compile_program(
     schedule: Schedule = DEFAULT,
     timeout: float = TIMEOUT,
     accuracy: float | None = None,
-) -> Compiled:
+) -> Executable:
     """A flat program (no nested scopes) and one kernel a statement, in order, as something that runs.
 
     Operators that no library here has are generated like eOperators, which is also what happens without `kernels`. `compiler=None`
@@ -60,11 +60,11 @@ def compile_program(
                 "einalg: no C compiler works here, so programs run through NumPy, often ten times slower; install gcc or clang, or set CC"
             )
     if not isinstance(compiler, Compiler):
-        return Compiled(program, target, [_executed(program, kernels)], Plain(kernels))
-    return _made(Making(program, kernels, compiler, schedule, timeout))
+        return Executable(program, target, [_executed(program, kernels)], FixedKernels(kernels))
+    return _made(KernelBuilder(program, kernels, compiler, schedule, timeout))
 
 
-def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Compiled | None:
+def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Executable | None:
     """The program that `record` was made of as it was compiled, of which hardly a statement is looked at; `kernel_of` gives the kernel of one.
 
     None where there is no compiler, the record is broken or of another state of this machine, or what it names is no longer there.
@@ -73,9 +73,9 @@ def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Compile
     if record is None or compiler is None:
         return None
     try:
-        kept = Kept(record, program, kernel_of, compiler)
+        kept = RestoredProgram(record, program, kernel_of, compiler)
         steps = kept.steps()
-        return None if steps is None else Compiled(kept.program, "cpu", steps, kept)
+        return None if steps is None else Executable(kept.program, "cpu", steps, kept)
     except (ValueError, TypeError, KeyError, AttributeError, EinalgError) as error:
         LOG.warning(
             "einalg: the record of a compiled program in the cache is damaged (%s); it is compiled again",
@@ -88,7 +88,7 @@ def compile_apart(
     programs: Sequence[tuple[Program, Sequence[Kernel]]],
     target: str = "cpu",
     accuracy: float | None = None,
-) -> list[Callable[[], Compiled]]:
+) -> list[Callable[[], Executable]]:
     """Functions that give programs as `compile_program` does, one by one; what these need is compiled now, on all cores at once."""
     compiler = find_compiler() if target == "cpu" else None
     if compiler is None:
@@ -97,16 +97,16 @@ def compile_apart(
             for program, kernels in programs
         ]
     makings = [
-        Making(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT)
+        KernelBuilder(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT)
         for program, kernels in programs
     ]
     compile_together(makings)
     return [partial(_made, making) for making in makings]
 
 
-def _made(making: Making) -> Compiled:
+def _made(making: KernelBuilder) -> Executable:
     steps = making.steps()
-    return Compiled(making.program, "cpu", steps, making)
+    return Executable(making.program, "cpu", steps, making)
 
 
 def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
@@ -129,11 +129,11 @@ def checked(program: Program, kernels: Sequence[Kernel] | None) -> list[Kernel]:
     return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
 
 
-def _executed(program: Program, kernels: Sequence[Kernel]) -> Step:
+def _executed(program: Program, kernels: Sequence[Kernel]) -> KernelCall:
     """The whole program through the NumPy executor."""
 
     def run(buffers: Buffers) -> None:
         for name, value in execute(program, buffers).items():
             buffers[name][...] = value
 
-    return Step(kernels[-1].output, NUMPY, run)
+    return KernelCall(kernels[-1].output, NUMPY, run)

@@ -14,7 +14,7 @@ from typing import Any
 from codegen.ir.nodes import Function
 from codegen.libraries import names, torch_cuda, versions
 from codegen.libraries.torch_cuda import DeviceCall
-from codegen.program.executable import GENERATED, NOTHING, Compiled, Plain, Step
+from codegen.program.executable import GENERATED, NOTHING, Executable, FixedKernels, KernelCall
 from codegen.runtime.array_arguments import loaded, sample
 from codegen.runtime.protocol import Buffers
 from codegen.targets.cuda.device.array import (
@@ -26,7 +26,7 @@ from codegen.targets.cuda.device.array import (
 from codegen.targets.cuda.device.driver import Driver, Memory, Start
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.graph_cache import Graphs
-from codegen.targets.cuda.device.memory_pool import allocate, lend
+from codegen.targets.cuda.device.memory_pool import acquire, allocate
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device_types import device_dtype, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
@@ -55,7 +55,7 @@ def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[
 
 
 @dataclass(frozen=True)
-class Parts:
+class DeviceParts:
     """What a program for a device is made of: the kernels of each statement, and what takes the place of PyCUDA, nvcc and torch."""
 
     groups: Sequence[Sequence[Function]]
@@ -81,7 +81,7 @@ def compile_cuda(
     """A flat program as CUDA, one kernel or two a statement. The text is there at once; a device is looked for at the first call.
 
     An operator that torch has runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are fields of
-    `Parts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
+    `DeviceParts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
     """
     known: dict[str, Scope] = dict(program.statements)
     taken = {*program.tensors, *program.names}
@@ -90,11 +90,11 @@ def compile_cuda(
         replace(kernel, source=cuda_source(group, schedule.grid))
         for kernel, group in zip(kernels, groups)
     ]
-    return CudaCompiled(program, sourced, Parts(groups, schedule, **places))
+    return CudaCompiled(program, sourced, DeviceParts(groups, schedule, **places))
 
 
-class CudaCompiled(Compiled):
-    """A program that runs on a CUDA device: call it with its inputs by name, as `Compiled`.
+class CudaCompiled(Executable):
+    """A program that runs on a CUDA device: call it with its inputs by name, as `Executable`.
 
     Arrays that lie on the device already (torch, CuPy) are read where they are, and then the results stay there too, as
     `DeviceArray`; else they are NumPy arrays. Kernels that meet the same memory again start as one graph. Raises `DeviceError` where
@@ -102,15 +102,19 @@ class CudaCompiled(Compiled):
     """
 
     def __init__(
-        self, program: Program, kernels: Sequence[Kernel], parts: Parts, bound: Buffers = NOTHING
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        parts: DeviceParts,
+        bound: Buffers = NOTHING,
     ):
         self._parts, self._lock, self._device = parts, threading.Lock(), None
         self._own = threading.local()
         super().__init__(
             program,
             "cuda",
-            [Step(kernel.output, GENERATED, _nowhere) for kernel in kernels],
-            Plain(kernels, lambda: parts.text),
+            [KernelCall(kernel.output, GENERATED, _nowhere) for kernel in kernels],
+            FixedKernels(kernels, lambda: parts.text),
             bound,
         )
 
@@ -196,11 +200,11 @@ class CudaCompiled(Compiled):
         for name, array in loaded(
             here, {name: value for name, value in arrays.items() if name not in there}
         ).items():
-            memory[name] = device.upload(array, here[name].dtype, lend)
+            memory[name] = device.upload(array, here[name].dtype, acquire)
         kept = self._memory.__dict__
         for name in self._shapes:
             if name in self.program.outputs:
-                device.allocate_result(name, memory, lend)
+                device.allocate_result(name, memory, acquire)
             else:
                 if name not in kept:
                     device.allocate_result(name, kept)
@@ -212,7 +216,7 @@ class CudaCompiled(Compiled):
 class _Device:
     """The kernels of a program on a device, and the memory that they keep there."""
 
-    def __init__(self, parts: Parts, program: Program):
+    def __init__(self, parts: DeviceParts, program: Program):
         self.parts, self.program, self.driver = parts, program, parts.driver()
         self.kept, self.ways = dict[str, Memory](), dict[str, tuple[str, DeviceCall]]()
         flat = [function for group in parts.groups for function in group]

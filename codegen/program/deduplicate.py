@@ -17,7 +17,7 @@ from einalg.language.ir.traversal import accesses, map_accesses, reductions
 
 
 @dataclass(frozen=True)
-class Unit:
+class KernelSignature:
     """A statement without the names and origins of its tensors, of which equal `key`s need one code.
 
     `tensors` are their names in an order that equal units share. `scope` reads those of `offsets` as they are from so many bytes on.
@@ -29,7 +29,9 @@ class Unit:
     offsets: Mapping[str, int]
 
 
-def unit(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> Unit:
+def kernel_signature(
+    kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str]
+) -> KernelSignature:
     """A statement of a program, as code generation sees it; `ahead` names what is known before a run."""
     scope, offsets = known[kernel.output], dict[str, int]()
     holes = {name for name in scope.tensors if name in known and known[name].where}
@@ -50,7 +52,7 @@ def unit(kernel: Kernel, known: Mapping[str, Scope], ahead: Collection[str]) -> 
         key(Scope(scope.iterators, scope.where, body)),
         tuple(name for name, _ in order if name in holes),
     )
-    return Unit(own, (*(name for name, _ in order), kernel.output), scope, offsets)
+    return KernelSignature(own, (*(name for name, _ in order), kernel.output), scope, offsets)
 
 
 def _sliced(scope: Scope, holes: Collection[str]) -> tuple[Scope, dict[str, int]]:

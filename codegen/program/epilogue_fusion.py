@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.program.deduplicate import Unit
+from codegen.program.deduplicate import KernelSignature
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
@@ -21,14 +21,14 @@ class Fused:
     product: Kernel
     kernel: Kernel
     scope: Scope
-    unit: Unit
+    unit: KernelSignature
 
 
 def pairs(
     program: Program,
     kernels: Sequence[Kernel],
     ahead: Collection[str],
-    unit_of: Callable[[Kernel], Unit],
+    unit_of: Callable[[Kernel], KernelSignature],
 ) -> dict[str, list[Fused]]:
     """For statements of a flat program, by their names, the operators that can be one kernel with them, the best place for it first.
 
@@ -104,7 +104,10 @@ def _readers(program: Program) -> Mapping[str, list[str]]:
 
 
 def _pair(
-    product: Kernel, reader: Kernel, known: Mapping[str, Scope], unit_of: Callable[[Kernel], Unit]
+    product: Kernel,
+    reader: Kernel,
+    known: Mapping[str, Scope],
+    unit_of: Callable[[Kernel], KernelSignature],
 ) -> Fused | None:
     """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
     name = product.output
@@ -117,7 +120,9 @@ def _pair(
     scope = substitute_tensors(known[reader.output], {name: known[name]})
     places = tuple(one.tensors.index(t) if t in one.tensors else -1 for t in two.tensors)
     offsets = {t: offset for t, offset in two.offsets.items() if t != name}
-    own = Unit(("fused", one.key, two.key, places), (*tensors, reader.output), scope, offsets)
+    own = KernelSignature(
+        ("fused", one.key, two.key, places), (*tensors, reader.output), scope, offsets
+    )
     inputs = (*product.inputs, *(t for t in tensors if t not in product.inputs))
     kernel = replace(
         product, inputs=inputs, output=reader.output, scope=scope, epilogue=known[reader.output]

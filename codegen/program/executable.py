@@ -15,18 +15,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codegen.program.build import EINALG, Step
+from codegen.program.build import EINALG, KernelCall
 from codegen.runtime.array_arguments import Loader, load, loaded, sample
 from codegen.runtime.c_dispatch import OnAddresses
-from codegen.runtime.call_frame import Frame, Plan, Stage, plan
-from codegen.runtime.kernel_call import Entry
+from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
+from codegen.runtime.kernel_call import GeneratedKernel
 from codegen.runtime.protocol import GENERATED, Buffers, Packed, prepared
 from einalg.errors import CodegenError, ShapeError
 from einalg.language.analysis.compile_time import settled
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, require_names, statement_tensor
-from einalg.runtime.buffer_pool import Results
+from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import Objects
 
 LOG = logging.getLogger("einalg")
@@ -34,7 +34,7 @@ NOTHING: Buffers = MappingProxyType({})
 NUMPY = "numpy executor"
 
 
-class Made(Protocol):
+class BuildInfo(Protocol):
     """What a compiled program was made of: its kernels, the text of what is generated, and a record by which it is found again."""
 
     def kernels(self) -> Sequence[Kernel]: ...
@@ -45,7 +45,7 @@ class Made(Protocol):
 
 
 @dataclass(frozen=True)
-class Plain:
+class FixedKernels:
     """Kernels of which nothing is kept."""
 
     given: Sequence[Kernel]
@@ -61,7 +61,7 @@ class Plain:
         return None
 
 
-class Compiled:
+class Executable:
     """A program that runs: call it with its inputs by name.
 
     Returns a new array, or a dict of them for a program of several outputs. Calls from several threads at once are safe. What depends on
@@ -72,8 +72,8 @@ class Compiled:
         self,
         program: Program,
         target: str,
-        steps: Sequence[Step],
-        made: Made,
+        steps: Sequence[KernelCall],
+        made: BuildInfo,
         bound: Buffers = NOTHING,
     ):
         self.program, self.target = program, target
@@ -86,7 +86,7 @@ class Compiled:
             for name, scope in program.statements
             if name not in self._done
         }
-        results = Results()
+        results = BufferPool()
         self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
         self._running = [step for step in steps if step.output not in self._done]
         self.missing = {
@@ -151,14 +151,14 @@ class Compiled:
     @property
     def is_native(self) -> bool:
         """Whether all kernels are compiled functions, which need addresses alone."""
-        return all(isinstance(step.run, Entry) for step in self._running)
+        return all(isinstance(step.run, GeneratedKernel) for step in self._running)
 
     @property
     def workspace(self) -> int:
         """The bytes that a thread keeps for what is between the kernels: what does not live at the same time shares them."""
         return self._plan.bytes
 
-    def bind(self, **arrays: Any) -> Compiled:
+    def bind(self, **arrays: Any) -> Executable:
         """The same program with some of its inputs given ahead, as weights are: kernels that depend on these alone run now, once.
 
         The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
@@ -171,9 +171,9 @@ class Compiled:
         given = {name: load(self.missing[name], array).copy() for name, array in arrays.items()}
         return self._with({**self._ready, **given})
 
-    def _with(self, bound: Buffers) -> Compiled:
+    def _with(self, bound: Buffers) -> Executable:
         """The same program with more known ahead."""
-        return Compiled(self.program, self.target, self._steps, self._of, bound)
+        return Executable(self.program, self.target, self._steps, self._of, bound)
 
     def direct(self, names: Sequence[str]) -> OnAddresses | None:
         """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
@@ -182,7 +182,7 @@ class Compiled:
         """
         if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
             return None
-        return OnAddresses(lambda: Frame(self._stages, self._plan, self._ready, names))
+        return OnAddresses(lambda: CallFrame(self._stages, self._plan, self._ready, names))
 
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
@@ -234,7 +234,7 @@ class Compiled:
         return {name: make() for name, make in self._made.items()}
 
     @cached_property
-    def _plan(self) -> Plan:
+    def _plan(self) -> MemoryPlan:
         between = {
             name: (scope.shape, scope.dtype)
             for name, scope in self.program.statements
@@ -246,18 +246,18 @@ class Compiled:
         )
 
     @cached_property
-    def _stages(self) -> list[Stage]:
-        return [Stage(step.run, self._touched(step)) for step in self._running]
+    def _stages(self) -> list[PlannedStep]:
+        return [PlannedStep(step.run, self._touched(step)) for step in self._running]
 
-    def _touched(self, step: Step) -> frozenset[str]:
+    def _touched(self, step: KernelCall) -> frozenset[str]:
         """The names of what a step reads and writes."""
         if step.library == NUMPY:
             return frozenset((*self.program.tensors, *self.program.names))
         return frozenset((*self.program[step.output].tensors, step.output))
 
-    def frame(self, apart: bool = False) -> Frame:
+    def frame(self, apart: bool = False) -> CallFrame:
         """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
-        return Frame(
+        return CallFrame(
             self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart
         )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from codegen.libraries import ways
 from codegen.lowering.schedule import DEFAULT
-from codegen.program.build import Code, Making, Step, state
-from codegen.runtime.protocol import Run
+from codegen.program.build import Code, KernelBuilder, KernelCall, state
+from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import TIMEOUT, Compiler
 from codegen.tuning.kernel_choice import by_library
 from einalg.language.ir.kernel import Kernel
@@ -21,8 +21,8 @@ KernelOf = Callable[[str, Scope], Kernel]
 
 
 @dataclass
-class Kept:
-    """A record of `Making.record` with the flat program of which it was made, and what gives the kernel of a statement."""
+class RestoredProgram:
+    """A record of `KernelBuilder.record` with the flat program of which it was made, and what gives the kernel of a statement."""
 
     row: Mapping[str, Any]
     whole: Program
@@ -30,10 +30,10 @@ class Kept:
     compiler: Compiler
 
     @cached_property
-    def again(self) -> Making:
+    def again(self) -> KernelBuilder:
         """The same made of the statements: for what is not kept."""
         kernels = [self.kernel_of(name, scope) for name, scope in self.whole.statements]
-        making = Making(self.whole, kernels, self.compiler, DEFAULT, TIMEOUT)
+        making = KernelBuilder(self.whole, kernels, self.compiler, DEFAULT, TIMEOUT)
         making.steps()
         return making
 
@@ -55,7 +55,7 @@ class Kept:
     def record(self) -> Mapping[str, Any]:
         return self.row
 
-    def steps(self) -> list[Step] | None:
+    def steps(self) -> list[KernelCall] | None:
         """What runs the program; None where the record is of another state, or something that it needs is no longer there."""
         if self.row["state"] != state(self.compiler, DEFAULT):
             return None
@@ -70,13 +70,13 @@ class Kept:
             )
             if run is None:
                 return None
-            found.append(Step(step["output"], code.name if code else step["library"], run))
+            found.append(KernelCall(step["output"], code.name if code else step["library"], run))
         return found
 
-    def _generated(self, code: Code, step: Mapping[str, Any]) -> Run | None:
+    def _generated(self, code: Code, step: Mapping[str, Any]) -> KernelFunction | None:
         return code.entry(self.compiler, step["tensors"], step["offsets"], TIMEOUT)
 
-    def _by_library(self, name: str, way: str) -> Run | None:
+    def _by_library(self, name: str, way: str) -> KernelFunction | None:
         scope = self.whole[name]
         kernel = self.kernel_of(name, scope)
         return (

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.runtime.call_frame import Frame
+from codegen.runtime.call_frame import CallFrame
 from codegen.targets.c.compiler import TIMEOUT, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import numpy_dtype
@@ -159,7 +159,7 @@ class _Network(ctypes.Structure):
         ),
     ]
 
-    def take(self, frame: Frame) -> Any:
+    def take(self, frame: CallFrame) -> Any:
         """Run the kernels of a frame, and write addresses where they read them; gives what must be kept meanwhile."""
         (native,) = frame.natives
         functions, blocks = native.tables
@@ -187,7 +187,7 @@ class _Network(ctypes.Structure):
 class OnAddresses:
     """A program of compiled kernels as a function of addresses: of what `make` says that a frame is given, in order."""
 
-    def __init__(self, make: Callable[[], Frame]):
+    def __init__(self, make: Callable[[], CallFrame]):
         self._make, self._memory = make, threading.local()
 
     def __call__(self, addresses: Sequence[int]) -> None:
@@ -216,7 +216,7 @@ class OnAddresses:
 
 def _function(
     library: ctypes.CDLL,
-    make: Callable[[], Frame],
+    make: Callable[[], CallFrame],
     inputs: int,
     tensors: Sequence[Tensor],
     objects: Objects,

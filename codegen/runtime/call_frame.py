@@ -10,24 +10,24 @@ from itertools import groupby
 from typing import Any
 
 from codegen.runtime.foreign_call import Array, called
-from codegen.runtime.kernel_call import Entry
+from codegen.runtime.kernel_call import GeneratedKernel
 from codegen.runtime.memory_planning import Life, planned, reserved, size_of, view
-from codegen.runtime.protocol import Run
+from codegen.runtime.protocol import KernelFunction
 from einalg.runtime.direct_call import address
 
 Kind = tuple[Sequence[int], str]  # a shape and a dtype
 
 
 @dataclass(frozen=True)
-class Stage:
+class PlannedStep:
     """A step of a program as a frame sees it: what runs it, what it reads and what it writes."""
 
-    run: Run
+    run: KernelFunction
     touched: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """Where what is between some stages lies in one block of `bytes`: `between` by name, what stages pack by their position and name."""
 
     between: Mapping[str, Kind]
@@ -35,7 +35,7 @@ class Plan:
     bytes: int
 
 
-def plan(stages: Sequence[Stage], between: Mapping[str, Kind]) -> Plan:
+def plan(stages: Sequence[PlannedStep], between: Mapping[str, Kind]) -> MemoryPlan:
     """The memory of a frame."""
     lives: dict[Any, Life] = {}
     for position, stage in enumerate(stages):
@@ -46,18 +46,20 @@ def plan(stages: Sequence[Stage], between: Mapping[str, Kind]) -> Plan:
             lives[position, target.name] = Life(
                 position, position, size_of(target.shape, target.dtype)
             )
-    return Plan(between, *planned(lives))
+    return MemoryPlan(between, *planned(lives))
 
 
-def _packed(stage: Stage) -> Iterable[Any]:
+def _packed(stage: PlannedStep) -> Iterable[Any]:
     """The buffers that a stage packs in every run."""
     return (
-        [pack.function.output for pack in stage.run.packs] if isinstance(stage.run, Entry) else []
+        [pack.function.output for pack in stage.run.packs]
+        if isinstance(stage.run, GeneratedKernel)
+        else []
     )
 
 
 @dataclass(frozen=True)
-class Native:
+class CDispatcher:
     """Compiled functions that are called one after the other, each with the addresses of its buffers; `sequence` makes them one call."""
 
     functions: Sequence[Any]
@@ -81,14 +83,14 @@ class Native:
 
 
 @dataclass
-class Frame:
+class CallFrame:
     """A program's memory in one thread. A run is given its inputs and outputs; where these lie is all that is written for it.
 
     Generated kernels that follow each other are one call.
     """
 
-    stages: Sequence[Stage]
-    plan: Plan
+    stages: Sequence[PlannedStep]
+    plan: MemoryPlan
     fixed: Mapping[str, Array] = field(repr=False)  # what never changes: weights, constants
     given: Collection[str]  # what comes with a run: inputs and outputs
     apart: bool = False  # one call for each stage
@@ -104,15 +106,16 @@ class Frame:
         self.places: dict[str, list[tuple[Any, int, int]]] = {
             name: [] for name in self.given
         }  # a block, the position in it, an offset
-        self.natives: list[Native] = []
+        self.natives: list[CDispatcher] = []
         self._given: Mapping[str, Array] | None = None
         self._memory = memory  # to which only addresses refer
         self._shared = any(
-            not isinstance(stage.run, Entry) for stage in self.stages
+            not isinstance(stage.run, GeneratedKernel) for stage in self.stages
         )  # whether someone reads the buffers by name
         numbered = enumerate(self.stages)
         groups = groupby(
-            numbered, lambda pair: pair[0] if self.apart else isinstance(pair[1].run, Entry)
+            numbered,
+            lambda pair: pair[0] if self.apart else isinstance(pair[1].run, GeneratedKernel),
         )
         self.calls = [call for _, group in groups for call in self._calls(list(group), memory)]
 
@@ -150,21 +153,25 @@ class Frame:
             for name in self.given:
                 self._buffers.pop(name, None)
 
-    def _calls(self, group: Sequence[tuple[int, Stage]], memory: Array) -> list[Callable[[], Any]]:
-        if not isinstance(group[0][1].run, Entry):
+    def _calls(
+        self, group: Sequence[tuple[int, PlannedStep]], memory: Array
+    ) -> list[Callable[[], Any]]:
+        if not isinstance(group[0][1].run, GeneratedKernel):
             return [lambda run=stage.run: run(self._buffers) for _, stage in group]
         pairs = [
             pair for position, stage in group for pair in self._native(position, stage, memory)
         ]
         entry: Any = group[0][1].run
         self.natives.append(
-            Native(
+            CDispatcher(
                 [function for function, _ in pairs], [block for _, block in pairs], entry.sequence
             )
         )
         return [self.natives[-1].call()]
 
-    def _native(self, position: int, stage: Stage, memory: Array) -> Iterable[tuple[Any, Any]]:
+    def _native(
+        self, position: int, stage: PlannedStep, memory: Array
+    ) -> Iterable[tuple[Any, Any]]:
         """The compiled functions of a stage, what it packs first, each with the addresses of its buffers."""
         entry: Any = stage.run
         own = {

@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @dataclass(frozen=True)
-class Call:
+class ForeignCall:
     """A compiled function with the names of the buffers that it takes, in order: a function of buffers by name.
 
     `offsets` say from which byte on it takes each of them.

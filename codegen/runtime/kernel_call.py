@@ -11,7 +11,7 @@ from typing import Any
 
 from codegen.ir.nodes import Function
 from codegen.ir.rename import Names, renamed
-from codegen.runtime.foreign_call import Call
+from codegen.runtime.foreign_call import ForeignCall
 from codegen.runtime.memory_planning import Array, aligned
 from codegen.runtime.protocol import Buffers, Packed
 from codegen.targets.c.source_file import SEQUENCE, entry_name
@@ -20,25 +20,29 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Pack:
+class PackedOperand:
     """A function that fills a packed input of a kernel."""
 
     function: Function
-    call: Call
+    call: ForeignCall
 
     def filled(self, buffers: Buffers, array: Array) -> Array:
         self.call({**buffers, self.function.output.name: array})
         return array
 
 
-class Entry:
+class GeneratedKernel:
     """A kernel, and what it packs first: inputs are packed in each run, or once where they are known ahead (`prepared`).
 
     `sequence` is the function of its file that makes several calls in one.
     """
 
     def __init__(
-        self, kernel: Call, packs: Sequence[Pack], sequence: Any, ready: Mapping[str, Array]
+        self,
+        kernel: ForeignCall,
+        packs: Sequence[PackedOperand],
+        sequence: Any,
+        ready: Mapping[str, Array],
     ):
         self.kernel, self.sequence, self.ready = kernel, sequence, dict(ready)
         self.packs = [pack for pack in packs if pack.function.output.name not in ready]
@@ -50,7 +54,7 @@ class Entry:
         }
         self.kernel({**buffers, **self.ready, **packed} if packed or self.ready else buffers)
 
-    def prepared(self, known: Buffers, packed: Packed) -> Entry:
+    def prepared(self, known: Buffers, packed: Packed) -> GeneratedKernel:
         """The same kernel with what is known ahead packed now, or taken from what other kernels packed in the same way."""
         ready = dict(self.ready)
         for pack in self.packs:
@@ -60,9 +64,9 @@ class Entry:
                 if key not in packed:
                     packed[key] = pack.filled(known, aligned(target.shape, target.dtype))
                 ready[target.name] = packed[key]
-        return Entry(self.kernel, self.packs, self.sequence, ready)
+        return GeneratedKernel(self.kernel, self.packs, self.sequence, ready)
 
-    def _kept(self, pack: Pack) -> Array:
+    def _kept(self, pack: PackedOperand) -> Array:
         kept, target = self._memory.__dict__, pack.function.output
         if target.name not in kept:
             kept[target.name] = aligned(target.shape, target.dtype)
@@ -75,18 +79,18 @@ def entry(
     position: int = 0,
     names: Names = NOTHING,
     offsets: Mapping[str, int] = NOTHING,
-) -> Entry:
+) -> GeneratedKernel:
     """The kernel at `position` of a C file that is loaded, as a call: with other `names` for some buffers, of which some begin at `offsets`."""
     packs = [
-        Pack(pack, Call(getattr(library, entry_name(position, n)), _names(pack)))
+        PackedOperand(pack, ForeignCall(getattr(library, entry_name(position, n)), _names(pack)))
         for n, pack in enumerate(renamed(pack, names) for pack in function.packs)
     ]
     function = renamed(function, names)
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
     called = _names(function)
-    return Entry(
-        Call(
+    return GeneratedKernel(
+        ForeignCall(
             getattr(library, entry_name(position)),
             called,
             tuple(offsets.get(name, 0) for name in called),

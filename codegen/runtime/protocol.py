@@ -13,7 +13,7 @@ GENERATED = "generated"
 Buffers = Mapping[str, np.ndarray[Any, Any]]
 
 
-Run = Callable[
+KernelFunction = Callable[
     [Buffers], None
 ]  # reads its inputs and writes its output in the buffers, all of them contiguous, by name
 
@@ -21,7 +21,7 @@ Run = Callable[
 Packed = dict[Any, np.ndarray[Any, Any]]  # by what packed it
 
 
-def prepared(run: Run, known: Buffers, packed: Packed | None = None) -> Run:
+def prepared(run: KernelFunction, known: Buffers, packed: Packed | None = None) -> KernelFunction:
     """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once.
 
     `packed` is what the steps of one program have packed so far, which they share.

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from codegen.targets.cuda.device.driver import Driver
-from codegen.tuning.kernel_choice import Array, Choice, Figures, agreeing, figures, remembered
+from codegen.tuning.kernel_choice import Array, Figures, Selection, agreeing, figures, remembered
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
 from einalg.storage.disk_cache import hashed
@@ -36,7 +36,7 @@ def fastest(
 
 def measured(
     driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope
-) -> Choice:
+) -> Selection:
     """The times of all calls that have the values of the first one."""
 
     def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
@@ -44,7 +44,7 @@ def measured(
         values = read()
         return figures([driver.elapsed(call) for _ in range(REPEATS)]), values
 
-    return Choice(
+    return Selection(
         agreeing({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope)
     )
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from codegen.ir.nodes import Function
 from codegen.libraries import versions, ways
-from codegen.libraries.fallback import Guarded
+from codegen.libraries.fallback import Fallback
 from codegen.libraries.numpy import POOLS
 from codegen.runtime.array_arguments import Array, sample
 from codegen.runtime.kernel_call import entry
-from codegen.runtime.protocol import GENERATED, Buffers, Run, prepared
+from codegen.runtime.protocol import GENERATED, Buffers, KernelFunction, prepared
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
@@ -34,10 +34,10 @@ from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
 from einalg.runtime.timing import in_turns, threads
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
 LOG = logging.getLogger("einalg")
-CHOICES = Shelf("choices", ".json", "measured choices")
+CHOICES = DiskCache("choices", ".json", "measured choices")
 SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30  # of a way
 LATE, MUCH_LATER = (
     0.1,
@@ -67,7 +67,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """Ways with their figures, the lowest of so many measurements."""
 
     ways: Mapping[str, Figures]
@@ -85,23 +85,23 @@ class Choice:
         )
         return self.measurements >= MOST_MEASUREMENTS or (ahead and first.spread <= MARGIN)
 
-    def merged(self, other: Choice) -> Choice:
+    def merged(self, other: Selection) -> Selection:
         """Each way's lower figures: what is disturbed is slower, never faster."""
         lowest = {
             name: min(figures, other.ways.get(name, figures), key=lambda f: (f.seconds, f.spread))
             for name, figures in self.ways.items()
         }
-        return Choice({**other.ways, **lowest}, self.measurements + other.measurements)
+        return Selection({**other.ways, **lowest}, self.measurements + other.measurements)
 
     def text(self) -> bytes:
         ways = {name: [figures.seconds, figures.spread] for name, figures in self.ways.items()}
         return json.dumps({"measurements": self.measurements, "ways": ways}).encode()
 
 
-def choice_of(content: bytes | None) -> Choice | None:
+def choice_of(content: bytes | None) -> Selection | None:
     """A choice from its text; None for a foreign or broken one.
 
-    >>> choice_of(Choice({"numpy": Figures(1e-3, 0.1)}).text()).best
+    >>> choice_of(Selection({"numpy": Figures(1e-3, 0.1)}).text()).best
     'numpy'
     """
     try:
@@ -111,13 +111,13 @@ def choice_of(content: bytes | None) -> Choice | None:
             for name, (seconds, spread) in entry["ways"].items()
         }
         sound = ways and all(0 < f.seconds < float("inf") and f.spread >= 0 for f in ways.values())
-        return Choice(ways, int(entry["measurements"])) if sound else None
+        return Selection(ways, int(entry["measurements"])) if sound else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def fastest(
-    calls: Mapping[str, Callable[[], Run]],
+    calls: Mapping[str, Callable[[], KernelFunction]],
     kernel: Kernel,
     scope: Scope,
     ahead: Collection[str] = (),
@@ -142,7 +142,7 @@ def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: s
     )
 
 
-def remembered(key: str, ways: Collection[str], measure: Callable[[], Choice]) -> str:
+def remembered(key: str, ways: Collection[str], measure: Callable[[], Selection]) -> str:
     """The best of some ways: as it was measured before, or measured now where nothing is known, or what is known leaves doubt.
 
     A process measures again for some time only, so that one that starts from what is known starts quickly.
@@ -167,7 +167,7 @@ def leaves_time() -> bool:
     return sum(_again) < AGAIN
 
 
-def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, Run]:
+def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, KernelFunction]:
     """The ways of libraries that may be faster than generated code."""
     return (
         ways(kernel, scope)
@@ -191,7 +191,7 @@ def library_for(
 
     source = own_sources([function])
 
-    def generated() -> Run:
+    def generated() -> KernelFunction:
         (place,) = placed(compiler, [function], source, timeout)
         library = loaded(compiler, place, timeout)
         assert library is not None  # a moment ago
@@ -204,9 +204,11 @@ def library_for(
     return None if name == GENERATED else name, known is not None and known.is_settled()
 
 
-def by_library(kernel: Kernel, scope: Scope, name: str, instead: Callable[[], Run]) -> Run:
+def by_library(
+    kernel: Kernel, scope: Scope, name: str, instead: Callable[[], KernelFunction]
+) -> KernelFunction:
     """A library's way to run an operator, with generated code to fall back to."""
-    return Guarded(ways(kernel, scope)[name], instead, f"{name} for {kernel}")
+    return Fallback(ways(kernel, scope)[name], instead, f"{name} for {kernel}")
 
 
 def points(scope: Scope) -> int:
@@ -217,14 +219,17 @@ def points(scope: Scope) -> int:
 
 
 def measure(
-    calls: Mapping[str, Callable[[], Run]], scope: Scope, output: str, ahead: Collection[str] = ()
-) -> Choice:
+    calls: Mapping[str, Callable[[], KernelFunction]],
+    scope: Scope,
+    output: str,
+    ahead: Collection[str] = (),
+) -> Selection:
     """All ways on the same random inputs, in turns; of one that is late at its first run, no more is asked."""
     buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     first: dict[str, float] = {}
 
-    def attempt(name: str) -> tuple[Run, Array]:
+    def attempt(name: str) -> tuple[KernelFunction, Array]:
         run = prepared(calls[name](), {k: array for k, array in buffers.items() if k in ahead})
         began = perf_counter()
         values = _result(run, buffers, output)
@@ -235,7 +240,7 @@ def measure(
     latest = max(LATE, MUCH_LATER * min(first[name] for name in runs))
     times = {name: [first[name]] for name in runs if first[name] > latest}
     times |= timed({name: run for name, run in runs.items() if name not in times}, buffers)
-    return Choice({name: figures(times[name]) for name in runs})
+    return Selection({name: figures(times[name]) for name in runs})
 
 
 def agreeing(
@@ -261,7 +266,7 @@ def agreeing(
     return given
 
 
-def timed(runs: Mapping[str, Run], buffers: Buffers) -> dict[str, list[float]]:
+def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, list[float]]:
     """The seconds of runs, each after a first one; what is hopeless has few.
 
     With several threads each run is followed by one of the first way, as it is in a program by kernels that are generated: what a library's
@@ -298,7 +303,7 @@ def inputs_for(scope: Scope) -> dict[str, Array]:
     return {**constants, **sample(others)}
 
 
-def _result(run: Run, buffers: Mapping[str, Any], output: str) -> Array:
+def _result(run: KernelFunction, buffers: Mapping[str, Any], output: str) -> Array:
     """What a run gives; elements that it does not write show."""
     out = buffers[output]
     out.fill(np.nan if out.dtype.kind == "f" else 77)

@@ -18,25 +18,25 @@ import numpy as np
 
 from codegen.hardware.cpu import cpu, machine
 from codegen.kernels.contraction.cost_model import orders, ranked
-from codegen.kernels.contraction.partition import Parts, Tiling
+from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Axis, Operand
+from codegen.kernels.strided_axes import StridedAxis, StridedOperand
 from codegen.runtime.array_arguments import Array
-from codegen.runtime.protocol import Run, prepared
+from codegen.runtime.protocol import KernelFunction, prepared
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.tuning.kernel_choice import LEAST_ROUNDS, MOST_ROUNDS, inputs_for
 from einalg.errors import RecordError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 from einalg.runtime.timing import cores, in_turns
-from einalg.storage.disk_cache import Shelf, cache_folder, hashed
+from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
 
 LOG = logging.getLogger("einalg")
-TUNINGS = Shelf("tunings", ".json", "tuned kernels")
+TUNINGS = DiskCache("tunings", ".json", "tuned kernels")
 SCHEMA = 2
 COUNT, SECONDS = 8, 0.3  # tilings that are compiled, and seconds for which they run in turns
 SAME = 1e-4  # of the largest element: sums in another order
-Make = Callable[[Contraction, Tiling], Run]
+Make = Callable[[Contraction, Tiling], KernelFunction]
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ def signature(contraction: Contraction) -> str:
     return json.dumps([contraction.dtype, operands, groups, windows])
 
 
-def _operand(operand: Operand) -> list[Any]:
+def _operand(operand: StridedOperand) -> list[Any]:
     """Every field but the name of the memory."""
     rest = {f.name: getattr(operand, f.name) for f in fields(operand) if f.name != "buf"}
     return [operand.buf.shape, operand.buf.dtype, repr(sorted(rest.items()))]
 
 
-def _axes(axes: Iterable[Axis]) -> list[list[int]]:
+def _axes(axes: Iterable[StridedAxis]) -> list[list[int]]:
     return [[a.extent, a.left, a.right, a.target] for a in axes]
 
 
@@ -196,7 +196,7 @@ def neighbours(contraction: Contraction, tiling: Tiling) -> Iterator[Tiling]:
             changed = replace(tiling, **{name: other}) if other > 0 else tiling
             if other not in (0, number) and changed.fits(contraction):
                 yield changed
-    if machine().cores > 1 and Parts(contraction, tiling).steps > 1:
+    if machine().cores > 1 and Partition(contraction, tiling).steps > 1:
         yield replace(tiling, apart=not tiling.apart)
 
 
@@ -211,7 +211,7 @@ class _Bench:
 
     def seconds(self, ways: Sequence[tuple[Contraction, Tiling]]) -> dict[int, float]:
         """The shortest time of each, by its position; one whose values differ from those of the first is left out."""
-        runs: dict[str, Run] = {}
+        runs: dict[str, KernelFunction] = {}
         expected: Array | None = None
         for number, way in enumerate(ways):
             run = prepared(self.make(*way), self.known)

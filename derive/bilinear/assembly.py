@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from derive.bilinear.tiling import Cut, Side, summed
+from derive.bilinear.tiling import TiledContraction, TiledRead, summed
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
@@ -20,7 +20,7 @@ from einalg.language.ir.tensor import Access, Constant
 Ranges = dict[Index, tuple[int, int]]
 
 
-def assembled(scope: Scope, cut: Cut) -> Scope:
+def assembled(scope: Scope, cut: TiledContraction) -> Scope:
     """The scope with the same values, its products made by the factorisation.
 
     `L[x] Σ_p W[x,p] · {L[p,…] Σ {L[p,…] Σ_i U[p,i] left} · {L[p,…] Σ_j V[p,j] right}}[p,…]`, each inner scope with the indices that
@@ -34,7 +34,7 @@ def assembled(scope: Scope, cut: Cut) -> Scope:
             *(it for part in cut.kept.values() for it in part),
         )
     }
-    product = Range(fresh_index("p", taken), 0, cut.factorisation.rank)
+    product = LoopIndex(fresh_index("p", taken), 0, cut.factorisation.rank)
     outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed(scope)))
     known = {it.index: it for it in (*outer, *inner)}
     matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
@@ -53,7 +53,7 @@ def assembled(scope: Scope, cut: Cut) -> Scope:
     return _checked(Scope(scope.iterators, (), Reduce("Sum", [product], None, result)))
 
 
-def _replaced(iterators: Iterable[Range], cut: Cut) -> tuple[Range, ...]:
+def _replaced(iterators: Iterable[LoopIndex], cut: TiledContraction) -> tuple[LoopIndex, ...]:
     found = [new for it in iterators for new in cut.kept.get(it.index, (it,))]
     return tuple(dict.fromkeys(found))
 
@@ -77,10 +77,14 @@ def _constant(scope: Scope, matrix: Constant) -> Constant:
 
 
 def _combined(
-    side: Side, matrix: Constant, product: Range, known: dict[Index, Range], taken: set[Index]
+    side: TiledRead,
+    matrix: Constant,
+    product: LoopIndex,
+    known: dict[Index, LoopIndex],
+    taken: set[Index],
 ) -> Access:
     """The read of `L[p,…] Σ_i matrix[p,i]·read`, whose axes are those of what is read, bare, so that other sums of indices stay."""
-    axes: dict[Index, tuple[Range, Affine]] = {product.index: (product, affine(product.index))}
+    axes: dict[Index, tuple[LoopIndex, Affine]] = {product.index: (product, affine(product.index))}
     cut = [not s.indices.isdisjoint(side.forms) for s in side.access.subscripts]
     replaced = [s.substitute(side.forms) for s in side.access.subscripts]
     staying = {
@@ -109,14 +113,16 @@ def _combined(
 
 
 def _as_axis(
-    subscript: Affine, staying: set[Index], known: dict[Index, Range], taken: Iterable[Index]
-) -> Range | None:
+    subscript: Affine, staying: set[Index], known: dict[Index, LoopIndex], taken: Iterable[Index]
+) -> LoopIndex | None:
     """An index for a subscript of several, where it takes no more values than the indices that it stands for; else None."""
     if subscript.as_index() is not None or not subscript.terms:
         return None
     low, high = subscript.interval({index: (it.low, it.high) for index, it in known.items()})
     apart = prod(known[index].extent for index in subscript.indices - staying)
-    return Range(fresh_index("t", taken), low, high + 1) if 0 < high + 1 - low <= apart else None
+    return (
+        LoopIndex(fresh_index("t", taken), low, high + 1) if 0 < high + 1 - low <= apart else None
+    )
 
 
 def _checked(scope: Scope) -> Scope:

@@ -15,7 +15,7 @@ from derive.bilinear.toom_cook import correlation_tensor
 from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Padded
@@ -37,16 +37,16 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class TiledRead:
     """One read: its cut indices as `forms` in `inside` indices, which the constant sums over, and indices that are kept."""
 
     access: Access
     forms: Forms
-    inside: tuple[Range, ...]
+    inside: tuple[LoopIndex, ...]
 
 
 @dataclass(frozen=True)
-class Cut:
+class TiledContraction:
     """A contraction as small bilinear problems that `factorisation` solves, one for every point of the indices outside.
 
     `kept` says which indices take the place of every cut one, `outputs` which result of its small problem an output point is, and
@@ -54,9 +54,9 @@ class Cut:
     """
 
     factorisation: Factorisation
-    left: Side
-    right: Side
-    kept: Mapping[Index, tuple[Range, ...]]
+    left: TiledRead
+    right: TiledRead
+    kept: Mapping[Index, tuple[LoopIndex, ...]]
     outputs: tuple[Affine, ...]
     problem: Forms
     other: Any = sympy.S.One  # factors that have no cut index
@@ -104,12 +104,12 @@ def pairs(scope: Scope) -> list[Pair]:
     ]
 
 
-def summed(scope: Scope) -> tuple[Range, ...]:
+def summed(scope: Scope) -> tuple[LoopIndex, ...]:
     body = scope.body
     return body.iterators if isinstance(body, Reduce) else ()
 
 
-def ranges(scope: Scope) -> dict[str, Range]:
+def ranges(scope: Scope) -> dict[str, LoopIndex]:
     """Every index of a contraction by name."""
     return {it.index.name: it for it in (*scope.iterators, *summed(scope))}
 
@@ -133,7 +133,9 @@ def correlation_sides(
                     yield pair, sign
 
 
-def cut_correlation(scope: Scope, output: str, tap: str, factorisation: Factorisation) -> Cut:
+def cut_correlation(
+    scope: Scope, output: str, tap: str, factorisation: Factorisation
+) -> TiledContraction:
     """Tiles of `output`, each with all taps, as correlations of the size of a factorisation; the last tile may be partly unread."""
     reads = pairs(scope)
     x, r = _index(scope.iterators, output, "the traversal"), _index(summed(scope), tap, "the sum")
@@ -151,19 +153,19 @@ def cut_correlation(scope: Scope, output: str, tap: str, factorisation: Factoris
         )
     number, i, j = _fresh(scope, f"{output}1", "i", "j")
     origin = x.low + (r.low if sign > 0 else 1 - r.high)
-    left = Side(
+    left = TiledRead(
         pair.left,
         {x.index: affine(number) * tile + i + origin, r.index: affine(0)},
-        (Range(i, 0, tile + r.extent - 1),),
+        (LoopIndex(i, 0, tile + r.extent - 1),),
     )
-    right = Side(
+    right = TiledRead(
         pair.right,
         {r.index: affine(j) + r.low if sign > 0 else r.high - 1 - affine(j)},
-        (Range(j, 0, r.extent),),
+        (LoopIndex(j, 0, r.extent),),
     )
     place = affine(x.index) - x.low
-    kept = {x.index: (Range(number, 0, -(-x.extent // tile)),), r.index: ()}
-    return Cut(
+    kept = {x.index: (LoopIndex(number, 0, -(-x.extent // tile)),), r.index: ()}
+    return TiledContraction(
         factorisation, left, right, kept, (place % tile,), {number: place // tile}, pair.other
     )
 
@@ -185,7 +187,7 @@ def matmul_sides(found: Sequence[Pair], row: Index, column: Index, inner: Index)
 
 def cut_matmul(
     scope: Scope, row: str, column: str, inner: str, factorisation: Factorisation
-) -> Cut:
+) -> TiledContraction:
     """Matrices of large blocks, multiplied as a factorisation multiplies small matrices; a last block may be padded with 0."""
     reads = pairs(scope)
     m, n = (_index(scope.iterators, name, "the traversal") for name in (row, column))
@@ -215,20 +217,21 @@ def cut_matmul(
             f"the {k.extent} values of {inner} make no {blocks[k.index]} equal blocks, and beyond them no read is known to be 0"
         )
 
-    def side(access: Access, *cut: Range) -> Side:
-        return Side(
+    def side(access: Access, *cut: LoopIndex) -> TiledRead:
+        return TiledRead(
             access,
             {it.index: forms[it.index] for it in cut},
-            tuple(Range(high[it.index], 0, blocks[it.index]) for it in cut),
+            tuple(LoopIndex(high[it.index], 0, blocks[it.index]) for it in cut),
         )
 
     kept = {
-        it.index: (Range(low[it.index], 0, -(-it.extent // blocks[it.index])),) for it in (m, k, n)
+        it.index: (LoopIndex(low[it.index], 0, -(-it.extent // blocks[it.index])),)
+        for it in (m, k, n)
     }
     sizes = {it: max(1, kept[it.index][0].extent) for it in (m, n)}
     outputs = tuple((affine(it.index) - it.low) // size for it, size in sizes.items())
     problem = {low[it.index]: (affine(it.index) - it.low) % size for it, size in sizes.items()}
-    return Cut(
+    return TiledContraction(
         factorisation,
         side(found.left, m, k),
         side(found.right, k, n),
@@ -239,7 +242,7 @@ def cut_matmul(
     )
 
 
-def fills_blocks(pair: Pair, inner: Range, blocks: int) -> bool:
+def fills_blocks(pair: Pair, inner: LoopIndex, blocks: int) -> bool:
     """Whether an index that is summed over makes so many equal blocks, if need be with products that are 0."""
     return (
         inner.extent % blocks == 0
@@ -248,7 +251,7 @@ def fills_blocks(pair: Pair, inner: Range, blocks: int) -> bool:
     )
 
 
-def _zero_beyond(access: Access, it: Range) -> bool:
+def _zero_beyond(access: Access, it: LoopIndex) -> bool:
     """Whether padding makes a read 0 at every value of an index after its range."""
     base = access.base
     if isinstance(base, Padded) and (base.fill != 0 or isinstance(base.base, Padded)):
@@ -259,7 +262,7 @@ def _zero_beyond(access: Access, it: Range) -> bool:
     )
 
 
-def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> Cut:
+def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> TiledContraction:
     """A bilinear map that is given by a constant tensor: `Σ T[k,i,j]·x[i]·y[j]`, as a whole."""
     reads, rest = factors(scope)
     for coefficients in (
@@ -276,11 +279,11 @@ def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> Cut
             ):  # pyright: ignore
                 parts = found[1]
                 left, right = (
-                    Side(read, {it.index: affine(it.index) for it in part}, part)
+                    TiledRead(read, {it.index: affine(it.index) for it in part}, part)
                     for read, part in zip(pair[:2], parts[1:])
                 )
                 kept = {it.index: () for part in parts for it in part}
-                return Cut(
+                return TiledContraction(
                     factorisation,
                     left,
                     right,
@@ -296,7 +299,7 @@ def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> Cut
 
 def _constant_axes(
     scope: Scope, coefficients: Access, pair: Pair
-) -> tuple[list[int], list[tuple[Range, ...]]] | None:
+) -> tuple[list[int], list[tuple[LoopIndex, ...]]] | None:
     """The axes of a constant in the order (outputs, left, right), and their indices; None where they are shared otherwise."""
     known, traversal = ranges(scope), {it.index for it in scope.iterators}
     bare = [s.as_index() for s in coefficients.subscripts]
@@ -314,7 +317,7 @@ def _constant_axes(
     return order, [tuple(axes[axis] for axis in order if sharing[axis] == kind) for kind in kinds]
 
 
-def _index(iterators: tuple[Range, ...], name: str, place: str) -> Range:
+def _index(iterators: tuple[LoopIndex, ...], name: str, place: str) -> LoopIndex:
     found = next((it for it in iterators if it.index.name == name), None)
     if found is None:
         raise RuleError(

@@ -28,11 +28,11 @@ from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
 log = logging.getLogger("einalg")
 
-COSTS = Shelf("costs", ".json", "measured costs")
+COSTS = DiskCache("costs", ".json", "measured costs")
 LONGEST = 1.0  # seconds: a kernel that is estimated to run longer is not measured
 PART = 0.25  # of the memory of a machine: one that takes more of it is not measured either
 LOOKS = 3  # processes that measure a kernel, of whose figures the lowest counts: what disturbs only adds
@@ -156,7 +156,7 @@ def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:
 
 
 @dataclass
-class Measured:
+class MeasuredCostModel:
     """Measured seconds of kernels, each distinct one measured once and kept on disk; where measuring fails, the estimate of `model`.
 
     A kernel is its operator, the canonical key of its scope, its data types, and which operands are weights: names do not matter.
@@ -166,7 +166,7 @@ class Measured:
 
     model: CostModel
     backend: Backend
-    cache: Shelf | None = COSTS
+    cache: DiskCache | None = COSTS
     longest: float = LONGEST
     again: float = AGAIN
     known: dict[str, float] = field(default_factory=dict, repr=False)
@@ -272,7 +272,7 @@ def _anonymous(scope: Scope) -> Scope:
     )
 
 
-def calibrated(backend: Backend, cache: Shelf | None = COSTS) -> Roofline:
+def calibrated(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline:
     """The roofline of the machine at hand: its rates are measured once, within a second or so, and kept on disk."""
     name = hashed("roofline", backend.identity())
     rates = _roofline(_read(cache, name))
@@ -303,7 +303,7 @@ def _number(value: Any) -> float | None:
     return float(value) if type(value) in (int, float) and 0 < value < math.inf else None
 
 
-def _read(cache: Shelf | None, name: str) -> dict[str, Any] | None:
+def _read(cache: DiskCache | None, name: str) -> dict[str, Any] | None:
     content = cache.read(name) if cache is not None else None
     try:
         entry = json.loads(content) if content else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from derive.matching import distance
 from derive.rewriting.moves import Move, Rule, apply
-from derive.rewriting.paths import places, scope_at
+from derive.rewriting.paths import paths, scope_at
 from derive.search.expansion import is_heavy
 from einalg.display.html import page, table
 from einalg.display.mathml import changed
@@ -19,7 +19,7 @@ from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 
 
-class Choice:
+class NumberedMove:
     """One numbered move of a program, with the place it changes, before and after."""
 
     def __init__(self, number: int, move: Move, program: Program, rules: Mapping[str, Rule]):
@@ -71,14 +71,14 @@ class Choice:
     __repr__ = __str__
 
 
-class Choices(Listing[Choice]):
+class MoveList(Listing[NumberedMove]):
     """The moves that are possible, numbered from 0; shown place by place, each with what it makes of it.
 
     In a terminal, what stays as it was is left out of that: `choice.after` has all of it.
     """
 
     def __str__(self) -> str:
-        groups: dict[Any, list[Choice]] = {}
+        groups: dict[Any, list[NumberedMove]] = {}
         for choice in self:
             groups.setdefault((choice.move.place, choice.before), []).append(choice)
         lines = [
@@ -95,7 +95,7 @@ class Choices(Listing[Choice]):
         )
 
 
-def _at(place: str, before: str, choices: Iterable[Choice]) -> Iterator[str]:
+def _at(place: str, before: str, choices: Iterable[NumberedMove]) -> Iterator[str]:
     """A place as it is, and what each move makes of it."""
     yield f"at {place}: {before}"
     for choice in choices:
@@ -105,7 +105,7 @@ def _at(place: str, before: str, choices: Iterable[Choice]) -> Iterator[str]:
 
 def program_distance(program: Program) -> float:
     """How far a program is from the operators of the libraries, as the search counts it: 0 where all heavy scopes are one."""
-    return distance((scope for _, scope in places(program)), heavy=is_heavy)
+    return distance((scope for _, scope in paths(program)), heavy=is_heavy)
 
 
 def _without(program: Program, other: Program) -> str:

@@ -7,19 +7,19 @@ from functools import cached_property
 from typing import Any
 
 from derive.cost.backend import Backend, Runnable
-from derive.interactive.choices import Choice, Choices, program_distance
+from derive.interactive.choices import MoveList, NumberedMove, program_distance
 from derive.matching import Distances, distances, named, why_not
 from derive.proof import prove
 from derive.results.candidates import Candidate
-from derive.results.history import History, Step, indented
+from derive.results.history import History, HistoryStep, indented
 from derive.rewriting.moves import Move, Rule, apply, moves
-from derive.rewriting.paths import Path, places, scope_at
+from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL, RULES
 from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
 from derive.search.best_first import kernels_of, rules_by_name
-from derive.search.search_tree import Explored, Plot
-from einalg.api.interactive.panel import Panel
+from derive.search.search_tree import SearchNode, SearchTree
+from einalg.api.interactive.panel import SessionPanel
 from einalg.api.interactive.show import bundle
 from einalg.display.wording import counted
 from einalg.errors import CodegenError, RuleError
@@ -56,17 +56,17 @@ class Session:
             *(rule for rule in more.values() if rule.name not in RULES),
         ]
         self.history = History(as_program(expression))
-        self.undone: list[Step] = []
+        self.undone: list[HistoryStep] = []
         self.watchers: list[Callable[[], None]] = []
         self._backend, self._search = backend, search
-        self._listed: tuple[Program, Choices] | None = None
+        self._listed: tuple[Program, MoveList] | None = None
 
     @property
     def expr(self) -> Program:
         """The program as it is now."""
         return self.history.program
 
-    def moves(self, rule: str | None = None, path: Path | None = None) -> Choices:
+    def moves(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """The moves that are possible now, numbered; of one rule, or at one place, if given.
 
         The numbers hold for `apply` until the next step or the next call.
@@ -75,17 +75,17 @@ class Session:
         self._listed = (self.expr, choices)
         return choices
 
-    def possible(self, rule: str | None = None, path: Path | None = None) -> Choices:
+    def possible(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """The same as `moves`, but the numbers that `apply` takes stay those of the last listing."""
         if rule is not None and rule not in self.rules:
             raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
         offered = self.offered if rule is None else [self.rules[rule]]
         found = moves(self.expr, offered, None if path is None else tuple(path))
-        return Choices(
-            Choice(number, move, self.expr, self.rules) for number, move in enumerate(found)
+        return MoveList(
+            NumberedMove(number, move, self.expr, self.rules) for number, move in enumerate(found)
         )
 
-    def apply(self, move: Move | Choice | int) -> Step:
+    def apply(self, move: Move | NumberedMove | int) -> HistoryStep:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.
 
         Raises `RuleError` where the move does not apply, or where a (user's) rule made something that is not equal.
@@ -110,17 +110,17 @@ class Session:
         self._tell()
         return self
 
-    def _step(self, move: Move) -> Step:
+    def _step(self, move: Move) -> HistoryStep:
         after = apply(self.expr, move, self.rules)
         proof = prove(self.expr, after)
         if proof.verdict == "different":
             raise RuleError(
                 f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}"
             )
-        return Step(move, after, proof.verdict)
+        return HistoryStep(move, after, proof.verdict)
 
-    def _chosen(self, move: Move | Choice | int) -> Move:
-        if isinstance(move, Choice):
+    def _chosen(self, move: Move | NumberedMove | int) -> Move:
+        if isinstance(move, NumberedMove):
             return move.move
         if isinstance(move, Move):
             return move
@@ -149,7 +149,7 @@ class Session:
         return self.goto(len(self.history) + 1)
 
     @property
-    def timeline(self) -> list[Step]:
+    def timeline(self) -> list[HistoryStep]:
         """The steps that were done and, after them, those that were taken back and can be done again."""
         return [*self.history.steps, *reversed(self.undone)]
 
@@ -164,19 +164,19 @@ class Session:
 
     def substitute(
         self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL
-    ) -> Step:
+    ) -> HistoryStep:
         """Rename the points of a traversal (or of reduction number `target`) by any isl map: text or `islpy.Map`."""
         place = tuple(path) if path is not None else (self.expr.names[-1],)
         args = variable_substitution.from_isl(scope_at(self.expr, place), mapping, target)
         return self.apply(Move(variable_substitution.RULE.name, place, args))
 
-    def lift(self, path: Path, name: str | None = None) -> Step:
+    def lift(self, path: Path, name: str | None = None) -> HistoryStep:
         """Give the inner scope at `path` a name: it becomes a statement."""
         return self.apply(Move("lifting", path, {"name": name or fresh_statement(self.expr)}))
 
     def places(self) -> dict[Path, str]:
         """Every scope with the path that moves use for it."""
-        return {path: str(scope) for path, scope in places(self.expr)}
+        return {path: str(scope) for path, scope in paths(self.expr)}
 
     @property
     def distance(self) -> float:
@@ -227,12 +227,12 @@ class Session:
         """A Python script that makes the start, applies the moves and proves the end equal to it."""
         return self.history.script()
 
-    def plot(self) -> Plot:
+    def plot(self) -> SearchTree:
         """The programs that the steps lead to, each coloured by its distance to an operator; that of a search is `s.search().plot()`."""
         programs = [self.history.start, *(step.program for step in self.history.steps)]
         moves = [(), *((move,) for move in self.history.moves)]
         rows = [
-            Explored(
+            SearchNode(
                 number,
                 number - 1 if number else None,
                 ", ".join(map(str, steps)),
@@ -243,7 +243,7 @@ class Session:
             )
             for number, (program, steps) in enumerate(zip(programs, moves))
         ]
-        return Plot(rows, self.history.start, self.rules)
+        return SearchTree(rows, self.history.start, self.rules)
 
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""
@@ -259,9 +259,9 @@ class Session:
     __repr__ = __str__
 
     @cached_property
-    def panel(self) -> Panel:
+    def panel(self) -> SessionPanel:
         """What the widget shows and does, without one."""
-        return Panel(self)
+        return SessionPanel(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return bundle(self.panel)

@@ -4,7 +4,7 @@ from derive.matching.distance import Distance, distance, distance_to, ranked
 from derive.matching.explain import Distances, distances, why_not
 from derive.matching.match import match, matches, reasons, templates
 from derive.matching.multi_statement import Group, groups, grown, named, spellings
-from derive.matching.patterns.normal_form import profile_of
+from derive.matching.patterns.normal_form import normal_form
 from derive.matching.patterns.unify import Reason
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "match",
     "matches",
     "named",
-    "profile_of",
+    "normal_form",
     "ranked",
     "reasons",
     "spellings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from derive.matching.match import plausible, reasons, templates
-from derive.matching.patterns.normal_form import profile_of
+from derive.matching.patterns.normal_form import normal_form
 from derive.matching.patterns.pattern import pattern
 from derive.matching.patterns.unify import Reason
 from einalg.language.index.identifiers import with_article
@@ -63,7 +63,7 @@ def ranked(
     scope: Scope, among: tuple[Template, ...] = TEMPLATES
 ) -> list[tuple[Template, list[Reason]]]:
     """The templates with the body of a scope and the reasons against each, the one with the lightest first; none where none has such a body."""
-    profile = profile_of(scope)
+    profile = normal_form(scope)
     known = profile.solved.get(("ranked", among))
     if known is None:
         known = [(t, reasons(scope, t)) for t in plausible(profile, among)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from derive.matching.patterns.normal_form import OUTPUT, Read, profile_of
+from derive.matching.patterns.normal_form import OUTPUT, TensorRead, normal_form
 from einalg.display.html import page
 from einalg.display.tables import aligned, table
 from einalg.language.index.affine import Index
@@ -16,7 +16,7 @@ class MappingTable:
     """The table of one scope, as text and in Jupyter as a table; `rows` are the indices with their cells."""
 
     def __init__(self, scope: Scope):
-        profile = profile_of(scope)
+        profile = normal_form(scope)
         self.scope = profile.scope
         self.head = ("index", "range", "output", *(read.name for read in profile.reads))
         self.rows = [self._row(index, profile) for index in profile.extents]
@@ -43,7 +43,7 @@ class MappingTable:
         return page(shown.replace("<td>axis", '<td class="has">axis'), "einalg-mapping")
 
 
-def _cell(read: Read, index: Index) -> str:
+def _cell(read: TensorRead, index: Index) -> str:
     """The axes of a read along which an index moves, and the elements of a step where that is not one."""
     return ", ".join(_along(axis, index) for axis in read.axes if index in axis.form.indices)
 

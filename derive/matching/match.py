@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import sympy
 
 from derive.matching.arrays import match as arrays
-from derive.matching.patterns.instantiate import Realised, realised
-from derive.matching.patterns.normal_form import Profile, profile_of
+from derive.matching.patterns.instantiate import Instance, instantiate
+from derive.matching.patterns.normal_form import NormalForm, normal_form
 from derive.matching.patterns.operand_views import output_view, read_name, role_order, view
 from derive.matching.patterns.pattern import Pattern, pattern
 from derive.matching.patterns.scalar_parameters import as_python, assignments_of, numbers
@@ -42,7 +42,7 @@ def templates(name: str | None = None) -> tuple[AnyTemplate, ...]:
 
 def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Iterator[Kernel]:
     """The kernels that compute a scope, the one that leaves the fewest roles of its operator empty first."""
-    profile, whole = profile_of(scope), bool(inner_scopes(scope))
+    profile, whole = normal_form(scope), bool(inner_scopes(scope))
     if whole:
         yield from arrays.matches(
             scope, output, among
@@ -64,7 +64,7 @@ def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
     """What separates a scope from an operator; empty exactly when it is one."""
     if isinstance(template, ArrayTemplate):
         return arrays.reasons(scope, template)
-    profile, found = profile_of(scope), pattern(template)
+    profile, found = normal_form(scope), pattern(template)
     ways = sorted(assignments(profile, found), key=lambda a: a.weight)
     if not ways:
         return [unlike(scope.body, found.plain)]
@@ -77,9 +77,9 @@ def reasons(scope: Scope, template: AnyTemplate) -> list[Reason]:
     return [Reason(text, 1.0, "parameters")]
 
 
-def _other_numbers(profile: Profile, found: Pattern, way: Assignment) -> str | None:
+def _other_numbers(profile: NormalForm, found: Pattern, way: Assignment) -> str | None:
     """What is wrong where the definition has other numbers and is the scope besides; None elsewhere."""
-    target = realised(profile, found, way)
+    target = instantiate(profile, found, way)
     values = None if target is None else found.solve(target.scope, target.shapes)
     if target is None or values is None or found.template.numbers:
         return None
@@ -127,7 +127,7 @@ class Lazy:
                 return
 
 
-def plausible(profile: Profile, among: tuple[Template, ...]) -> tuple[Template, ...]:
+def plausible(profile: NormalForm, among: tuple[Template, ...]) -> tuple[Template, ...]:
     """The templates with the body of a scope, and as many windows as it has, or none: the others say nothing that these do not."""
     found = profile.solved.get(("plausible", among))
     if found is None:
@@ -158,7 +158,7 @@ _BY_BODY: dict[
 _MOST_LISTS = 64
 
 
-def _alike(profile: Profile, among: Sequence[AnyTemplate]) -> tuple[Template, ...]:
+def _alike(profile: NormalForm, among: Sequence[AnyTemplate]) -> tuple[Template, ...]:
     """The templates with the body of a scope."""
     known = _BY_BODY.get(id(among))
     if known is None:
@@ -182,7 +182,7 @@ class Solved(NamedTuple):
     numbers: Mapping[str, Any]
 
 
-def _solutions(profile: Profile, among: tuple[Template, ...]) -> Iterator[Solved]:
+def _solutions(profile: NormalForm, among: tuple[Template, ...]) -> Iterator[Solved]:
     """One solution a template at most, the fullest first; found when asked for, and kept."""
     ways = profile.solved.get(among)
     if ways is None:
@@ -197,7 +197,7 @@ def _solutions(profile: Profile, among: tuple[Template, ...]) -> Iterator[Solved
     yield from ways
 
 
-def _verified(profile: Profile, ways: list[tuple[Pattern, Assignment]]) -> Iterator[Solved]:
+def _verified(profile: NormalForm, ways: list[tuple[Pattern, Assignment]]) -> Iterator[Solved]:
     done: set[Template] = set()
     for found, way in ways:
         solved = None if found.template in done else _solved(profile, found, way)
@@ -206,11 +206,11 @@ def _verified(profile: Profile, ways: list[tuple[Pattern, Assignment]]) -> Itera
             yield solved
 
 
-def _solved(profile: Profile, found: Pattern, way: Assignment) -> Solved | None:
+def _solved(profile: NormalForm, found: Pattern, way: Assignment) -> Solved | None:
     """The parameters with which the definition has the key of the scope; None where there are none."""
     if any(extent == 0 for extent in profile.extents.values()):
         return None
-    target = realised(profile, found, way)
+    target = instantiate(profile, found, way)
     values = None if target is None else found.solve(target.scope, target.shapes)
     if target is None or values is None:
         return None
@@ -224,7 +224,7 @@ def _solved(profile: Profile, found: Pattern, way: Assignment) -> Solved | None:
 
 
 def _built(
-    template: Template, target: Realised, values: Mapping[Setting, int], numbers: Mapping[str, Any]
+    template: Template, target: Instance, values: Mapping[Setting, int], numbers: Mapping[str, Any]
 ) -> Any:
     """The key of the definition with these parameters; None where it has no meaning."""
     try:
@@ -233,7 +233,7 @@ def _built(
         return None
 
 
-def _kernel(profile: Profile, solved: Solved, scope: Scope, output: str) -> Kernel:
+def _kernel(profile: NormalForm, solved: Solved, scope: Scope, output: str) -> Kernel:
     found, assignment, values, numbers = solved
     template = found.template
     sizes = {

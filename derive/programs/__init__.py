@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from derive.programs.layers import Layer
 from derive.programs.optimize import optimized
-from derive.programs.optimized import Optimized
-from derive.programs.optimized_program import Part
+from derive.programs.optimized import OptimizedNetwork
+from derive.programs.optimized_program import OptimizedProgram
 
-__all__ = ["Layer", "Optimized", "Part", "optimized"]
+__all__ = ["Layer", "OptimizedNetwork", "OptimizedProgram", "optimized"]

@@ -11,9 +11,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from derive.cost.backend import Backend
-from derive.programs.optimized_program import Part, part_from_record, part_record
+from derive.programs.optimized_program import OptimizedProgram, part_from_record, part_record
 from einalg.errors import CodegenError, EinalgError, RecordError
-from einalg.frontends.graph import Expressed, Graph, Names, Opaque
+from einalg.frontends.graph import Graph, Names, OpaqueNode, ProgramNode
 from einalg.language.ir.tensor import Tensor
 from einalg.storage import record
 from einalg.storage.atomic_file import part_of
@@ -25,7 +25,12 @@ Array = np.ndarray[Any, Any]
 
 
 def save(
-    graph: Graph, parts: Mapping[int, Part], seconds: float, report: str, path: Any, language: str
+    graph: Graph,
+    parts: Mapping[int, OptimizedProgram],
+    seconds: float,
+    report: str,
+    path: Any,
+    language: str,
 ) -> None:
     """Write a network into a new folder, whole or not at all.
 
@@ -52,7 +57,7 @@ def save(
         shutil.rmtree(written, ignore_errors=True)
 
 
-def require_programs(opaque: Sequence[Opaque]) -> None:
+def require_programs(opaque: Sequence[OpaqueNode]) -> None:
     """Raise `RecordError` where something stays a call of the framework."""
     if opaque:
         operators = ", ".join(dict.fromkeys(node.operator for node in opaque))
@@ -62,7 +67,7 @@ def require_programs(opaque: Sequence[Opaque]) -> None:
 
 
 def _write(
-    graph: Graph, parts: Mapping[int, Part], seconds: float, folder: Path, language: str
+    graph: Graph, parts: Mapping[int, OptimizedProgram], seconds: float, folder: Path, language: str
 ) -> None:
     read = {name for part in parts.values() for name in part.after.inputs} | set(graph.outputs)
     weights = {name: array for name, array in graph.weights.items() if name in read}
@@ -94,7 +99,7 @@ def _write(
     record.write(folder / MODEL, KIND, content)
 
 
-def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
+def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram], float]:
     """The graph, the parts and the seconds of a saved network, compiled for this machine; `RecordError` where the folder is damaged."""
     content = record.read(Path(path) / MODEL, KIND)
     weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
@@ -109,7 +114,7 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, Part], float]:
         }
         programs = [(row, parts[k].before) for k, row in enumerate(content["parts"])]
         nodes = tuple(
-            Expressed(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p)
+            ProgramNode(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p)
             for row, p in programs
         )
         graph = Graph(

@@ -13,7 +13,7 @@ from typing import Any
 from derive.cost.backend import Backend
 from derive.cost.model import operations
 from derive.matching import named
-from derive.programs.passes.constant_slices import Slab, on_slabs, on_tensors, slabs
+from derive.programs.passes.constant_slices import ConstantSlice, on_slabs, on_tensors, slabs
 from derive.results.derivation import PROMISING, Candidate, derivation
 from derive.results.history import replay
 from derive.rewriting.moves import Move
@@ -27,11 +27,11 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.program_json import program_record
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
 log = logging.getLogger("einalg")
 
-LAYERS = Shelf("layers", ".json", "derived layers")
+LAYERS = DiskCache("layers", ".json", "derived layers")
 NEAR, OTHERS = (
     1.25,
     2,
@@ -116,13 +116,13 @@ def _alone(scope: Scope, known: frozenset[str]) -> Program:
     return Program([("O", on_slabs(scope, given))])
 
 
-def _labelled(scope: Scope) -> dict[str, Slab]:
+def _labelled(scope: Scope) -> dict[str, ConstantSlice]:
     """What a statement reads, by its name in a program of its own."""
     return {f"A{number}": slab for number, slab in enumerate(slabs(scope).values())}
 
 
 def known_layer(
-    layer: Layer, seconds: float, backend: Backend, cache: Shelf | None = LAYERS
+    layer: Layer, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
 ) -> bool:
     """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
     content = cache.read(_key(layer, backend)) if cache is not None else None
@@ -139,7 +139,7 @@ def known_layer(
 
 
 def search_layer(
-    layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: Shelf | None = LAYERS
+    layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
 ) -> None:
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
     found = derivation(layer.program, budget, None, backend, most=PROMISING)
@@ -234,5 +234,5 @@ def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tupl
         taken.add(own)
         placed = on_tensors(row, values)
         rows.append((own, placed))
-        values[label] = Slab.whole(statement_tensor(own, placed))
+        values[label] = ConstantSlice.whole(statement_tensor(own, placed))
     return rows

@@ -15,9 +15,9 @@ from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import memory
 from derive.programs.layers import Layer, known_layer, layers_of, search_layer, with_layers
-from derive.programs.optimized import Array, Optimized
+from derive.programs.optimized import Array, OptimizedNetwork
 from derive.programs.optimized_program import (
-    Part,
+    OptimizedProgram,
     compiled,
     keep_part,
     known_part,
@@ -33,7 +33,7 @@ from derive.results.derivation import NOISE
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.errors import CodegenError, EinalgError
-from einalg.frontends.graph import Expressed, Graph
+from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
@@ -85,7 +85,7 @@ def optimized(
     progress: Progress | None = None,
     accuracy: float | None = None,
     began: float | None = None,
-) -> Optimized:
+) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call; an interrupt keeps what was found until then.
 
     The seconds count from `began` on, of `perf_counter`: now, if it is not given.
@@ -106,7 +106,7 @@ def optimized(
         not graph.opaque,
     )  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):
-        if isinstance(node, Expressed):
+        if isinstance(node, ProgramNode):
             weights = {
                 name: graph.weights[name] for name in node.program.inputs if name in graph.weights
             }
@@ -117,14 +117,14 @@ def optimized(
                 keep_part(keys[-1], known)
                 is_known = False
             parts[position] = known
-    return Optimized(graph, parts, task.spent, hashed(*keys), is_known)
+    return OptimizedNetwork(graph, parts, task.spent, hashed(*keys), is_known)
 
 
 def _bearable(graph: Graph) -> Graph:
     """The graph, its programs as `shaped` makes them where what is between their statements would not fit in memory: gathered windows, say."""
     nodes = [
         replace(node, program=shaped(node.program)[0])
-        if isinstance(node, Expressed) and _bytes(node.program) > memory() * PART
+        if isinstance(node, ProgramNode) and _bytes(node.program) > memory() * PART
         else node
         for node in graph.nodes
     ]
@@ -161,7 +161,7 @@ def _exact(program: Program, known: Mapping[str, Array]) -> dict[str, Array]:
 
 
 @dataclass(frozen=True)
-class _Form:
+class _Variant:
     """A form of a program in which its layers are searched."""
 
     program: Program
@@ -181,16 +181,16 @@ class _Form:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _CompiledVariant:
     """A form compiled: its program with what was found for its layers, and the largest relative error."""
 
-    form: _Form
+    form: _Variant
     program: Program
     run: Runnable
     error: float
 
 
-def _forms(ready: Program, has_slices: bool = False) -> list[_Form]:
+def _forms(ready: Program, has_slices: bool = False) -> list[_Variant]:
     """The forms of one slice, if the program has slices, then those of the whole, the program as it is last."""
     one = sliced(ready) if has_slices else None
     return [
@@ -201,7 +201,7 @@ def _forms(ready: Program, has_slices: bool = False) -> list[_Form]:
 
 def _changed(
     program: Program, changes: tuple[str, ...] = (), slices: Slices | None = None
-) -> list[_Form]:
+) -> list[_Variant]:
     """A program as it is, last, and what its products and its layouts can be changed into, before it."""
     found = [(program, changes)]
     for change, words in ((joined, "products joined"), (channels_last, "channels last inside")):
@@ -210,12 +210,12 @@ def _changed(
             for before, done in found
             if (after := change(before)) is not before
         ] + found
-    return [_Form(form, layers_of(form), done, slices) for form, done in found]
+    return [_Variant(form, layers_of(form), done, slices) for form, done in found]
 
 
 def _part(
     program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task
-) -> Part:
+) -> OptimizedProgram:
     given = {name: values[name] for name in program.inputs if name not in weights}
     read = {**weights, **given}
     expected = {name: values[name] for name in program.outputs}
@@ -227,10 +227,10 @@ def _part(
     )  # those that are searched first, and at least compiled
     task.reserve(first * (time.perf_counter() - began))
     _search([layer for form in forms for layer in form.layers], task)
-    unchanged = _Form(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
+    unchanged = _Variant(program, [replace(layer, candidate=None) for layer in forms[-1].layers])
     allowed = tolerance(program) if task.accuracy is None else task.accuracy
 
-    def checked(form: _Form) -> _Way | None:
+    def checked(form: _Variant) -> _CompiledVariant | None:
         """A form compiled; None where that fails, its values are other ones, or it does not read all that a call gives, which it needs not."""
         after = form.derived
         if not given.keys() <= after.inputs.keys():
@@ -245,10 +245,10 @@ def _part(
         error = relative_error(expected, run(**given), program, read)
         if error > allowed:
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
-        return _Way(form, after, run, error) if error <= allowed else None
+        return _CompiledVariant(form, after, run, error) if error <= allowed else None
 
     ways = [
-        _Way(
+        _CompiledVariant(
             unchanged, program, original, relative_error(expected, original(**given), program, read)
         )
     ]
@@ -275,7 +275,7 @@ def _part(
         else _refined(ways[best], times[best], checked, given, task, took)
     )
     form, layers = way.form, way.form.layers
-    return Part(
+    return OptimizedProgram(
         program,
         lifted(way.program),
         lambda: layers,
@@ -289,13 +289,13 @@ def _part(
 
 
 def _refined(
-    best: _Way,
+    best: _CompiledVariant,
     seconds: float,
-    checked: Callable[[_Form], _Way | None],
+    checked: Callable[[_Variant], _CompiledVariant | None],
     given: Mapping[str, Array],
     task: Task,
     took: float,
-) -> tuple[_Way, float]:
+) -> tuple[_CompiledVariant, float]:
     """The best way and its seconds, with other candidates of its layers where the whole is faster with these, while there is time.
 
     What is best for a layer alone need not be best where its results are read: what follows may be computed where they are stored. A

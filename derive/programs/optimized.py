@@ -10,11 +10,11 @@ import numpy as np
 
 from derive.cost.backend import Backend
 from derive.programs.artifact import load, require_programs, save
-from derive.programs.optimized_program import Part
+from derive.programs.optimized_program import OptimizedProgram
 from derive.programs.report import Report
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
-from einalg.frontends.graph import Expressed, Graph, Opaque
+from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
@@ -23,7 +23,7 @@ from einalg.runtime.direct_call import Direct
 Array = np.ndarray[Any, Any]
 
 
-class Optimized:
+class OptimizedNetwork:
     """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
 
     `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
@@ -33,7 +33,7 @@ class Optimized:
     def __init__(
         self,
         graph: Graph,
-        parts: Mapping[int, Part],
+        parts: Mapping[int, OptimizedProgram],
         seconds: float,
         key: str = "",
         is_known: bool = False,
@@ -44,7 +44,7 @@ class Optimized:
         programs = {
             id(node.program): self.parts[k]
             for k, node in enumerate(graph.nodes)
-            if isinstance(node, Expressed)
+            if isinstance(node, ProgramNode)
         }
         self._runs = {
             key: (part.run, [name for name in part.before.inputs if name not in graph.weights])
@@ -67,7 +67,7 @@ class Optimized:
         return Report(list(self.parts.values()), self.opaque, self.seconds, self.times)
 
     @property
-    def opaque(self) -> list[Opaque]:
+    def opaque(self) -> list[OpaqueNode]:
         """The nodes that stay calls of the framework."""
         return self.graph.opaque
 
@@ -88,7 +88,7 @@ class Optimized:
         return [(program, kernels_of(program), slices) for program, slices in flat]
 
     @classmethod
-    def load(cls, path: Any, backend: Backend) -> Optimized:
+    def load(cls, path: Any, backend: Backend) -> OptimizedNetwork:
         """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
         return cls(*load(path, backend))
 
@@ -97,7 +97,7 @@ class Optimized:
         inputs, outputs = self.graph.inputs, self.graph.outputs
         if (
             len(self.graph.nodes) != 1
-            or not isinstance(node := self.graph.nodes[0], Expressed)
+            or not isinstance(node := self.graph.nodes[0], ProgramNode)
             or sorted(node.outputs) != sorted(outputs)
         ):
             return None

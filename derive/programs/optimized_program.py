@@ -23,16 +23,16 @@ from einalg.language.notation.program_json import (
     program_later,
     program_record,
 )
-from einalg.storage.disk_cache import Shelf, digest_of, hashed, own_code
+from einalg.storage.disk_cache import DiskCache, digest_of, hashed, own_code
 
 log = logging.getLogger("einalg")
 
-PARTS = Shelf("parts", ".json", "optimized programs")
+PARTS = DiskCache("parts", ".json", "optimized programs")
 Weights = Mapping[str, Any]
 
 
 @dataclass
-class Part:
+class OptimizedProgram:
     """One program of the graph: as it was, as it is now (flat), its layers, its seconds before and after, and the largest relative error.
 
     `verdict` is the weakest one of its layers: "proved" where every change is. `changes` says in words what was changed in the
@@ -109,7 +109,7 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
     )
 
 
-def part_record(part: Part) -> dict[str, Any]:
+def part_record(part: OptimizedProgram) -> dict[str, Any]:
     """A part as JSON values, but for the program as it was."""
     figures = {
         "seconds": list(part.seconds),
@@ -134,7 +134,9 @@ def part_record(part: Part) -> dict[str, Any]:
     return {"program": program_record(part.after), **figures, "layers": layers, "slices": slices}
 
 
-def part_from_record(row: Any, before: Program | None, weights: Weights, backend: Backend) -> Part:
+def part_from_record(
+    row: Any, before: Program | None, weights: Weights, backend: Backend
+) -> OptimizedProgram:
     """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record.
 
     In the place of slices that the backend does not offer, the program is what it was.
@@ -151,7 +153,7 @@ def part_from_record(row: Any, before: Program | None, weights: Weights, backend
     figures = float(row["error"]), str(row["verdict"])
     runs = compiled(after, backend, weights, slices, run)
     changes = tuple(map(str, row.get("changes", ())))
-    return Part(
+    return OptimizedProgram(
         before,
         after,
         lambda: _layers(row.get("layers", []), backend),
@@ -187,7 +189,7 @@ def _require_alike(before: Program, after: Program, slices: Slices | None) -> No
             )
 
 
-def keep_part(key: str, part: Part) -> None:
+def keep_part(key: str, part: OptimizedProgram) -> None:
     """Keep a part on disk, with the seconds that there were where time ended the search of a layer, and what finds its kernels again."""
     assert part.run is not None
     cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
@@ -208,7 +210,7 @@ def _keep(key: str, row: Mapping[str, Any]) -> None:
 
 def known_part(
     key: str, program: Program, weights: Weights, seconds: float, backend: Backend
-) -> Part | None:
+) -> OptimizedProgram | None:
     """The part that was kept, and not found in less time than there is now, compiled; None where there is none."""
     content = PARTS.read(key)
     if content is None:

@@ -8,7 +8,7 @@ from html import escape
 
 from derive.matching import named
 from derive.programs.layers import Layer
-from derive.programs.optimized_program import Part
+from derive.programs.optimized_program import OptimizedProgram
 from derive.results.candidates import told
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
@@ -16,7 +16,7 @@ from einalg.display.cost_bars import Bar, mark, stack
 from einalg.display.html import code, page, table
 from einalg.display.terminal import COLUMNS, wrapped
 from einalg.display.wording import counted, in_bytes
-from einalg.frontends.graph import Opaque
+from einalg.frontends.graph import OpaqueNode
 
 BAR = 24  # characters of the longest bar
 MOST_WEIGHTS = 4  # that are named
@@ -33,8 +33,8 @@ class Report:
 
     def __init__(
         self,
-        parts: Sequence[Part],
-        opaque: Sequence[Opaque],
+        parts: Sequence[OptimizedProgram],
+        opaque: Sequence[OpaqueNode],
         seconds: float,
         times: tuple[float, float] | None,
     ):
@@ -80,7 +80,7 @@ class Report:
         return f"{counted(len(self._parts), 'program')}, {counted(len(self._opaque), 'opaque call')}; optimized in {self._seconds:.1f} s"
 
 
-def _part(number: int, part: Part) -> Iterator[str]:
+def _part(number: int, part: OptimizedProgram) -> Iterator[str]:
     yield _title(number, part)
     yield f"  {_proof(part)}"
     longest = max(
@@ -90,12 +90,12 @@ def _part(number: int, part: Part) -> Iterator[str]:
         yield from (f"  {line}" for line in _layer(layer, part, longest))
 
 
-def _title(number: int, part: Part) -> str:
+def _title(number: int, part: OptimizedProgram) -> str:
     before, after = (s * 1e3 for s in part.seconds)
     return f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x)"
 
 
-def _proof(part: Part) -> str:
+def _proof(part: OptimizedProgram) -> str:
     return ", ".join(
         [
             part.verdict,
@@ -106,7 +106,7 @@ def _proof(part: Part) -> str:
     )
 
 
-def _layer(layer: Layer, part: Part, longest: float) -> Iterator[str]:
+def _layer(layer: Layer, part: OptimizedProgram, longest: float) -> Iterator[str]:
     times = "once" if _runs(layer, part) == 1 else f"{_runs(layer, part)} times"
     yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
     kernels = (
@@ -138,12 +138,12 @@ def _each(seconds: float, runs: int) -> str:
     return each if runs == 1 else f"{runs} × {each}"
 
 
-def _runs(layer: Layer, part: Part) -> int:
+def _runs(layer: Layer, part: OptimizedProgram) -> int:
     """How often it is computed in a call: for each of its statements, and for each slice."""
     return len(layer.names) * (part.slices.count if part.slices else 1)
 
 
-def _seconds(layer: Layer, part: Part) -> tuple[float, ...]:
+def _seconds(layer: Layer, part: OptimizedProgram) -> tuple[float, ...]:
     """Of all its runs, before and after; of one that stays as it is before only, if at all."""
     found = (
         ()
@@ -155,13 +155,13 @@ def _seconds(layer: Layer, part: Part) -> tuple[float, ...]:
     return tuple(_runs(layer, part) * seconds for seconds in found)
 
 
-def _shares(layer: Layer, part: Part) -> list[float]:
+def _shares(layer: Layer, part: OptimizedProgram) -> list[float]:
     """What `_seconds` are of the time of the program, or of all layers where these take longer one by one."""
     whole = (max(bar.seconds, bar.together, 1e-12) for bar in _bars(part))
     return [seconds / all_seconds for seconds, all_seconds in zip(_seconds(layer, part), whole)]
 
 
-def _bars(part: Part) -> list[Bar]:
+def _bars(part: OptimizedProgram) -> list[Bar]:
     """The program before and after, with a part for every layer, nothing for one that was not searched."""
     rows = [(layer.names[0], _seconds(layer, part) or (0.0,)) for layer in part.layers]
     return [
@@ -197,7 +197,7 @@ def _stays(layer: Layer) -> str:
     return f"stays as it is: {'what was found for it is not faster in the whole' if layer.original is not None else 'it was not searched'}"
 
 
-def _part_html(number: int, part: Part) -> str:
+def _part_html(number: int, part: OptimizedProgram) -> str:
     bars = _bars(part)
     rest = [max(0.0, bar.seconds - bar.together) for bar in bars]
     bars = [
@@ -214,7 +214,7 @@ def _stacks(bars: Sequence[Bar]) -> str:
     return "".join(stack(bar, longest) for bar in bars)
 
 
-def _row(number: int, layer: Layer, part: Part) -> list[str]:
+def _row(number: int, layer: Layer, part: OptimizedProgram) -> list[str]:
     found, seconds, runs = layer.candidate, _seconds(layer, part), _runs(layer, part)
     after = _details(
         "after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer))

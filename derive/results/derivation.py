@@ -16,11 +16,11 @@ import numpy as np
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import fits
-from derive.cost.model import Measured, Roofline, calibrated, each_run, shares, total
+from derive.cost.model import MeasuredCostModel, Roofline, calibrated, each_run, shares, total
 from derive.matching import named, why_not
 from derive.proof import prove
 from derive.results.candidates import Candidate, Candidates, told
-from derive.results.history import History, Step, indented, replay
+from derive.results.history import History, HistoryStep, indented, replay
 from derive.results.script import written
 from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
@@ -35,7 +35,7 @@ from derive.search.best_first import (
     search,
 )
 from derive.search.executor import ordered_map
-from derive.search.search_tree import Explored, Plot
+from derive.search.search_tree import SearchNode, SearchTree
 from einalg.display.cost_bars import Bar, Costs
 from einalg.display.wording import counted
 from einalg.errors import CodegenError, RecordError, RuleError
@@ -74,7 +74,7 @@ class Derivation:
     candidates: Candidates
     stats: Stats
     backend: Backend | None = field(default=None, repr=False)
-    explored: list[Explored] = field(default_factory=list, repr=False)
+    explored: list[SearchNode] = field(default_factory=list, repr=False)
     rules: Mapping[str, Rule] = field(
         default_factory=lambda: ALL, repr=False
     )  # by which the moves are replayed
@@ -141,9 +141,9 @@ class Derivation:
         lines += told(chosen.kernels)
         return "\n".join([*lines, f"verdict: {chosen.verdict}"])
 
-    def plot(self) -> Plot:
+    def plot(self) -> SearchTree:
         """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
-        return Plot(self.explored, self.expression, self.rules)
+        return SearchTree(self.explored, self.expression, self.rules)
 
     def steps(self, candidate: Candidate | int | None = None) -> History:
         """The moves that lead to a candidate (the best by default; or its number), each with its program: in Jupyter a proof, read downwards.
@@ -152,7 +152,7 @@ class Derivation:
         """
         chosen, history = self._chosen(candidate), History(self.expression)
         for move, program in zip(chosen.moves, replay(self.expression, chosen.moves, self.rules)):
-            history.steps.append(Step(move, program, _verdict(history.program, program)))
+            history.steps.append(HistoryStep(move, program, _verdict(history.program, program)))
         return history
 
     def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
@@ -167,7 +167,7 @@ class Derivation:
     def _bar(self, candidate: Candidate) -> Bar:
         measuring = candidate.measured and self.backend is not None
         model = (
-            Measured(calibrated(self.backend), self.backend)
+            MeasuredCostModel(calibrated(self.backend), self.backend)
             if measuring and self.backend is not None
             else Roofline()
         )
@@ -226,7 +226,7 @@ class Derivation:
             )
             stats = _loaded_stats(content["stats"])
             explored = [
-                Explored.from_record(row) for row in content.get("explored", [])
+                SearchNode.from_record(row) for row in content.get("explored", [])
             ]  # older records have none
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleError) as error:
             raise RecordError(f"{path} is damaged: {error}") from None
@@ -310,7 +310,7 @@ def derivation(
     kept = _proven(start, wanted, backend, stats, executor, began + PROVING * budget.seconds)
     if backend is not None and measure:
         chosen, unmeasured = promising(
-            kept, Measured(model, backend), began + MEASURING * budget.seconds
+            kept, MeasuredCostModel(model, backend), began + MEASURING * budget.seconds
         )
         stats.unmeasured += unmeasured
         checked = _checked(
@@ -321,7 +321,7 @@ def derivation(
 
 
 def promising(
-    candidates: Sequence[Candidate], model: Measured, until: float = math.inf
+    candidates: Sequence[Candidate], model: MeasuredCostModel, until: float = math.inf
 ) -> tuple[list[Candidate], int]:
     """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
 

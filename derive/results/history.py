@@ -20,7 +20,7 @@ KIND = "einalg history"
 
 
 @dataclass(frozen=True, repr=False)
-class Step:
+class HistoryStep:
     """One move with the program after it, and the verdict on the two being equal."""
 
     move: Move
@@ -54,7 +54,7 @@ class History:
     """
 
     start: Program
-    steps: list[Step] = field(default_factory=list)
+    steps: list[HistoryStep] = field(default_factory=list)
 
     @property
     def program(self) -> Program:
@@ -122,7 +122,7 @@ class History:
                 raise RecordError(
                     f"step {number} of {path} ({move.rule}) gives another program than when it was saved"
                 )
-            history.steps.append(Step(move, program, str(entry.get("verdict", "unchecked"))))
+            history.steps.append(HistoryStep(move, program, str(entry.get("verdict", "unchecked"))))
         return history
 
     def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:

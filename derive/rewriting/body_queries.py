@@ -14,7 +14,7 @@ from einalg.language.analysis.simplify import with_padding
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import Space, bounded
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, unpadded
@@ -32,7 +32,7 @@ def reduction_at(scope: Scope, position: Any) -> Reduce:
     return found[position]
 
 
-def around(scope: Scope, node: Reduce) -> tuple[tuple[Range, ...], tuple[Constraint, ...]]:
+def around(scope: Scope, node: Reduce) -> tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]:
     """The iterators and the conditions under which a reduction of a scope's body is evaluated.
 
     Raises `RuleError` where it stands, as one and the same node, under different ones.
@@ -44,7 +44,7 @@ def around(scope: Scope, node: Reduce) -> tuple[tuple[Range, ...], tuple[Constra
 
 
 def _around(
-    body: Any, node: Reduce, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+    body: Any, node: Reduce, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> Iterator[Any]:
     if body is node:
         yield iterators, where
@@ -97,11 +97,11 @@ def may_vanish(body: Any) -> bool:
     )
 
 
-class Read(NamedTuple):
+class ReadContext(NamedTuple):
     """An access with the iterators and conditions under which it is evaluated, and the reductions around it."""
 
     access: Access
-    iterators: tuple[Range, ...]
+    iterators: tuple[LoopIndex, ...]
     where: tuple[Constraint, ...]
     around: tuple[Reduce, ...]
 
@@ -120,20 +120,22 @@ class Read(NamedTuple):
 
 @lru_cache(maxsize=MOST_SETS)
 def _image(
-    subscripts: tuple[Affine, ...], iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+    subscripts: tuple[Affine, ...], iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
     space = Space([it.index for it in iterators])
     return space.map(subscripts).intersect_domain(space.set(iterators, where)).range()
 
 
-def reads(scope: Scope) -> Iterator[Read]:
+def reads(scope: Scope) -> Iterator[ReadContext]:
     """Every access of a scope's body with its context."""
     yield from _reads(scope.body, scope.iterators, scope.where, ())
 
 
-def _reads(body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]) -> Iterator[Read]:
+def _reads(
+    body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]
+) -> Iterator[ReadContext]:
     if isinstance(body, Access):
-        yield Read(body, iterators, where, around)
+        yield ReadContext(body, iterators, where, around)
     elif isinstance(body, Reduce):
         yield from _reads(
             body.body, (*iterators, *body.iterators), (*where, *body.where), (*around, body)
@@ -143,14 +145,14 @@ def _reads(body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]) ->
             yield from _reads(argument, iterators, where, around)
 
 
-def reads_of(scope: Scope, inner: Scope) -> list[Read]:
+def reads_of(scope: Scope, inner: Scope) -> list[ReadContext]:
     """The reads of one inner scope."""
     return [
         r for r in reads(scope) if isinstance(r.access.tensor, Scope) and r.access.tensor == inner
     ]
 
 
-def covered(body: Any, iterators: Sequence[Range], fill: Any = 0) -> Any:
+def covered(body: Any, iterators: Sequence[LoopIndex], fill: Any = 0) -> Any:
     """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
 
     def at(ranges: dict[Index, tuple[int, int]]) -> Any:
@@ -194,7 +196,7 @@ def bounding_box(points: isl.Set) -> tuple[tuple[int, int], ...] | None:
 
 @lru_cache(maxsize=MOST_SETS, typed=True)
 def may_differ_from(
-    value: Any, body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
+    value: Any, body: Any, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
     """A set that holds every point of a domain at which `body` may be something else than `value` (0, or a reduction's identity)."""
     space = Space([it.index for it in iterators])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import islpy as isl
 import sympy
 
-from derive.rewriting.paths import Path, places, replace_at, scope_at
+from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RecordError, RuleError
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
@@ -175,7 +175,7 @@ def _shown(value: Any) -> str:
 
 def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> Iterator[Move]:
     """Every move of `rules` that holds, at every place or at one."""
-    spots = list(places(program)) if path is None else [(path, scope_at(program, path))]
+    spots = list(paths(program)) if path is None else [(path, scope_at(program, path))]
     for rule in rules:
         if rule.level == "program":
             for where, args in rule.find(program):

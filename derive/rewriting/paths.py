@@ -13,7 +13,7 @@ from einalg.language.ir.traversal import map_accesses, rebased
 Path = tuple[Any, ...]
 
 
-def places(program: Program) -> Iterator[tuple[Path, Scope]]:
+def paths(program: Program) -> Iterator[tuple[Path, Scope]]:
     """Every scope with its path, outer before inner."""
     for name, scope in program.statements:
         yield from _places((name,), scope)

@@ -17,16 +17,16 @@ from typing import Any
 from derive.cost.model import CostModel, Roofline, total
 from derive.matching import distance, match
 from derive.rewriting.moves import Move, Rule
-from derive.rewriting.paths import places
+from derive.rewriting.paths import paths
 from derive.rules import ALL
 from derive.rules.algebra import bilinear_factorisation, staging
 from derive.rules.inter.lifting_nesting import lifted
 from derive.rules.intra import variable_substitution
 from derive.search.channels_last import channels_last
 from derive.search.cleanup import flattened, parted, tidied
-from derive.search.expansion import Expansion, arithmetic, is_heavy, likeness, transforms, work
-from derive.search.search_tree import Explored
-from derive.search.speculation import Ahead
+from derive.search.expansion import StateExpander, arithmetic, is_heavy, likeness, transforms, work
+from derive.search.search_tree import SearchNode
+from derive.search.speculation import SpeculativeExpander
 from einalg.display.wording import counted
 from einalg.errors import MatchError, NotationError, RuleError
 from einalg.language.analysis.canonical import key
@@ -121,7 +121,7 @@ def search(
     ops: Sequence[str] | None = None,
     executor: Any = None,
     seed: int = 0,
-) -> tuple[list[Found], Stats, list[Explored]]:
+) -> tuple[list[Found], Stats, list[SearchNode]]:
     """Candidates that run on library operators, cheapest first by the model, what it took, and every state that was kept.
 
     "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched (see `rules_by_name`), `ops` names
@@ -130,7 +130,7 @@ def search(
     run = _Search(
         as_program(expression),
         budget or Budget(),
-        Expansion(rules_by_name(rules), operators(ops)),
+        StateExpander(rules_by_name(rules), operators(ops)),
         model or Roofline(),
         progress,
     )
@@ -192,7 +192,7 @@ class _Search:
         self,
         start: Program,
         budget: Budget,
-        expand: Expansion,
+        expand: StateExpander,
         model: CostModel,
         progress: Progress | None,
     ):
@@ -205,7 +205,7 @@ class _Search:
         )
         self.stats = Stats()
         self.found: list[Found] = []
-        self.explored: list[Explored] = []
+        self.explored: list[SearchNode] = []
         self.lengths: list[int] = []  # of the derivations of what was explored
         self.seen: set[Any] = {key(start)}
         self.kernel_lists: set[Any] = set()
@@ -215,7 +215,7 @@ class _Search:
 
     def explore(self, executor: Any = None) -> None:
         queue = self.starts()
-        with Ahead(executor, self.expand) as ahead:
+        with SpeculativeExpander(executor, self.expand) as ahead:
             while queue and not self.exhausted():
                 state = heapq.heappop(queue)
                 self.stats.states += 1
@@ -268,7 +268,7 @@ class _Search:
         return queue
 
     def distance(self, program: Program) -> float:
-        return distance((scope for _, scope in places(program)), self.expand.templates, is_heavy)
+        return distance((scope for _, scope in paths(program)), self.expand.templates, is_heavy)
 
     def following(
         self, state: _State, program: Program, steps: tuple[Move, ...], gap: float
@@ -288,7 +288,7 @@ class _Search:
         factored = len(
             {move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name}
         )
-        kinds = len({likeness(scope) for _, scope in places(program)})  # phases of a sum count once
+        kinds = len({likeness(scope) for _, scope in paths(program)})  # phases of a sum count once
         priority = (
             NEAR * gap
             + LEVEL * state.level
@@ -335,7 +335,9 @@ class _Search:
         shown = str(derivation[-1]) if derivation else ""
         steps = derivation[self.lengths[parent] if parent is not None else 0 :]
         self.explored.append(
-            Explored(len(self.explored), parent, shown, gap, estimate is not None, estimate, steps)
+            SearchNode(
+                len(self.explored), parent, shown, gap, estimate is not None, estimate, steps
+            )
         )
         self.lengths.append(len(derivation))
 

@@ -15,7 +15,7 @@ from derive.rules.algebra import staging
 from derive.rules.intra import variable_substitution
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -62,7 +62,7 @@ def bare(access: Access) -> list[Index | None]:
     return [(s - s.const).as_index() for s in access.subscripts]
 
 
-def _is_window(subscript: Affine, it: Range, own: set[Index]) -> bool:
+def _is_window(subscript: Affine, it: LoopIndex, own: set[Index]) -> bool:
     """Whether an index of the result and a summed one stand in one subscript, and not as the digits of a number."""
     beside = subscript.indices & own
     if it.index not in subscript.indices or not beside:

@@ -11,9 +11,9 @@ from itertools import permutations
 from math import prod
 from typing import Any
 
-from derive.rewriting.body_queries import Read, reads
+from derive.rewriting.body_queries import ReadContext, reads
 from derive.rewriting.moves import Move, Rule, apply
-from derive.rewriting.paths import child, places
+from derive.rewriting.paths import child, paths
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import NESTING
 from derive.rules.intra import (
@@ -91,7 +91,7 @@ def parted(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
 
 def _partings(program: Program) -> Iterator[Move]:
     """Innermost reductions that have something around them, then factors."""
-    for path, scope in places(program):
+    for path, scope in paths(program):
         for position, node in enumerate(reductions(scope.body)):
             if (
                 node is not scope.body
@@ -101,7 +101,7 @@ def _partings(program: Program) -> Iterator[Move]:
                 yield Move(
                     summation_splitting.RULE.name, path, {"reduction": position, "outer": []}
                 )
-    for path, scope in places(program):
+    for path, scope in paths(program):
         yield from (
             Move(staging.RULE.name, path, args)
             for args in staging.subterms(scope)
@@ -117,7 +117,7 @@ def _mergings(program: Program) -> Iterator[Move]:
             len(readers) == 1 or isinstance(scope.body, Access) or _in_parts(program, name)
         ):
             yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
-    for path, scope in reversed(list(places(program))):
+    for path, scope in reversed(list(paths(program))):
         yield from (
             Move(traversal_merging.RULE.name, path, {"inner": k})
             for k in range(len(inner_scopes(scope)))
@@ -146,7 +146,7 @@ def _in_parts(program: Program, name: str) -> bool:
     return sum(prod(high - low for low, high in box) for box in boxes) <= prod(program[name].shape)
 
 
-def _interval(subscript: Affine, read: Read) -> tuple[int, int]:
+def _interval(subscript: Affine, read: ReadContext) -> tuple[int, int]:
     low, high = subscript.interval(read.ranges)
     return low, high + 1
 
@@ -205,7 +205,7 @@ def _has_digits(form: Affine, whole: Index) -> bool:
 
 def _proposals(program: Program) -> Iterator[Move]:
     yield from _of_statements(program)
-    spots = list(places(program))
+    spots = list(paths(program))
     for path, scope in spots:
         yield from _of_conditions(path, scope)
     for path, scope in spots:

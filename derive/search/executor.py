@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskResult:
     """What the function did with one item: its value, or the exception that it raised."""
 
     value: Any = None
@@ -31,19 +31,19 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class GuardedTask:
     """The function, called so that an exception of its own is told from one of the executor: this one is returned, that one raised."""
 
     function: Callable[[Any], Any]
 
-    def __call__(self, item: Any) -> Outcome:
+    def __call__(self, item: Any) -> TaskResult:
         try:
-            return Outcome(self.function(item))
+            return TaskResult(self.function(item))
         except Exception as error:
-            return Outcome(error=error)
+            return TaskResult(error=error)
 
 
-class Lost(Exception):
+class TaskFailure(Exception):
     """An executor did not do some work, for a reason of its own: the work is to be done again."""
 
 
@@ -61,7 +61,7 @@ def ordered_map(
     work = list(items)
     if executor is None:
         return [function(item) for item in work]
-    attempt = Attempt(function)
+    attempt = GuardedTask(function)
     done, reason = _submitted(executor, attempt, dict(enumerate(work)))
     missing = {position: item for position, item in enumerate(work) if position not in done}
     if missing:
@@ -79,37 +79,37 @@ def ordered_map(
 
 
 def _submitted(
-    executor: Any, attempt: Attempt, items: dict[int, Any]
-) -> tuple[dict[int, Outcome], str]:
+    executor: Any, attempt: GuardedTask, items: dict[int, Any]
+) -> tuple[dict[int, TaskResult], str]:
     """The outcomes that come back, by position, and what became of the first other one."""
     futures, done, reasons = {}, {}, []
     try:
         for position, item in items.items():
             futures[position] = begun(executor, attempt, item)
-    except Lost as loss:
+    except TaskFailure as loss:
         reasons.append(str(loss))
     for position, future in futures.items():
         try:
             done[position] = outcome(future)
-        except Lost as loss:
+        except TaskFailure as loss:
             reasons.append(str(loss))
     return done, reasons[0] if reasons else ""
 
 
-def begun(executor: Any, attempt: Attempt, item: Any) -> Any:
-    """A future of the attempt; `Lost` where the executor is broken, closed or out of reach."""
+def begun(executor: Any, attempt: GuardedTask, item: Any) -> Any:
+    """A future of the attempt; `TaskFailure` where the executor is broken, closed or out of reach."""
     try:
         return executor.submit(attempt, item)
     except Exception as error:
-        raise Lost(_told(error)) from error
+        raise TaskFailure(_told(error)) from error
 
 
-def outcome(future: Any) -> Outcome:
-    """What the attempt of a future came to; `Lost` where it did not come back: a worker that was killed, a value that does not travel."""
+def outcome(future: Any) -> TaskResult:
+    """What the attempt of a future came to; `TaskFailure` where it did not come back: a worker that was killed, a value that does not travel."""
     try:
         return future.result()
     except (Exception, CancelledError) as error:
-        raise Lost(_told(error)) from error
+        raise TaskFailure(_told(error)) from error
 
 
 def _told(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from derive.cost.model import Roofline, operations, traffic
 from derive.matching import Reason, distance, ranked
 from derive.rewriting.moves import Move, Rule, apply, moves
-from derive.rewriting.paths import Path, places, scope_at
+from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL
 from derive.search import repairs, variations
 from derive.search.cleanup import tidied
@@ -35,7 +35,7 @@ Successor = tuple[Program, tuple[Move, ...], float]
 
 
 @dataclass(frozen=True)
-class Expansion:
+class StateExpander:
     """The successors of a state: a pure function of its program, which another process may compute."""
 
     rules: Mapping[str, Rule]
@@ -66,7 +66,7 @@ class Expansion:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
             together.update(steps)
-            gap = distance((scope for _, scope in places(following)), self.templates, is_heavy)
+            gap = distance((scope for _, scope in paths(following)), self.templates, is_heavy)
             found.append((following, (*steps, *tidying), gap))
         return found
 
@@ -81,7 +81,7 @@ class Expansion:
     def _proposals(self, program: Program) -> Iterator[Move]:
         sums = [
             (path, scope)
-            for path, scope in places(program)
+            for path, scope in paths(program)
             if any(True for _ in reductions(scope.body))
         ]
         heaviest = max((operations(scope) for _, scope in sums), default=0)
@@ -100,7 +100,7 @@ class Expansion:
         )  # at such sizes nothing is too heavy for an eOperator
         for path, scope in heavy:
             yield from self._of_scope(path, scope, light)
-        for path, scope in places(program):
+        for path, scope in paths(program):
             if not transforms(scope):
                 yield from variations.merges(path, scope)
         yield from variations.of_program(program, self.rules)
@@ -175,7 +175,7 @@ def fellows(program: Program, path: Path) -> list[Path]:
     """
     found: list[Path] = [path]
     wanted = likeness(scope_at(program, path))
-    for other, scope in places(program) if wanted[1] else ():
+    for other, scope in paths(program) if wanted[1] else ():
         apart = not any(
             other[: len(known)] == known or known[: len(other)] == other for known in found
         )
@@ -195,9 +195,9 @@ def likeness(scope: Scope) -> tuple[Any, ...]:
     )
 
 
-def _arrived(rules: Iterable[Any], templates: Iterable[Any]) -> Expansion:
+def _arrived(rules: Iterable[Any], templates: Iterable[Any]) -> StateExpander:
     known = dict((entry, ALL[entry]) if isinstance(entry, str) else entry for entry in rules)
-    return Expansion(known, tuple(TEMPLATES[t] if isinstance(t, int) else t for t in templates))
+    return StateExpander(known, tuple(TEMPLATES[t] if isinstance(t, int) else t for t in templates))
 
 
 def _idle(program: Program, move: Move) -> bool:
@@ -225,12 +225,12 @@ def is_heavy(scope: Scope) -> bool:
 
 def arithmetic(program: Program) -> int:
     """Scalar operations of a program."""
-    return sum(operations(scope) for _, scope in places(program))
+    return sum(operations(scope) for _, scope in paths(program))
 
 
 def work(program: Program) -> float:
     """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
-    return sum(_ideal(scope) for _, scope in places(program))
+    return sum(_ideal(scope) for _, scope in paths(program))
 
 
 def _ideal(scope: Scope) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from derive.matching import Reason, profile_of
-from derive.matching.patterns.normal_form import Axis, Profile
+from derive.matching import Reason, normal_form
+from derive.matching.patterns.normal_form import NormalForm, ReadAxis
 from derive.rewriting.moves import Move
 from derive.rewriting.paths import Path
 from derive.rules.algebra import distribution, staging
 from derive.rules.intra import summation_splitting, variable_substitution
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import unpadded
@@ -67,7 +67,7 @@ def _of_strays(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]:
 # Mixed subscripts.
 
 
-def _original(scope: Scope, profile: Profile, read: int, axis: int) -> tuple[int, Affine] | None:
+def _original(scope: Scope, profile: NormalForm, read: int, axis: int) -> tuple[int, Affine] | None:
     """The number of the read in the scope as it is written, and its subscript."""
     base = profile.reads[read].access.base
     tensor = unpadded(base)
@@ -78,7 +78,7 @@ def _original(scope: Scope, profile: Profile, read: int, axis: int) -> tuple[int
 
 
 def _mixed_forms(scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> list[tuple[int, Affine]]:
-    profile = profile_of(scope)
+    profile = normal_form(scope)
     return [f for read, axis in mixed if (f := _original(scope, profile, read, axis)) is not None]
 
 
@@ -179,7 +179,7 @@ def _quotient_maps(path: Path, scope: Scope, form: Affine) -> Iterator[Move]:
 
 def _stagings(path: Path, scope: Scope, found: list[Reason]) -> Iterator[Move]:
     """Copies of the reads that are in the way."""
-    profile = profile_of(scope)
+    profile = normal_form(scope)
     wanted = {
         unpadded(profile.reads[r.read].access.base)
         for r in found
@@ -203,9 +203,9 @@ def _stagings(path: Path, scope: Scope, found: list[Reason]) -> Iterator[Move]:
             yield Move(staging.RULE.name, path, args)
 
 
-def mixed_axes(scope: Scope) -> list[tuple[int, Axis]]:
+def mixed_axes(scope: Scope) -> list[tuple[int, ReadAxis]]:
     """The subscripts that several indices share and that are no digits of one number, with the number of their read."""
-    profile = profile_of(scope)
+    profile = normal_form(scope)
     return [
         (k, axis)
         for k, read in enumerate(profile.reads)
@@ -231,7 +231,7 @@ def split_move(
     )
 
 
-def _halves(it: Range, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
+def _halves(it: LoopIndex, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
     if block is None:
         return it.index.name, {it.index.name: it.index.name}
     high = fresh_index(it.index.name + "1", taken)

@@ -10,7 +10,7 @@ from typing import Any
 
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
-from einalg.display.tree_svg import Node, tree_html
+from einalg.display.tree_svg import TreeNode, tree_html
 from einalg.display.wording import counted, shortened
 from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
@@ -26,7 +26,7 @@ LARGEST_PICTURE = 150  # rows that the picture shows
 
 
 @dataclass(frozen=True)
-class Explored:
+class SearchNode:
     """A state: its number, the state that it was made from and the move that made it, its distance to an operator.
 
     `candidate` is whether it was kept as one, with its estimated `seconds`. `steps` are all moves that lead there from the other state.
@@ -48,7 +48,7 @@ class Explored:
         }
 
     @classmethod
-    def from_record(cls, row: Any) -> Explored:
+    def from_record(cls, row: Any) -> SearchNode:
         """Read a row back; `RecordError` where it is broken."""
         kinds = {
             "number": int,
@@ -68,15 +68,15 @@ class Explored:
         )
 
 
-_PLAIN = tuple(f.name for f in fields(Explored) if f.name != "steps")
+_PLAIN = tuple(f.name for f in fields(SearchNode) if f.name != "steps")
 
 
-def dot(rows: Iterable[Explored], best: int | None = None) -> str:
+def dot(rows: Iterable[SearchNode], best: int | None = None) -> str:
     r"""The tree as Graphviz text: red is far from an operator, green near; candidates are boxes, the path to `best` is bold.
 
     Without `best`, it is the path to the candidate of the least seconds.
 
-    >>> rows = [Explored(0, None, "", 3.0, True, 0.002), Explored(1, 0, "summation splitting", 0.0, True, 0.001)]
+    >>> rows = [SearchNode(0, None, "", 3.0, True, 0.002), SearchNode(1, 0, "summation splitting", 0.0, True, 0.001)]
     >>> print(dot(rows))
     digraph explored {
       node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];
@@ -101,11 +101,11 @@ def dot(rows: Iterable[Explored], best: int | None = None) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _label(row: Explored) -> str:
+def _label(row: SearchNode) -> str:
     return row.move or "as it is"
 
 
-def _node(row: Explored, label: str, farthest: float, bold: bool) -> str:
+def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
     shown = "\\n".join(map(_escaped, textwrap.wrap(label, LONGEST_LABEL // 2)))
     shown += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
     parts = [
@@ -120,7 +120,7 @@ def _node(row: Explored, label: str, farthest: float, bold: bool) -> str:
     return f"  n{row.number} [{', '.join(parts)}];"
 
 
-def _edge(row: Explored, bold: bool) -> str:
+def _edge(row: SearchNode, bold: bool) -> str:
     style = ' [penwidth=3, color="#000000"]' if bold else ""
     return f"  n{row.parent} -> n{row.number}{style};"
 
@@ -140,12 +140,12 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
-def _best(rows: Sequence[Explored]) -> int | None:
+def _best(rows: Sequence[SearchNode]) -> int | None:
     costs = [(row.seconds, row.number) for row in rows if row.candidate and row.seconds is not None]
     return min(costs)[1] if costs else None
 
 
-def _path(rows: Sequence[Explored], last: int | None) -> set[int]:
+def _path(rows: Sequence[SearchNode], last: int | None) -> set[int]:
     """The numbers of a state and of those that it came from."""
     parents = {row.number: row.parent for row in rows}
     path: set[int] = set()
@@ -155,12 +155,12 @@ def _path(rows: Sequence[Explored], last: int | None) -> set[int]:
     return path
 
 
-class Plot:
+class SearchTree:
     """The tree of what a search explored, from `start`; in Jupyter a picture to zoom and walk in. `dot` is the same as Graphviz text."""
 
     def __init__(
         self,
-        rows: Sequence[Explored],
+        rows: Sequence[SearchNode],
         start: Program | None = None,
         rules: Mapping[str, Rule] = ALL,
     ):
@@ -188,7 +188,7 @@ class Plot:
         farthest = max((row.distance for row in rows), default=0.0) or 1.0
         path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
         nodes = [
-            Node(
+            TreeNode(
                 row.number,
                 row.parent,
                 _label(row),
@@ -202,7 +202,7 @@ class Plot:
         ]
         return tree_html(nodes, len(self.rows) - len(rows))
 
-    def _programs(self, rows: Sequence[Explored]) -> list[str]:
+    def _programs(self, rows: Sequence[SearchNode]) -> list[str]:
         """The expressions of states, each after the one that it was made from; empty where that is not known."""
         known: dict[int | None, Program] = {} if self.start is None else {None: self.start}
         for row in rows:
@@ -245,10 +245,10 @@ class Plot:
         )[:most]
         return set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
 
-    def _in_order(self) -> list[Explored]:
+    def _in_order(self) -> list[SearchNode]:
         """Each state followed by those made from it."""
         known = {row.number for row in self.rows}
-        children: dict[int | None, list[Explored]] = {}
+        children: dict[int | None, list[SearchNode]] = {}
         for row in self.rows:
             children.setdefault(row.parent if row.parent in known else None, []).append(row)
         ordered, todo = [], list(reversed(children.get(None, [])))
@@ -258,11 +258,11 @@ class Plot:
             todo += reversed(children.get(row.number, []))
         return ordered
 
-    def _line(self, row: Explored, label: str, path: set[int]) -> str:
+    def _line(self, row: SearchNode, label: str, path: set[int]) -> str:
         depth = len(_path(self.rows, row.number)) - 1
         return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({_told(row)})"
 
 
-def _told(row: Explored) -> str:
+def _told(row: SearchNode) -> str:
     cost = f", {row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
     return f"distance {row.distance:g}{cost}"

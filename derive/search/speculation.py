@@ -7,8 +7,8 @@ import logging
 import pickle
 from typing import Any, Protocol
 
-from derive.search.executor import Attempt, Lost, begun, outcome
-from derive.search.expansion import Expansion, Successor
+from derive.search.executor import GuardedTask, TaskFailure, begun, outcome
+from derive.search.expansion import StateExpander, Successor
 from einalg.language.ir.program import Program
 
 log = logging.getLogger("einalg")
@@ -24,19 +24,19 @@ class State(Protocol):
     program: Program
 
 
-class Ahead:
+class SpeculativeExpander:
     """Successors of states; with an executor those of the states that come next are computed before they are asked for.
 
     An expansion is pure: what the executor loses is computed here, and what it computes in vain is thrown away, so that the
     search goes the same way as without it. An exception of the expansion itself is raised where its state is asked for.
     """
 
-    def __init__(self, executor: Any, expand: Expansion):
-        self.executor, self.expand, self.attempt = executor, expand, Attempt(expand)
+    def __init__(self, executor: Any, expand: StateExpander):
+        self.executor, self.expand, self.attempt = executor, expand, GuardedTask(expand)
         self.running: dict[int, Any] = {}
         self.lost, self.in_a_row = 0, 0
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> SpeculativeExpander:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -53,7 +53,7 @@ class Ahead:
             if state.order not in self.running:
                 try:
                     self.running[state.order] = begun(self.executor, self.attempt, state.program)
-                except Lost as loss:
+                except TaskFailure as loss:
                     self._alone(f"the executor takes no more work ({loss})")
                     return
 
@@ -63,14 +63,14 @@ class Ahead:
         if future is not None:
             try:
                 done = outcome(future)
-            except Lost as loss:
+            except TaskFailure as loss:
                 self._again(loss)
             else:
                 self.in_a_row = 0
                 return done.get()
         return self.expand(state.program)
 
-    def _again(self, loss: Lost) -> None:
+    def _again(self, loss: TaskFailure) -> None:
         """Tell the first loss; after some in a row nothing more is given to the executor."""
         self.lost += 1
         self.in_a_row += 1

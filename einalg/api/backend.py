@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from codegen.measure import calibration
-from codegen.program.batched_executable import Sliced
+from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.cuda.device.find import find_driver
 from einalg.errors import DeviceError
@@ -20,18 +20,18 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.runtime.timing import LEAST, medians
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
 log = logging.getLogger("einalg")
 
 TARGETS = ("cpu", "cuda")
 SLOW = 1.0  # seconds of a run, from which on it is not repeated
-TIMES = Shelf("times", ".json", "times of whole models")
+TIMES = DiskCache("times", ".json", "times of whole models")
 CLEAR = 1.25  # times another one's seconds, above which nobody would measure again
 AGAIN = 0.5  # seconds that this may take
 
 
-class Machine:
+class LocalBackend:
     """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
 
     def __init__(self, target: str = "cpu", accuracy: float | None = None):
@@ -59,7 +59,7 @@ class Machine:
 
     def in_slices(self, runnable: Any, slices: Slices) -> Any:
         """A compiled program of one slice as one of all of them."""
-        return Sliced(runnable, slices)
+        return BatchedExecutable(runnable, slices)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
         """Functions that give the median time of each kernel by itself; what they need is compiled now."""

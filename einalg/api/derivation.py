@@ -26,7 +26,7 @@ from derive.rewriting.moves import Move, Rule
 from derive.rewriting.user_rules import RuleReport, check_rule, rule
 from derive.rules import ALL
 from derive.search.best_first import Budget
-from einalg.api.backend import Machine, require_device, require_target
+from einalg.api.backend import LocalBackend, require_device, require_target
 from einalg.api.models import Network, bound, network, plain, signature_of
 from einalg.display.wording import counted
 from einalg.errors import NotationError, RecordError
@@ -58,7 +58,9 @@ class Derivation(_derivation.Derivation):
     @classmethod
     def load(cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None) -> Derivation:  # type: ignore[override]
         """Read a saved derivation and replay its moves. Raises `RecordError` where the file is broken."""
-        loaded = super().load(path, {**ALL, **{r.name: r for r in rules}}, backend or Machine())
+        loaded = super().load(
+            path, {**ALL, **{r.name: r for r in rules}}, backend or LocalBackend()
+        )
         return cls(
             loaded.expression,
             loaded.candidates,
@@ -96,9 +98,9 @@ class Derivation(_derivation.Derivation):
         arrays = _derivation.sample_inputs(self.expression)
         weights, given = _derivation.by_role(self.expression, arrays)
         runs = [run.bind(**weights) for run, _ in ways.values()]
-        expected = Machine(target).reference(self.expression, arrays)
+        expected = LocalBackend(target).reference(self.expression, arrays)
         errors = [relative_error(expected, run(**given), self.expression, arrays) for run in runs]
-        seconds = Machine(target).seconds_of_all(runs, given)
+        seconds = LocalBackend(target).seconds_of_all(runs, given)
         return Timings(
             Timing(name, s, e, ops)
             for (name, (_, ops)), s, e in zip(ways.items(), seconds, errors, strict=True)
@@ -110,7 +112,7 @@ class Session(_session.Session):
 
     def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
         super().__init__(
-            as_program(expr), rules, **{"backend": Machine(), "search": derive, **parts}
+            as_program(expr), rules, **{"backend": LocalBackend(), "search": derive, **parts}
         )
 
 
@@ -163,7 +165,7 @@ def derive(
             expr,
             budget,
             rules,
-            Machine(target, accuracy),
+            LocalBackend(target, accuracy),
             seed,
             told,
             measure,
@@ -176,7 +178,7 @@ def derive(
     )
 
 
-class Optimized(_optimizer.Optimized):
+class Optimized(_optimizer.OptimizedNetwork):
     """What `optimize` gives: call it like the model; `report` says what was done, `parts` and `opaque` hold it.
 
     The framework goes on running the model where it is faster (`is_original`, `times`).
@@ -191,7 +193,7 @@ class Optimized(_optimizer.Optimized):
     """
 
     def __init__(
-        self, made: _optimizer.Optimized, model: Network | None = None, target: str = "cpu"
+        self, made: _optimizer.OptimizedNetwork, model: Network | None = None, target: str = "cpu"
     ):
         super().__init__(made.graph, made.parts, made.seconds)
         self._call: Callable[..., Any] = (model.around if model else plain)(
@@ -205,12 +207,12 @@ class Optimized(_optimizer.Optimized):
             self._compare(model, model.itself, made)
 
     def _compare(
-        self, model: Network, itself: Callable[..., Any], made: _optimizer.Optimized
+        self, model: Network, itself: Callable[..., Any], made: _optimizer.OptimizedNetwork
     ) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
         before, now = (partial(way, *arguments, **named) for way in (itself, self._call))
-        self.times = Machine().seconds_of_both(
+        self.times = LocalBackend().seconds_of_both(
             before, now, f"{model.framework} {made.key}", made.is_known
         )
         if self.times is not None and is_slower(self.times[1], self.times[0]):
@@ -278,7 +280,7 @@ class Optimized(_optimizer.Optimized):
         """
         require_target(target)
         require_device(target)
-        return cls(_optimizer.Optimized.load(path, Machine(target)), None, target)
+        return cls(_optimizer.OptimizedNetwork.load(path, LocalBackend(target)), None, target)
 
 
 def optimize(
@@ -315,7 +317,7 @@ def optimize(
     began = perf_counter()
     found = network(model, example_inputs)
     with shown_layers(progress) as told:
-        machine = Machine(target, accuracy)
+        machine = LocalBackend(target, accuracy)
         made = _optimizer.optimized(
             found.graph,
             found.arrays,
@@ -344,7 +346,7 @@ def compile_graph(
     arrays = list(drawn_arrays(graph.inputs).values())
     with shown_layers(progress) as told:
         return _optimizer.optimized(
-            graph, arrays, Machine(target, accuracy), seconds, progress=told, accuracy=accuracy
+            graph, arrays, LocalBackend(target, accuracy), seconds, progress=told, accuracy=accuracy
         )
 
 

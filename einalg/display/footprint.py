@@ -12,8 +12,8 @@ import islpy as isl
 import numpy as np
 
 from einalg.display.read_sets import (
+    BoundRead,
     Grid,
-    Read,
     at,
     name_of,
     padded_points,
@@ -163,7 +163,7 @@ def grids(
     chosen = _axes(scope, found, axes)
     at_points = [_point(scope, point) for point in points] if points is not None else _usual(scope)
     output = _output(scope, found, chosen, at_points)
-    tensors: dict[str, list[Read]] = {}
+    tensors: dict[str, list[BoundRead]] = {}
     for read in found:
         tensors.setdefault(name_of(read.access), []).append(read)
     near = {scope.indices[k] for k in chosen}
@@ -195,7 +195,7 @@ def _scope(expr: Any, path: Sequence[Any]) -> Scope:
     return scope
 
 
-def _axes(scope: Scope, found: Sequence[Read], names: Sequence[str] | None) -> list[int]:
+def _axes(scope: Scope, found: Sequence[BoundRead], names: Sequence[str] | None) -> list[int]:
     """Positions of the axes of the output that are drawn, at most two."""
     indices = {index.name: k for k, index in enumerate(scope.indices)}
     if names is not None:
@@ -250,7 +250,10 @@ def _usual(scope: Scope) -> list[dict[Index, int]]:
 
 
 def _output(
-    scope: Scope, found: Sequence[Read], axes: Sequence[int], points: Sequence[Mapping[Index, int]]
+    scope: Scope,
+    found: Sequence[BoundRead],
+    axes: Sequence[int],
+    points: Sequence[Mapping[Index, int]],
 ) -> Grid:
     kept = sorted(axes)
     grid = Grid.empty("output", [str(scope.indices[k]) for k in kept], [scope.box[k] for k in kept])
@@ -275,9 +278,9 @@ def _turned(grid: Grid) -> Grid:
 
 def _tensor(
     name: str,
-    group: Sequence[Read],
+    group: Sequence[BoundRead],
     near: set[Index],
-    found: Sequence[Read],
+    found: Sequence[BoundRead],
     points: Sequence[Mapping[Index, int]],
 ) -> Grid:
     """A tensor along the axes on which the drawn axes of the output move, or those that move with them."""

@@ -14,7 +14,7 @@ from einalg.errors import UseError
 from einalg.language.index.affine import Affine, FloorDiv, Index, IndexArithmetic, Modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import Space, box_set
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor, padded_box
@@ -23,11 +23,11 @@ MOST_CELLS = 1 << 18  # of a picture
 
 
 @dataclass(frozen=True)
-class Read:
+class BoundRead:
     """An access with the indices that are bound around it."""
 
     access: Access
-    iterators: tuple[Range, ...]
+    iterators: tuple[LoopIndex, ...]
     where: tuple[Constraint, ...]
 
     @property
@@ -39,16 +39,16 @@ class Read:
         )
 
 
-def reads(scope: Scope) -> list[Read]:
+def reads(scope: Scope) -> list[BoundRead]:
     """Every access of a scope, also inside reductions."""
     return list(_reads(scope.body, scope.iterators, scope.where))
 
 
 def _reads(
-    body: Any, iterators: tuple[Range, ...], where: tuple[Constraint, ...]
-) -> Iterator[Read]:
+    body: Any, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
+) -> Iterator[BoundRead]:
     if isinstance(body, Access):
-        yield Read(body, iterators, where)
+        yield BoundRead(body, iterators, where)
     elif isinstance(body, Reduce):
         yield from _reads(body.body, (*iterators, *body.iterators), (*where, *body.where))
     elif not isinstance(body, IndexArithmetic):
@@ -104,7 +104,7 @@ def seen(points: isl.Set, axes: Sequence[int]) -> isl.Set:
     return points
 
 
-def at(read: Read, point: Mapping[Index, int]) -> isl.Set:
+def at(read: BoundRead, point: Mapping[Index, int]) -> isl.Set:
     """The elements that one point reads."""
     relation = read.relation
     for k, it in enumerate(read.iterators):
@@ -113,7 +113,7 @@ def at(read: Read, point: Mapping[Index, int]) -> isl.Set:
     return relation.range()
 
 
-def padded_points(scope: Scope, found: Sequence[Read]) -> isl.Set:
+def padded_points(scope: Scope, found: Sequence[BoundRead]) -> isl.Set:
     """The points of a scope that read padding somewhere: its border; the others are its interior."""
     own = len(scope.iterators)
     parts = []

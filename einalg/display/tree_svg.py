@@ -16,7 +16,7 @@ BASELINES = {1: (22,), 2: (15, 28)}  # of the lines of a label, in pixels from t
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A node: its number and its parent's, a `label` of which it shows what tells it from others, a `note` and `text` for when it is chosen.
 
     `colour` fills it; it is `bold` on the way that matters, and `framed` where it is a result.
@@ -32,7 +32,7 @@ class Node:
     text: str = ""
 
 
-def tree_html(nodes: Sequence[Node], hidden: int = 0) -> str:
+def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
     """Nodes, each after its parent, with the root on the left; `hidden` says how many more there are."""
     if not nodes:
         return page("<p>nothing was explored</p>", "einalg-tree")
@@ -71,10 +71,10 @@ def tree_html(nodes: Sequence[Node], hidden: int = 0) -> str:
     return page(f'<div id="{name}">{content}</div>{script}', "einalg-tree")
 
 
-def layout(nodes: Sequence[Node]) -> dict[int, tuple[int, int]]:
+def layout(nodes: Sequence[TreeNode]) -> dict[int, tuple[int, int]]:
     """Left upper corners: a column for each depth, a line for each leaf, and a parent beside the first of its children."""
     known = {node.number for node in nodes}
-    children: dict[int | None, list[Node]] = {}
+    children: dict[int | None, list[TreeNode]] = {}
     for node in nodes:
         parent = node.parent if node.parent in known and node.parent != node.number else None
         children.setdefault(parent, []).append(node)
@@ -109,7 +109,7 @@ def _lines(label: str) -> list[str]:
     return [label[:end], label[end:].strip()]
 
 
-def _box(node: Node, label: str, x: int, y: int) -> str:
+def _box(node: TreeNode, label: str, x: int, y: int) -> str:
     lines = _lines(label)
     texts = "".join(
         f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>'

@@ -26,7 +26,7 @@ Names = tuple[tuple[str, ...], tuple[str, ...]]  # of inputs and of outputs, in 
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """One operator of a framework: its name there, and the values that it reads and gives."""
 
     operator: str
@@ -35,7 +35,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Expressed(Node):
+class ProgramNode(GraphNode):
     """A node that is a program: its inputs are tensors of the names in `inputs`, and `outputs` are statements of it."""
 
     program: Program = field(repr=False)
@@ -47,7 +47,7 @@ class Expressed(Node):
 
 
 @dataclass(frozen=True)
-class Opaque(Node):
+class OpaqueNode(GraphNode):
     """A node that the framework computes: `call(*arrays)` gives one array for each of `outputs`. `why` says why it is not a program.
 
     It `is_repeatable` where it gives the same whenever it is called.
@@ -68,14 +68,14 @@ class Graph:
 
     inputs: tuple[Tensor, ...]
     weights: Mapping[str, Array] = field(repr=False)
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     names: Names | None = None
 
     @property
-    def opaque(self) -> list[Opaque]:
+    def opaque(self) -> list[OpaqueNode]:
         """The nodes that stay calls of the framework."""
-        return [node for node in self.nodes if isinstance(node, Opaque)]
+        return [node for node in self.nodes if isinstance(node, OpaqueNode)]
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """The outputs for arrays of the inputs, in order, by the reference executor; `ShapeError` where one does not fit."""
@@ -89,7 +89,7 @@ class Graph:
         """The outputs, with `compute(program, values)` for every program."""
         values: dict[str, Array] = {**self.weights, **self.given(arrays)}
         for node in self.nodes:
-            if isinstance(node, Expressed):
+            if isinstance(node, ProgramNode):
                 computed = compute(node.program, values)
                 with np.errstate(
                     over="ignore", invalid="ignore"
@@ -97,7 +97,7 @@ class Graph:
                     values.update(
                         (name, np.asarray(computed[name], dtype)) for name, dtype in node.kinds
                     )
-            elif isinstance(node, Opaque):
+            elif isinstance(node, OpaqueNode):
                 values.update(
                     zip(
                         node.outputs,
@@ -128,7 +128,7 @@ class Graph:
         known = _Known(self.weights)
         left = [node for node in self.nodes if not known.take(node)]
         nodes = tuple(
-            _with_weights(node, known.given) if isinstance(node, Expressed) else node
+            _with_weights(node, known.given) if isinstance(node, ProgramNode) else node
             for node in left
         )
         return (
@@ -140,7 +140,7 @@ class Graph:
     def joined(self) -> Graph:
         """The same graph with as few nodes as can be: everything expressed between two opaque nodes is one program, without what nobody reads."""
         nodes = [
-            _joined(part, self._read_after(part)) if isinstance(part[0], Expressed) else part[0]
+            _joined(part, self._read_after(part)) if isinstance(part[0], ProgramNode) else part[0]
             for part in self._parts()
         ]
         return replace(self, nodes=tuple(nodes))
@@ -151,13 +151,13 @@ class Graph:
         parts: dict[tuple[int, int], list[Any]] = {}
         for position, node in enumerate(self._used()):
             before = max((level.get(name, 0) for name in node.inputs), default=0)
-            opaque = isinstance(node, Opaque)
+            opaque = isinstance(node, OpaqueNode)
             level.update(dict.fromkeys(node.outputs, before + opaque))
             # The programs of a level come before its opaque calls, each of which stands alone.
             parts.setdefault((before, position + 1) if opaque else (before, 0), []).append(node)
         return [parts[key] for key in sorted(parts)]
 
-    def _used(self) -> list[Node]:
+    def _used(self) -> list[GraphNode]:
         """The nodes of which something is read."""
         wanted, kept = set(self.outputs), []
         for node in reversed(self.nodes):
@@ -166,7 +166,7 @@ class Graph:
                 kept.append(node)
         return kept[::-1]
 
-    def _read_after(self, part: Sequence[Node]) -> set[str]:
+    def _read_after(self, part: Sequence[GraphNode]) -> set[str]:
         """The values that others than these nodes read."""
         own = {id(node) for node in part}
         return {name for node in self.nodes if id(node) not in own for name in node.inputs} | set(
@@ -179,15 +179,15 @@ class _Known:
 
     def __init__(self, weights: Mapping[str, Array]):
         self.values, self.given = dict(weights), dict[str, Array]()
-        self._made: dict[str, Expressed] = {}  # by what they give: computed where a call reads it
+        self._made: dict[str, ProgramNode] = {}  # by what they give: computed where a call reads it
 
-    def take(self, node: Node) -> bool:
+    def take(self, node: GraphNode) -> bool:
         """Whether a node needs not be called, as what it gives is a weight from now on."""
         if not all(name in self.values or name in self._made for name in node.inputs):
             return False
-        if isinstance(node, Expressed):
+        if isinstance(node, ProgramNode):
             self._made.update(dict.fromkeys(node.outputs, node))
-        if not isinstance(node, Opaque) or not node.is_repeatable:
+        if not isinstance(node, OpaqueNode) or not node.is_repeatable:
             return False
         try:
             given = dict(
@@ -225,7 +225,7 @@ def _computed(program: Program, values: Mapping[str, Array]) -> Mapping[str, Arr
     return execute(program, values)
 
 
-def _with_weights(node: Expressed, names: Container[str]) -> Expressed:
+def _with_weights(node: ProgramNode, names: Container[str]) -> ProgramNode:
     """A node for which tensors of these names are weights."""
     weights = {
         name: Tensor(name, t.axes, t.dtype, "weight")
@@ -258,7 +258,7 @@ def _called(value: Any) -> Any:
     return value if value is None or isinstance(value, (list, dict)) else np.asarray(value)
 
 
-def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
+def _joined(nodes: Sequence[ProgramNode], read: set[str]) -> ProgramNode:
     """Nodes as one, with those outputs that are read."""
     statements: list[tuple[str, Any]] = []
     known: dict[str, Any] = {}
@@ -279,7 +279,7 @@ def _joined(nodes: Sequence[Expressed], read: set[str]) -> Expressed:
     ):
         return first
     program = Program(kept, outputs)
-    return Expressed(
+    return ProgramNode(
         "+".join(dict.fromkeys(node.operator for node in nodes)),
         tuple(program.inputs),
         outputs,
@@ -359,15 +359,15 @@ class Builder:
         ] = {}  # None: of a shape or dtype that is known at run time only
         self.weights: dict[str, Array] = {}
         self._inputs: list[Tensor] = []
-        self._nodes: list[Node] = []
+        self._nodes: list[GraphNode] = []
         self._inner: set[str] = (
             set()
         )  # statements inside programs, whose names must differ too where programs are joined
 
     @property
-    def opaque(self) -> list[Opaque]:
+    def opaque(self) -> list[OpaqueNode]:
         """The nodes so far that stay calls."""
-        return [node for node in self._nodes if isinstance(node, Opaque)]
+        return [node for node in self._nodes if isinstance(node, OpaqueNode)]
 
     def copy(self) -> Builder:
         """The same graph so far, to try what to add to it."""
@@ -418,7 +418,7 @@ class Builder:
             scope = program[name]
             self.values[name] = Tensor(name, tuple(scope.box), scope.dtype, "input")
         self._inner.update(set(program.names) - set(outputs))
-        self._nodes.append(Expressed(operator, tuple(inputs), tuple(outputs), program))
+        self._nodes.append(ProgramNode(operator, tuple(inputs), tuple(outputs), program))
 
     def call(
         self,
@@ -433,7 +433,7 @@ class Builder:
         for name, known in outputs.items():
             self.values[name] = _tensor(name, *known) if known else None
         self._nodes.append(
-            Opaque(operator, tuple(inputs), tuple(outputs), call, why, is_repeatable)
+            OpaqueNode(operator, tuple(inputs), tuple(outputs), call, why, is_repeatable)
         )
 
     def graph(self, outputs: Sequence[str], names: Names | None = None) -> Graph:

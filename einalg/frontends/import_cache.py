@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import EinalgError
-from einalg.frontends.graph import Expressed, Graph
+from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.program_json import headed_record, program_later
-from einalg.storage.disk_cache import Shelf, hashed, own_code
+from einalg.storage.disk_cache import DiskCache, hashed, own_code
 
 LOG = logging.getLogger("einalg")
-READINGS = Shelf("readings", ".json", "graphs as they were read")
+READINGS = DiskCache("readings", ".json", "graphs as they were read")
 SLOW = 0.5  # seconds of reading, from which on it is kept
 MOST_BYTES = 1 << 20  # of a weight that is none of the model's
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ImportRecord:
     """A graph as it was read; the names that the model has for its weights; and what else the front end has to know, as JSON values."""
 
     graph: Graph
@@ -43,7 +43,7 @@ class Origin:
     array: Callable[[str], Array]
 
 
-def read_once(origin: Origin, read: Callable[[], Reading]) -> Reading:
+def read_once(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
     """What `read` gives, or gave for the same origin; its graph is joined then."""
     key = hashed("reading", own_code(), origin.structure)
     known = _known(key, origin)
@@ -55,7 +55,7 @@ def read_once(origin: Origin, read: Callable[[], Reading]) -> Reading:
     return known
 
 
-def _known(key: str, origin: Origin) -> Reading | None:
+def _known(key: str, origin: Origin) -> ImportRecord | None:
     content = READINGS.read(key)
     if content is None:
         return None
@@ -69,10 +69,10 @@ def _known(key: str, origin: Origin) -> Reading | None:
         return None
 
 
-def _record(reading: Reading) -> dict[str, Any] | None:
+def _record(reading: ImportRecord) -> dict[str, Any] | None:
     """A graph without calls as JSON values; None for others, and for one with large weights that are none of the model's."""
     graph = reading.graph.joined()
-    nodes = [node for node in graph.nodes if isinstance(node, Expressed)]
+    nodes = [node for node in graph.nodes if isinstance(node, ProgramNode)]
     read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
     weights = {
         name: _weight_record(reading.sources.get(name), array)
@@ -95,10 +95,10 @@ def _record(reading: Reading) -> dict[str, Any] | None:
     }
 
 
-def _from_record(row: Any, origin: Origin) -> Reading:
+def _from_record(row: Any, origin: Origin) -> ImportRecord:
     inputs = tuple(Tensor(name, shape, dtype) for name, shape, dtype in row["inputs"])
     nodes = [
-        Expressed(operator, tuple(read), tuple(given), program_later(program))
+        ProgramNode(operator, tuple(read), tuple(given), program_later(program))
         for operator, read, given, program in row["nodes"]
     ]
     weights = {
@@ -107,7 +107,7 @@ def _from_record(row: Any, origin: Origin) -> Reading:
     }
     names = row["names"] and (tuple(row["names"][0]), tuple(row["names"][1]))
     sources = {name: weight for name, weight in row["weights"].items() if isinstance(weight, str)}
-    return Reading(
+    return ImportRecord(
         Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names), sources, row["told"]
     )
 

@@ -9,7 +9,7 @@ MOST = (
 )
 
 
-class Stored(tuple[Any, ...]):
+class InternedTuple(tuple[Any, ...]):
     """A tuple that knows its hash."""
 
     def __hash__(self) -> int:
@@ -25,19 +25,19 @@ class Stored(tuple[Any, ...]):
         return not self == other
 
     def __reduce__(self) -> Any:
-        return stored, tuple(self)
+        return interned, tuple(self)
 
 
-_KNOWN: dict[Stored, Stored] = {}
+_KNOWN: dict[InternedTuple, InternedTuple] = {}
 
 
-def stored(*parts: Any) -> Stored:
+def interned(*parts: Any) -> InternedTuple:
     """The tuple of these parts; the same object for equal parts.
 
-    >>> stored(1, "a") is stored(1, "a")
+    >>> interned(1, "a") is interned(1, "a")
     True
     """
     if len(_KNOWN) > MOST:
         _KNOWN.clear()
-    made = Stored(parts)
+    made = InternedTuple(parts)
     return _KNOWN.setdefault(made, made)

@@ -20,10 +20,10 @@ LINE = 64  # bytes of a line of the cache, on which large arrays begin
 Array = np.ndarray[Any, Any]
 
 
-class Results:
+class BufferPool:
     """Where the results of a program lie: of each size, as much is kept as one large result takes.
 
-    >>> make = Results().maker((1 << 25,), np.dtype("f4"))
+    >>> make = BufferPool().maker((1 << 25,), np.dtype("f4"))
     >>> first = make()
     >>> place = first.ctypes.data
     >>> del first

@@ -15,7 +15,7 @@ import numpy as np
 
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.buffer_pool import Results
+from einalg.runtime.buffer_pool import BufferPool
 
 Array = np.ndarray[Any, Any]
 AtAddresses = Callable[[list[int]], None]
@@ -62,7 +62,7 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Any]) -> Callable[..., An
     (array([2.], dtype=float32), array([6]))
     """
     expected = [(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.inputs]
-    memory = Results()
+    memory = BufferPool()
     made = [memory.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.outputs]
     count, run = len(expected), direct.run
 

@@ -42,7 +42,7 @@ def temporary_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class DiskCache:
     """Files of one kind, `what`, in a folder of the cache by the name of the shelf."""
 
     name: str

@@ -12,13 +12,13 @@ import numpy as np
 from einalg.language.index.affine import Affine, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import REDUCTIONS
 
 Value = TypeVar("Value")
 
 
-class Choices:
+class Draws:
     """Answers that shrink towards the first, the smallest and False."""
 
     def __init__(self, draw: Callable[[Any], Any], strategies: Any):
@@ -63,7 +63,7 @@ class Options:
 class Domain:
     """The iterators in scope at a place of a body, and the conditions on them."""
 
-    iterators: tuple[Iterator, ...] = ()
+    iterators: tuple[LoopIndex, ...] = ()
     where: tuple[Constraint, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class Domain:
     def box_size(self) -> int:
         return int(np.prod([it.extent for it in self.iterators], dtype=int))
 
-    def extended(self, iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> Domain:
+    def extended(self, iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> Domain:
         return Domain((*self.iterators, *iterators), (*self.where, *where))
 
     @cached_property
@@ -99,25 +99,25 @@ class Domain:
         return len(kept) < len(set(zip(*(outer.points[i].tolist() for i in names))))
 
 
-def draw_range(choices: Choices, max_extent: int, min_extent: int = 1) -> tuple[int, int]:
+def draw_range(choices: Draws, max_extent: int, min_extent: int = 1) -> tuple[int, int]:
     extent = choices.integer(min_extent, max(min_extent, max_extent))
     low = choices.one_of((0, 0, 0, 1, -1, -2, 3))
     return low, low + extent
 
 
 def draw_iterators(
-    choices: Choices, names: Sequence[str], count: int, max_points: int
-) -> tuple[Iterator, ...]:
+    choices: Draws, names: Sequence[str], count: int, max_points: int
+) -> tuple[LoopIndex, ...]:
     """Iterators of `count` of `names`, whose box has at most `max_points` points."""
-    found: list[Iterator] = []
+    found: list[LoopIndex] = []
     for name in names[:count]:
         low, high = draw_range(choices, min(max_points, 7))
         max_points //= high - low
-        found.append(Iterator(Index(name), low, high))
+        found.append(LoopIndex(Index(name), low, high))
     return tuple(found)
 
 
-def draw_form(choices: Choices, indices: Sequence[Index], options: Options) -> Affine:
+def draw_form(choices: Draws, indices: Sequence[Index], options: Options) -> Affine:
     """A subscript: a bare index, a window `i + j`, a strided and dilated sum, a quotient, or a constant."""
     if not indices:
         return affine(choices.integer(0, 2))
@@ -145,7 +145,7 @@ def draw_form(choices: Choices, indices: Sequence[Index], options: Options) -> A
     return (floordiv if kind == "quotient" else modulo)(form, choices.integer(2, 5))
 
 
-def _draw_sum(choices: Choices, indices: Sequence[Index], options: Options) -> Affine:
+def _draw_sum(choices: Draws, indices: Sequence[Index], options: Options) -> Affine:
     form = affine(choices.integer(-2, 2))
     left = list(indices)
     for _ in range(choices.integer(1, min(3, len(indices)))):
@@ -156,7 +156,7 @@ def _draw_sum(choices: Choices, indices: Sequence[Index], options: Options) -> A
     return form
 
 
-def draw_conditions(choices: Choices, domain: Domain, options: Options) -> tuple[Constraint, ...]:
+def draw_conditions(choices: Draws, domain: Domain, options: Options) -> tuple[Constraint, ...]:
     """Conditions that cut the domain but leave some of it; often none."""
     if not options.where or not domain.iterators or not choices.chance(4):
         return ()

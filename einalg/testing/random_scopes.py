@@ -11,15 +11,15 @@ import sympy
 
 from einalg.language.index.affine import Affine, modulo
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.notation.builders import as_body
 from einalg.testing.draws import (
-    Choices,
     Domain,
+    Draws,
     Options,
     draw_conditions,
     draw_form,
@@ -35,7 +35,7 @@ Pads = tuple[int, int]
 class _Expression:
     """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no value at some points."""
 
-    choices: Choices
+    choices: Draws
     tensors: list[Any] = field(default_factory=list)
     inner: list[Scope] = field(default_factory=list)
     gaps: set[Any] = field(default_factory=set)
@@ -51,11 +51,11 @@ class _Expression:
         return name
 
 
-def draw_scope(choices: Choices, options: Options) -> Scope:
+def draw_scope(choices: Draws, options: Options) -> Scope:
     return _scope(_Expression(choices), options, depth=2 if options.nested else 0, outermost=True)
 
 
-def draw_program(choices: Choices, options: Options, max_statements: int) -> Program:
+def draw_program(choices: Draws, options: Options, max_statements: int) -> Program:
     expression = _Expression(choices)
     statements = []
     for name in [f"T{k}" for k in range(choices.integer(1, max_statements))]:
@@ -134,7 +134,7 @@ class _Body:
             op, own, where, as_body(self.body(inner.extended((), where), reads, reduced=True))
         )
 
-    def iterators(self, domain: Domain, most: int) -> tuple[Iterator, ...]:
+    def iterators(self, domain: Domain, most: int) -> tuple[LoopIndex, ...]:
         """Those of a reduction at a place of `domain`, with at most so many points."""
         names = [n for n in NAMES[::-1] if n not in {i.name for i in domain.indices}]
         points = max(1, self.options.max_points // max(1, domain.box_size))

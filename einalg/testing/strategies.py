@@ -16,14 +16,14 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.ir.body import REDUCTIONS
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
-from einalg.testing.draws import Choices, Options, draw_form, draw_range
+from einalg.testing.draws import Draws, Options, draw_form, draw_range
 from einalg.testing.random_scopes import draw_program, draw_scope
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 
-def _composite(make: Callable[[Choices], Any]) -> Any:
+def _composite(make: Callable[[Draws], Any]) -> Any:
     """The strategy of everything that `make` returns; ImportError where hypothesis is not installed."""
     try:
         import hypothesis.strategies as st
@@ -31,7 +31,7 @@ def _composite(make: Callable[[Choices], Any]) -> Any:
         raise ImportError(
             "einalg.testing.strategies needs hypothesis\n  pip install einalg[test]"
         ) from None
-    return st.composite(lambda draw: make(Choices(draw, st)))()
+    return st.composite(lambda draw: make(Draws(draw, st)))()
 
 
 def ranges(max_extent: int = 7, empty: bool = False) -> SearchStrategy[tuple[int, int]]:
@@ -97,7 +97,7 @@ def arrays_for(
     """An integer array for every input that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
     tensors = as_program(expr).inputs
 
-    def make(choices: Choices) -> dict[str, np.ndarray[Any, Any]]:
+    def make(choices: Draws) -> dict[str, np.ndarray[Any, Any]]:
         random = np.random.default_rng(choices.integer(0, 999))
         return {name: _integers(random, tensor, magnitude) for name, tensor in tensors.items()}
 

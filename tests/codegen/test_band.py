@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.hardware.cpu import Machine
-from codegen.ir.nodes import For, Function, Put, walk
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.band.kernel import band_function
 from codegen.kernels.band.problem import bands_of
 from codegen.program.compile import compile_program
@@ -27,7 +27,7 @@ from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK, mutants
 
-SMALL = Machine(vector=16, registers=9, level1=512, level2=2048, cores=2)
+SMALL = CpuModel(vector=16, registers=9, level1=512, level2=2048, cores=2)
 BANDS = (*templates("g2bmm"), *templates("gbmm"))
 b, i, w, k, p = ea.indices("b i w k p")
 
@@ -37,7 +37,7 @@ class Case:
     scope: Scope
     dtype: str = "f32"
     parallel: bool = False
-    machine: Machine = SMALL
+    machine: CpuModel = SMALL
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", BANDS)
@@ -114,7 +114,7 @@ def bands(draw: Any) -> Case:
     dtype = draw(st.sampled_from(("f32", "f32", "f64")))
     machine = draw(
         st.sampled_from(
-            (SMALL, replace(SMALL, vector=32, registers=16), Machine(64, 32, cores=2, turns=2))
+            (SMALL, replace(SMALL, vector=32, registers=16), CpuModel(64, 32, cores=2, turns=2))
         )
     )
     return Case(
@@ -155,7 +155,7 @@ def test_edges(op: str) -> None:
             for case in (
                 Case(band_scope(op, *shape), machine=m)
                 for shape in shapes
-                for m in (SMALL, Machine(64, 32, turns=2))
+                for m in (SMALL, CpuModel(64, 32, turns=2))
             )
             if is_band(case)
         ]
@@ -201,7 +201,7 @@ def test_rows_that_are_read_often_are_copied(width: int, copied: bool) -> None:
     function = Case(band_scope("gbmm", (2, 200, 16), width, 1)).function()
     assert function is not None
     assert (
-        any(isinstance(node, Put) and node.ref.buf.name == "lines" for node in walk(function))
+        any(isinstance(node, Store) and node.ref.buf.name == "lines" for node in walk(function))
         is copied
     )
 
@@ -231,7 +231,7 @@ def test_classes_cover_every_row_once(rows: int, width: int, dilation: int) -> N
 def counts(node: Any) -> bool:
     """Whether a loop sums or stores results."""
     return isinstance(node, For) and any(
-        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+        isinstance(n, Store) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
     )
 
 

@@ -17,8 +17,8 @@ from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice
 from codegen.tuning.kernel_choice import (
     CHOICES,
-    Choice,
     Figures,
+    Selection,
     choice_of,
     fastest,
     library_for,
@@ -71,8 +71,8 @@ def test_large_values_are_compared_in_little_memory() -> None:
     assert kernel_choice._same(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
 
 
-def choice(measurements: int = 1, **ways: tuple[float, float]) -> Choice:
-    return Choice({name: Figures(*figures) for name, figures in ways.items()}, measurements)
+def choice(measurements: int = 1, **ways: tuple[float, float]) -> Selection:
+    return Selection({name: Figures(*figures) for name, figures in ways.items()}, measurements)
 
 
 @pytest.mark.parametrize(

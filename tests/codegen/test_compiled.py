@@ -15,7 +15,7 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import FIND, compile_program
-from codegen.program.executable import Compiled
+from codegen.program.executable import Executable
 from codegen.targets.c.compiler import _find
 from einalg.errors import CodegenError, ShapeError
 from einalg.language.interpreters.numpy import execute
@@ -69,11 +69,11 @@ def expected(given: dict[str, Any]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def run() -> Compiled:
+def run() -> Executable:
     return compile_program(linear(), linear_kernels())
 
 
-def test_kernels_run_in_order(run: Compiled) -> None:
+def test_kernels_run_in_order(run: Executable) -> None:
     found = run(**arrays())
     assert found.dtype == np.float32
     assert np.allclose(found, expected(arrays()), atol=1e-5)
@@ -103,14 +103,14 @@ def test_several_outputs() -> None:
     assert np.allclose(found["T"], np.asarray(arrays()["A"]) @ arrays()["B"], atol=1e-5)
 
 
-def test_results_are_new_arrays(run: Compiled) -> None:
+def test_results_are_new_arrays(run: Executable) -> None:
     first = run(**arrays())
     kept = first.copy()
     run(**{**arrays(), "C": arrays()["C"] + 5})
     assert np.array_equal(first, kept)
 
 
-def test_repr_names_who_runs_what(run: Compiled) -> None:
+def test_repr_names_who_runs_what(run: Executable) -> None:
     assert repr(run).splitlines()[1].split() == [
         "generated",
         "T",
@@ -139,12 +139,12 @@ def test_repr_names_who_runs_what(run: Compiled) -> None:
     ],
     ids=["columns", "steps", "reversed", "double", "big endian", "lists", "unaligned", "broadcast"],
 )
-def test_layouts_and_types_of_arguments(run: Compiled, change: Any) -> None:
+def test_layouts_and_types_of_arguments(run: Executable, change: Any) -> None:
     given = {name: change(a) for name, a in arrays().items()}
     assert np.allclose(run(**given), expected(given), atol=1e-5)
 
 
-def test_torch_tensors(run: Compiled) -> None:
+def test_torch_tensors(run: Executable) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     given = {name: torch.from_numpy(a).flip(0) for name, a in arrays().items()}
     assert np.allclose(
@@ -154,7 +154,7 @@ def test_torch_tensors(run: Compiled) -> None:
         run(**{**given, "A": given["A"].requires_grad_()})
 
 
-def test_read_only_arguments_are_not_changed(run: Compiled) -> None:
+def test_read_only_arguments_are_not_changed(run: Executable) -> None:
     given = arrays()
     for a in given.values():
         a.flags.writeable = False
@@ -175,7 +175,7 @@ def test_read_only_arguments_are_not_changed(run: Compiled) -> None:
         ({"A": [[1, 2], [3]]}, "A cannot be read as an array"),
     ],
 )
-def test_arguments_that_do_not_fit(run: Compiled, change: dict[str, Any], message: str) -> None:
+def test_arguments_that_do_not_fit(run: Executable, change: dict[str, Any], message: str) -> None:
     given = {name: a for name, a in {**arrays(), **change}.items() if a is not None}
     with pytest.raises(ShapeError) as error:
         run(**given)
@@ -210,7 +210,7 @@ def test_nested_scopes_are_refused() -> None:
         compile_program(as_program(ea.L[j:4](inner[j] * 2)))
 
 
-def test_other_targets_and_languages(run: Compiled) -> None:
+def test_other_targets_and_languages(run: Executable) -> None:
     with pytest.raises(CodegenError, match="target 'abacus'"):
         compile_program(linear(), target="abacus")
     with pytest.raises(CodegenError, match="no source in 'cobol'"):
@@ -219,14 +219,14 @@ def test_other_targets_and_languages(run: Compiled) -> None:
         run.source("cuda")
 
 
-def test_time(run: Compiled) -> None:
+def test_time(run: Executable) -> None:
     for spent in (run.time(3, **arrays()), run.time()):
         assert list(spent) == ["T", "O"] and all(0 < s < 1 for s in spent.values())
     with pytest.raises(ShapeError):
         run.time(A=np.zeros(3))
 
 
-def test_several_threads_at_once(run: Compiled) -> None:
+def test_several_threads_at_once(run: Executable) -> None:
     given = [{name: a + k for name, a in arrays().items()} for k in range(8)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda g: [run(**g) for _ in range(50)], given))

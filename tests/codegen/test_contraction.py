@@ -14,8 +14,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.hardware.cpu import Machine
-from codegen.ir.nodes import Buf, Extreme, For, Function, Put, Ref, Turn, walk
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Buf, For, Function, MinMax, Ref, Store, Transpose, walk
 from codegen.kernels.contraction.cost_model import (
     balanced,
     ordered,
@@ -40,7 +40,7 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 
-SMALL = Machine(
+SMALL = CpuModel(
     vector=16, registers=7, level1=512, level2=2048, cores=2
 )  # so small that every loop is blocked
 SIZES = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 13, 17, 33))
@@ -59,7 +59,7 @@ class Case:
     parallel: bool = False
     ahead: tuple[str, ...] = ()
 
-    def function(self, machine: Machine = SMALL) -> Function:
+    def function(self, machine: CpuModel = SMALL) -> Function:
         kernel = match(self.scope, "O")
         assert kernel is not None
         found = contraction_of(kernel, self.scope, self.dtype, self.ahead)
@@ -86,7 +86,7 @@ class Case:
         }
 
 
-def check(cases: Sequence[Case], machine: Machine = SMALL) -> None:
+def check(cases: Sequence[Case], machine: CpuModel = SMALL) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     arrays = [case.arrays() for case in cases]
     for case, given_arrays, found in zip(
@@ -237,8 +237,8 @@ def test_edges_of_this_machine() -> None:
     ]
     kernels = [match(case.scope, "O") for case in cases]
     assert all(kernel is not None and kernel.op == "matmul" for kernel in kernels)
-    check(cases, Machine(64, 32, 4096, 16384))
-    check(cases, Machine(64, 32, 4096, 16384, turns=2))
+    check(cases, CpuModel(64, 32, 4096, 16384))
+    check(cases, CpuModel(64, 32, 4096, 16384, turns=2))
 
 
 @given(st.integers(1, 500), st.integers(1, 30))
@@ -269,7 +269,7 @@ def test_transposed_squares(width: int) -> None:
     source, target = Buf("A", (width, width + 3), "f64"), Buf("O", (width * width,), "f64")
     flat = Buf("A", (width * (width + 3),), "f64")
     turns = [
-        Turn(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),)))
+        Transpose(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),)))
         for rows in range(1, width + 1)
     ]
     functions = [Function("O", (source,), target, (turn,)) for turn in turns]
@@ -327,7 +327,7 @@ def mutants(node: Any, change: Any) -> Any:
 
 def sums(node: Any) -> bool:
     return isinstance(node, For) and any(
-        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+        isinstance(n, Store) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
     )
 
 
@@ -381,9 +381,9 @@ def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     """By `bind`; a program that is given them at each run packs them at each run."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr("codegen.program.build.library_for", lambda *_: (None, False))
-    packed, fill = [], kernel_call.Pack.filled
+    packed, fill = [], kernel_call.PackedOperand.filled
     monkeypatch.setattr(
-        kernel_call.Pack,
+        kernel_call.PackedOperand,
         "filled",
         lambda self, *rest: packed.append(self.function.output.name) or fill(self, *rest),
     )
@@ -420,7 +420,7 @@ def test_sums_of_a_register_tile_stay_loops() -> None:
     scope = ops.conv2d(
         ea.tensor("A", (1, 16, 12, 12)), ea.tensor("K", (16, 16, 3, 3), role="weight"), padding=1
     )
-    function = Case(scope, ahead=("K",)).function(Machine(vector=32, registers=16))
+    function = Case(scope, ahead=("K",)).function(CpuModel(vector=32, registers=16))
     loops = [node for node in walk(function) if isinstance(node, For) and node.kind == "rolled"]
     assert {node.extent for node in loops} == {
         16,
@@ -441,15 +441,15 @@ def test_an_image_is_not_copied_where_zeros_are_left_out(images: int) -> None:
     """Tiles of positions that all read the same lines of the image take the taps that meet it, and no border is written."""
     A, K = ea.tensor("A", (images, 6, 6, 8)), ea.tensor("K", (5, 1, 8, 16), role="weight")
     case = Case(ops.conv2d(A, K, padding=(2, 0), layout="NHWC", weight_layout="HWIO"), ahead=("K",))
-    function = case.function(Machine(vector=32, registers=16))
+    function = case.function(CpuModel(vector=32, registers=16))
     assert not any(
         isinstance(node, Buf) and node.name.startswith("bordered") for node in walk(function)
     )
     assert any(
-        isinstance(node, For) and node.kind == "rolled" and isinstance(node.low, Extreme)
+        isinstance(node, For) and node.kind == "rolled" and isinstance(node.low, MinMax)
         for node in walk(function)
     )
-    check([case], Machine(vector=32, registers=16))
+    check([case], CpuModel(vector=32, registers=16))
 
 
 def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> None:
@@ -466,7 +466,7 @@ def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> Non
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:
     """Neighbouring panels one after the other for each element of depth: rows that are a page apart displace one another from the cache."""
-    machine = Machine(vector=32, registers=16)
+    machine = CpuModel(vector=32, registers=16)
     scope = ea.parse("O[m,n] += A[m,k]*B[k,n]", A=(24, 40), B=(40, 96))
     kernel = match(scope, "O")
     found = kernel and contraction_of(kernel, scope, "f32", ("A",))
@@ -474,7 +474,7 @@ def test_panels_are_copied_as_they_lie_in_memory() -> None:
     tiling = next(t for t in tilings(found, machine) if t.pack_right and t.vectors == 2)
     function = contract(found, replace(tiling, depth=40, group=3))
     copies = [
-        node for node in walk(function) if isinstance(node, Put) and node.ref.buf.name == "panels"
+        node for node in walk(function) if isinstance(node, Store) and node.ref.buf.name == "panels"
     ]
     outer = [
         node.index.name

@@ -166,14 +166,14 @@ def test_a_record_that_cannot_be_kept_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only shared objects can be written."""
-    real = disk_cache.Shelf._write
+    real = disk_cache.DiskCache._write
 
-    def write(self: disk_cache.Shelf, folder: Path, key: str, content: bytes) -> Path:
+    def write(self: disk_cache.DiskCache, folder: Path, key: str, content: bytes) -> Path:
         if self.suffix == ".json":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(self, folder, key, content)
 
-    monkeypatch.setattr(disk_cache.Shelf, "_write", write)
+    monkeypatch.setattr(disk_cache.DiskCache, "_write", write)
     program = ea.parse(f"{TEXT} + 2", **TENSORS)
     assert is_right(compile_program(as_program(program))(**given()) - 2)
     assert is_right(ea.optimize(program, given(), seconds=1)(given()["A"]) - 2)

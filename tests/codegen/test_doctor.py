@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codegen.measure import diagnostics
-from codegen.measure.diagnostics import Fact, facts
+from codegen.measure.diagnostics import Capability, facts
 from einalg.errors import CodegenError, DeviceError
 from tests.codegen.cuda.fake_device import FakeDevice
 
@@ -13,7 +13,7 @@ from tests.codegen.cuda.fake_device import FakeDevice
 def test_everything_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnostics, "find_driver", FakeDevice)
     found = {fact.name: fact for fact in facts()}
-    assert found["CUDA device"] == Fact("CUDA device", True, "a fake device, sm_80")
+    assert found["CUDA device"] == Capability("CUDA device", True, "a fake device, sm_80")
     assert found["BLAS"].found and any(digit in found["BLAS"].detail for digit in "0123456789")
     assert found["C compiler"].found and str(found["C compiler"]).startswith("ok ")
 

@@ -20,9 +20,9 @@ from codegen.kernels.contraction.loop_nest import contract
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.program import build, generated_kernels
 from codegen.program.compile import compile_program
-from codegen.program.deduplicate import unit
+from codegen.program.deduplicate import kernel_signature
 from codegen.program.epilogue_fusion import pairs
-from codegen.program.executable import Compiled
+from codegen.program.executable import Executable
 from codegen.program.generated_kernels import LEAST
 from codegen.targets.c.source_file import c_source
 from codegen.tuning import kernel_choice
@@ -167,12 +167,12 @@ def generated(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("EINALG_LIBRARIES", "")
 
 
-def compiled(text: str, **tensors: Any) -> tuple[Program, Compiled]:
+def compiled(text: str, **tensors: Any) -> tuple[Program, Executable]:
     program = as_program(ea.parse(text, **tensors))
     return program, compile_program(program, kernels_of(program))
 
 
-def assert_right(program: Program, run: Compiled, tolerance: float = 1e-5) -> None:
+def assert_right(program: Program, run: Executable, tolerance: float = 1e-5) -> None:
     rng = np.random.default_rng(1)
     arrays = {
         name: rng.standard_normal(t.shape).astype(np.float32) for name, t in program.inputs.items()
@@ -304,12 +304,12 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
     monkeypatch.setattr(kernel_choice, "AGAIN", 1e9)
     measured: list[str] = []
 
-    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Choice:
+    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Selection:
         measured.append(output)
         seconds = {
             name: 1.0 if (name == kernel_choice.GENERATED) == ahead else 1.02 for name in calls
         }
-        return kernel_choice.Choice(
+        return kernel_choice.Selection(
             {name: kernel_choice.Figures(s, 0.01) for name, s in seconds.items()}
         )
 
@@ -327,7 +327,7 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
     assert_right(program, run)
     monkeypatch.setattr(kernel_choice, "AGAIN", 0.0)
     monkeypatch.setattr(build, "_looked", set())
-    monkeypatch.setattr(build.Making, "_of_pair", None)
+    monkeypatch.setattr(build.KernelBuilder, "_of_pair", None)
     program, run = compiled(
         PRODUCT + ONE["bias, activation and residual"], **SHAPES
     )  # where there is no time for doubts, nothing is generated
@@ -377,7 +377,10 @@ def test_long_programs_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) 
         assert (
             len(
                 pairs(
-                    program, kernels, (), lambda kernel: unit(kernel, dict(program.statements), ())
+                    program,
+                    kernels,
+                    (),
+                    lambda kernel: kernel_signature(kernel, dict(program.statements), ()),
                 )
             )
             == steps

@@ -65,7 +65,7 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
     first = compile_program(found, kernels_of(found))
     row, later = stored(first.record()), program_later(stored(headed_record(found)))
     with monkeypatch.context() as within:
-        within.setattr(build.Making, "__init__", lambda *_: pytest.fail("it is made again"))
+        within.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
         within.setattr(
             Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset)
         )
@@ -100,7 +100,7 @@ def test_libraries_take_part_again(monkeypatch):
     first = compile_program(found, kernels_of(found))
     assert not first.is_generated
     row = stored(first.record())
-    monkeypatch.setattr(build.Making, "__init__", lambda *_: pytest.fail("it is made again"))
+    monkeypatch.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
     again = known_program(row, program_later(stored(headed_record(found))), kernel_of)
     assert again is not None and not again.is_generated
     assert_same(first, again, found)

@@ -8,34 +8,40 @@ from typing import Any
 import pytest
 
 from codegen.hardware import cpu as module
-from codegen.hardware.cpu import Machine, machine
+from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.nodes import Buf
 from codegen.kernels.contraction.cost_model import plan, products_per_cycle
-from codegen.kernels.contraction.partition import Parts
+from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Axis, Operand
+from codegen.kernels.strided_axes import StridedAxis, StridedOperand
 from codegen.lowering.parallel import pays
 from einalg.language.index.affine import Index
 from einalg.runtime.timing import threads
 
-NARROW = Machine(64, 32, turns=2)
-MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, 48 << 10, 2 << 20), Machine(16, 32), NARROW)
+NARROW = CpuModel(64, 32, turns=2)
+MACHINES = (
+    CpuModel(),
+    CpuModel(32, 16),
+    CpuModel(64, 32, 48 << 10, 2 << 20),
+    CpuModel(16, 32),
+    NARROW,
+)
 
 
 def product(rows: int, columns: int, depth: int) -> Contraction:
     sizes = (rows, depth), (depth, columns), (rows, columns)
-    a, b, c = (Operand(Buf(name, shape, "f32"), 0) for name, shape in zip("ABC", sizes))
+    a, b, c = (StridedOperand(Buf(name, shape, "f32"), 0) for name, shape in zip("ABC", sizes))
     m, n, k = (
-        Axis(Index("m"), rows, depth, 0, columns),
-        Axis(Index("n"), columns, 0, 1, 1),
-        Axis(Index("k"), depth, 1, columns, 0),
+        StridedAxis(Index("m"), rows, depth, 0, columns),
+        StridedAxis(Index("n"), columns, 0, 1, 1),
+        StridedAxis(Index("k"), depth, 1, columns, 0),
     )
     return Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
 
 
 @pytest.mark.parametrize("target", MACHINES)
 @pytest.mark.parametrize("sizes", [(512, 512, 512), (49, 512, 4608), (64, 196, 64), (7, 1000, 33)])
-def test_tiles_fit_the_registers(target: Machine, sizes: tuple[int, int, int]) -> None:
+def test_tiles_fit_the_registers(target: CpuModel, sizes: tuple[int, int, int]) -> None:
     best = plan(product(*sizes), target)
     assert best is not None
     contraction, tiling = best
@@ -55,7 +61,7 @@ def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(
     columns: int, lanes: int
 ) -> None:
     """Of one turn, the widest vectors do most; of two, 24 columns in three of 8 do more than in two of 16, which take a turn for nothing."""
-    for target, expected in ((NARROW, lanes), (Machine(64, 32), 16)):
+    for target, expected in ((NARROW, lanes), (CpuModel(64, 32), 16)):
         _, tiling = plan(product(196, columns, 500), target) or pytest.fail()
         assert tiling.lanes == expected
 
@@ -63,7 +69,7 @@ def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(
 @pytest.mark.parametrize("depth", [1024, 4096])
 def test_rows_a_page_apart_fit_their_set_of_the_cache(depth: int) -> None:
     """With 14 rows read in place, each line was driven out before its next element was read: a third more of the time, or twice as much."""
-    target = Machine(64, 32, level2=1 << 20)
+    target = CpuModel(64, 32, level2=1 << 20)
     (_, apart), (_, aside) = (
         plan(product(1024, 1024, size), target) or pytest.fail() for size in (depth, depth + 16)
     )
@@ -91,15 +97,15 @@ def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: i
     """Three tiles of rows, or one, keep two cores less busy than steps of a long sum do; one core has nothing to share."""
     for count in (1, 2, 4):
         way, found = (
-            plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
+            plan(product(m, n, k), CpuModel(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
         )
         assert found.apart == (count > 1)
-        assert Parts(way, found).busy(count) > 0.9
+        assert Partition(way, found).busy(count) > 0.9
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(512, 512, 512), (64, 4096, 448), (3, 64, 5)])
 def test_threads_share_results_where_these_are_many_or_sums_short(m: int, k: int, n: int) -> None:
-    _, found = plan(product(m, n, k), Machine(64, 32, level2=1 << 20, cores=2)) or pytest.fail()
+    _, found = plan(product(m, n, k), CpuModel(64, 32, level2=1 << 20, cores=2)) or pytest.fail()
     assert not found.apart
 
 

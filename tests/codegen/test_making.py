@@ -53,7 +53,9 @@ def assert_right(found, compiled):
 
 def without_generation(monkeypatch):
     monkeypatch.setattr(
-        build.Making, "_generated", lambda self, k: pytest.fail(f"{self.kernels[k]} is generated")
+        build.KernelBuilder,
+        "_generated",
+        lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"),
     )
 
 
@@ -148,9 +150,9 @@ def test_einalg_of_another_version_generates_anew(monkeypatch):
     compile_program(found, kernels_of(found))
     monkeypatch.setattr(build, "own_code", lambda: "another one")
     generated = []
-    make = build.Making._generated
+    make = build.KernelBuilder._generated
     monkeypatch.setattr(
-        build.Making, "_generated", lambda self, k: generated.append(k) or make(self, k)
+        build.KernelBuilder, "_generated", lambda self, k: generated.append(k) or make(self, k)
     )
     compile_program(found, kernels_of(found))
     assert len(generated) == 2  # a product with its reader, and a sum

@@ -10,7 +10,7 @@ import pytest
 
 import einalg as ea
 from codegen.libraries import ways
-from codegen.libraries.operands import Operand
+from codegen.libraries.operands import OperandView
 from codegen.program.compile import compile_program
 from derive.matching import match, templates
 from einalg.language.ir.dtypes import numpy_dtype
@@ -199,4 +199,4 @@ def test_what_is_no_matrix_product_is_generated(make: Any) -> None:
     ],
 )
 def test_views_that_blas_can_walk(groups: Any, direct: bool) -> None:
-    assert (Operand("A", groups, 0).matrices() is not None) == direct
+    assert (OperandView("A", groups, 0).matrices() is not None) == direct

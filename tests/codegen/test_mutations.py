@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codegen.ir.nodes import Apply, For, Function, If, Number, Put, walk
+from codegen.ir.nodes import Apply, For, Function, If, Number, Store, walk
 from codegen.lowering.schedule import DEFAULT, Schedule
 from einalg.language.index.affine import Affine
 from einalg.language.ir.program import as_program
@@ -41,7 +41,7 @@ Change = Callable[[Any], Any]
 
 def _counts(node: Any) -> bool:
     """Whether a loop does more than to set local accumulators, whose memory may hold the right number by chance."""
-    puts = [n for n in walk(node) if isinstance(n, Put)] if isinstance(node, For) else []
+    puts = [n for n in walk(node) if isinstance(n, Store)] if isinstance(node, For) else []
     return any(put.op != "=" or put.ref.buf.space == "global" for put in puts)
 
 
@@ -82,7 +82,7 @@ def other_fill(node: Any) -> Any:
 def other_start(node: Any) -> Any:
     """An accumulator, or a point outside the domain, that starts one higher."""
     if (
-        isinstance(node, Put)
+        isinstance(node, Store)
         and node.op == "="
         and isinstance(node.value, Number)
         and abs(node.value.value) < 1e9
@@ -93,7 +93,7 @@ def other_start(node: Any) -> Any:
 
 def overwritten(node: Any) -> Any:
     """A sum that forgets what was added before."""
-    return replace(node, op="=") if isinstance(node, Put) and node.op != "=" else None
+    return replace(node, op="=") if isinstance(node, Store) and node.op != "=" else None
 
 
 def never(node: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.hardware.cpu import Machine
+from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels.band import kernel as generated_bands
 from codegen.kernels.contraction import cost_model
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(
     bool(MISSING),
     reason=f"code for aarch64 is compiled and run by {MISSING}, which are not installed",
 )
-NEON = Machine(vector=16, registers=32)
+NEON = CpuModel(vector=16, registers=32)
 PROCESSOR, LONGER = "-mcpu=neoverse-n1", "-mcpu=neoverse-v1"
 NESTS = (generated_bands, generated_stencils, cost_model)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.batched_executable import Sliced
+from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program
 from derive.search.best_first import kernels_of
 from einalg.errors import ShapeError
@@ -35,7 +35,7 @@ def made(count, compiled):
     whole, one = program(count), program(1)
     values = arrays(whole)
     weights = {"W": values.pop("W")}
-    run = Sliced(compiled(one), Slices(count, frozenset("APO"))).bind(**weights)
+    run = BatchedExecutable(compiled(one), Slices(count, frozenset("APO"))).bind(**weights)
     return run, values, execute(whole, {**values, **weights})
 
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.hardware.cpu import Machine
-from codegen.ir.nodes import For, Function, Put, walk
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.stencil.kernel import stencil_function
 from codegen.kernels.stencil.loop_nest import form
-from codegen.kernels.stencil.problem import Phase, Span, runs, stencils_of, together
-from codegen.kernels.strided_axes import Axis
+from codegen.kernels.stencil.problem import Phase, StencilAxis, runs, stencils_of, together
+from codegen.kernels.strided_axes import StridedAxis
 from codegen.program import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.targets.c.source_file import c_source
@@ -38,9 +38,9 @@ CONVOLUTIONS = tuple(
     for name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d")
     for t in templates(name)
 )
-SMALL = Machine(vector=16, registers=12, level1=512, level2=4096, cores=2)
-WIDE = Machine(64, 32, cores=2)
-NARROW = Machine(64, 32, cores=2, turns=2)
+SMALL = CpuModel(vector=16, registers=12, level1=512, level2=4096, cores=2)
+WIDE = CpuModel(64, 32, cores=2)
+NARROW = CpuModel(64, 32, cores=2, turns=2)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Case:
     scope: Scope
     dtype: str = "f32"
     parallel: bool = False
-    machine: Machine = SMALL
+    machine: CpuModel = SMALL
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", CONVOLUTIONS)
@@ -261,7 +261,7 @@ TAPS = st.dictionaries(st.integers(-5, 9), st.integers(0, 99), min_size=1, max_s
 @given(st.lists(TAPS, min_size=1, max_size=3), st.integers(1, 4))
 def test_runs_are_all_taps_once(taps: list[dict[int, int]], step: int) -> None:
     low = min(shift for some in taps for shift in some)
-    span = Span(4, step, (1,), 9, 1, low=low)
+    span = StencilAxis(4, step, (1,), 9, 1, low=low)
     found = [
         (phase, (run.first + k * run.step) * step + run.phase + low, begin + k * apart)
         for run in runs(span, [Phase((0,), tuple(some.items())) for some in taps])
@@ -289,7 +289,7 @@ def test_phases_together_are_all_phases_once(
     given_phases = [Phase((begin, 2 * begin), tuple(taps.items())) for begin, taps in phases]
     found = []
     for some in together(given_phases, number, Index("p")):
-        (axis,) = some.axes or (Axis(Index("p"), 1, 0, 0, 0, (0,)),)
+        (axis,) = some.axes or (StridedAxis(Index("p"), 1, 0, 0, 0, (0,)),)
         assert len(some.phases) <= number
         for k in range(axis.extent):
             for phase in some.phases:
@@ -305,7 +305,7 @@ def test_phases_together_are_all_phases_once(
 
 def counts(node: Any) -> bool:
     return isinstance(node, For) and any(
-        isinstance(n, Put) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
+        isinstance(n, Store) and (n.op == "+=" or n.ref.buf.name == "O") for n in walk(node)
     )
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.hardware.cpu import Machine
-from codegen.ir.nodes import Function, Turn, walk
-from codegen.kernels.transpose import turned
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Function, Transpose, walk
+from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.program.compile import compile_program
 from einalg.language.interpreters.numpy import execute
@@ -22,7 +22,7 @@ from einalg.language.ir.scope import Scope
 from tests.codegen.harness import run_functions
 from tests.codegen.test_contraction import UNSHRUNK
 
-MACHINES = Machine(16, 16), Machine(32, 16), Machine(64, 32)
+MACHINES = CpuModel(16, 16), CpuModel(32, 16), CpuModel(64, 32)
 
 
 def copied(
@@ -41,7 +41,7 @@ def copied(
 
 
 @st.composite
-def copies(draw: Any) -> tuple[Scope, Machine, bool]:
+def copies(draw: Any) -> tuple[Scope, CpuModel, bool]:
     rank = draw(st.integers(2, 4))
     order = tuple(draw(st.permutations(range(rank)).filter(lambda order: order[-1] != rank - 1)))
     sizes = tuple(
@@ -59,9 +59,9 @@ def copies(draw: Any) -> tuple[Scope, Machine, bool]:
 
 @settings(max_examples=8, phases=UNSHRUNK)
 @given(st.lists(copies(), min_size=5, max_size=8))
-def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
+def test_copies(cases: list[tuple[Scope, CpuModel, bool]]) -> None:
     scopes = [scope for scope, _, _ in cases]
-    functions = [function for case in cases if (function := turned("O", *case))]
+    functions = [function for case in cases if (function := transpose_kernel("O", *case))]
     assert len(functions) == len(cases)
     arrays = [
         {
@@ -98,11 +98,11 @@ def test_copies(cases: list[tuple[Scope, Machine, bool]]) -> None:
     ],
 )
 def test_bodies_digits_and_steps(
-    text: str, shape: tuple[int, ...], most: int, machine: Machine
+    text: str, shape: tuple[int, ...], most: int, machine: CpuModel
 ) -> None:
     """Squares where both sides have as many lanes; other statements are loops."""
     scope = ea.parse(text, A=shape, B=(20,), C=(24, 20))
-    function = turned("O", scope, machine)
+    function = transpose_kernel("O", scope, machine)
     assert (function is not None) is (machine.vector // 4 <= most)
     compare(scope, function or lower("O", scope))
 
@@ -124,10 +124,10 @@ def test_mixed_types(others: tuple[str, str]) -> None:
     A, B = ea.tensor("A", (20, 24), across), ea.tensor("B", (24, 20), beside)
     i, j = ea.indices("i j")
     scope = ea.L[i:24, j:20](A[j, i] + B[i, j])
-    function = turned("O", scope, MACHINES[-1])
+    function = transpose_kernel("O", scope, MACHINES[-1])
     assert function is not None
     compare(scope, function)
-    assert turned("O", ea.L[i:20, j:20](A[j, i] + B[j, i]), MACHINES[-1]) is None
+    assert transpose_kernel("O", ea.L[i:20, j:20](A[j, i] + B[j, i]), MACHINES[-1]) is None
 
 
 def _type(scope: Scope) -> np.dtype[Any]:
@@ -153,7 +153,7 @@ def _type(scope: Scope) -> np.dtype[Any]:
     ids=str,
 )
 def test_other_statements_are_none(scope: Scope) -> None:
-    assert turned("O", scope, MACHINES[-1]) is None
+    assert transpose_kernel("O", scope, MACHINES[-1]) is None
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_other_statements_are_none(scope: Scope) -> None:
 )
 def test_compiled_programs_have_them(sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
     scope = copied(sizes, order)
-    function = turned("O", scope)
-    assert function is not None and any(isinstance(node, Turn) for node in walk(function))
+    function = transpose_kernel("O", scope)
+    assert function is not None and any(isinstance(node, Transpose) for node in walk(function))
     run, array = (
         compile_program(scope),
         np.random.default_rng(0).standard_normal(sizes).astype(np.float32),

@@ -10,7 +10,7 @@ from einalg.language.analysis.validate import check
 from einalg.language.index.affine import Affine, FloorDiv, Index, IndexArithmetic, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, as_number
 from einalg.language.ir.program import Program, inlined
 from einalg.language.ir.scope import Scope
@@ -52,10 +52,10 @@ def _each(items: Any, mutants: Any) -> Iterator[tuple[Any, ...]]:
             yield (*items[:position], mutant, *items[position + 1 :])
 
 
-def _ranges(it: Range) -> Iterator[Range]:
+def _ranges(it: LoopIndex) -> Iterator[LoopIndex]:
     for low, high in ((-1, 0), (1, 0), (0, -1), (0, 1)):
         if it.low + low <= it.high + high:
-            yield Range(it.index, it.low + low, it.high + high)
+            yield LoopIndex(it.index, it.low + low, it.high + high)
 
 
 def _constraints(constraint: Constraint) -> Iterator[Constraint]:

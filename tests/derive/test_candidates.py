@@ -15,7 +15,7 @@ from derive.search.best_first import Budget, search
 from einalg.errors import EinalgError
 from einalg.language import ops
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
@@ -221,7 +221,7 @@ def wrong_range(scope):
         return (
             Reduce(
                 node.op,
-                [Range(first.index, first.low, first.high - 1), *others],
+                [LoopIndex(first.index, first.low, first.high - 1), *others],
                 node.where,
                 node.body,
             )
@@ -245,7 +245,7 @@ def off_by_one_split(scope):
             node.body, {last.index: affine(block) * (half - 1) + affine(inside) + last.low}
         )
         return Reduce(
-            node.op, [*others, Range(block, 0, 2), Range(inside, 0, half)], node.where, body
+            node.op, [*others, LoopIndex(block, 0, 2), LoopIndex(inside, 0, half)], node.where, body
         )
 
     yield from _with_reductions(scope, change)

@@ -21,7 +21,7 @@ from derive.search.expansion import work
 from einalg.errors import EinalgError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.program import Program, as_program, in_double
@@ -174,7 +174,7 @@ def respelled(scope: Scope, rng: random.Random, axes: bool = False) -> Scope:
             return node
         names = named(node.iterators)
         placed = {old: affine(new) for old, new in names.items()}
-        iterators = [Range(names[it.index], it.low, it.high) for it in node.iterators]
+        iterators = [LoopIndex(names[it.index], it.low, it.high) for it in node.iterators]
         where = tuple(c.substitute(placed) for c in node.where)
         return Reduce(
             node.op,
@@ -190,7 +190,7 @@ def respelled(scope: Scope, rng: random.Random, axes: bool = False) -> Scope:
     )
     names = named(scope.iterators)
     placed = {old: affine(new) for old, new in names.items()}
-    iterators = [Range(names[it.index], it.low, it.high) for it in scope.iterators]
+    iterators = [LoopIndex(names[it.index], it.low, it.high) for it in scope.iterators]
     where = tuple(c.substitute(placed) for c in scope.where)
     return Scope(
         rng.sample(iterators, len(iterators)) if axes else iterators,

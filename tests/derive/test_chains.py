@@ -7,7 +7,7 @@ import pytest
 
 import einalg as ea
 from derive.rewriting.moves import Move, apply, moves
-from derive.rewriting.paths import places
+from derive.rewriting.paths import paths
 from derive.rules import ALL
 from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.ir.traversal import reductions
@@ -54,14 +54,14 @@ def arrays(program):
 
 
 def scopes(program):
-    return [scope for _, scope in places(program)]
+    return [scope for _, scope in paths(program)]
 
 
 def inner_contractions(program):
     """The scopes inside that sum."""
     return [
         s
-        for path, s in places(program)
+        for path, s in paths(program)
         if len(path) > 1 and any(n.iterators for n in reductions(s.body))
     ]
 

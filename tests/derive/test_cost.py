@@ -16,11 +16,11 @@ import pytest
 
 import einalg as ea
 from codegen.measure.calibration import identity, rates
-from derive.cost.model import COSTS, Measured, Roofline, calibrated, done_once, total
+from derive.cost.model import COSTS, MeasuredCostModel, Roofline, calibrated, done_once, total
 from derive.results.derivation import FAR, SHORTLIST, Candidate, promising
 from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
-from einalg.storage.disk_cache import Shelf
+from einalg.storage.disk_cache import DiskCache
 
 MODEL = Roofline(library=1e9, generated=1e8, bandwidth=1e9, call=1e-3)
 
@@ -83,7 +83,7 @@ def test_a_result_is_never_done_once():
 
 def test_each_kernel_is_measured_once_whatever_its_names():
     clock = Clock()
-    model = Measured(MODEL, clock)
+    model = MeasuredCostModel(MODEL, clock)
     assert model.seconds(one()) == model.seconds(one("O[j] = B[j]+1", B=(4,))) == 0.5
     assert len(clock.asked) == 1
     for other in (
@@ -99,12 +99,12 @@ def test_each_kernel_is_measured_once_whatever_its_names():
 def test_measured_seconds_are_kept_on_disk():
     first, elsewhere = Clock(0.25), Clock(name="there")
     assert (
-        Measured(MODEL, first).seconds(one())
-        == Measured(MODEL, Clock(), again=0).seconds(one())
+        MeasuredCostModel(MODEL, first).seconds(one())
+        == MeasuredCostModel(MODEL, Clock(), again=0).seconds(one())
         == 0.25
     )
-    assert Measured(MODEL, elsewhere).seconds(one()) == 0.5
-    assert Measured(MODEL, Clock(), cache=None).seconds(one()) == 0.5
+    assert MeasuredCostModel(MODEL, elsewhere).seconds(one()) == 0.5
+    assert MeasuredCostModel(MODEL, Clock(), cache=None).seconds(one()) == 0.5
 
 
 def test_a_figure_of_a_busy_moment_does_not_stay():
@@ -112,7 +112,7 @@ def test_a_figure_of_a_busy_moment_does_not_stay():
     seconds, looks = [], []
     for taken in (0.75, 0.25, 0.5, 0.1, 0.1):
         clock = Clock(taken)
-        model = Measured(MODEL, clock)
+        model = MeasuredCostModel(MODEL, clock)
         seconds.append(model.seconds(one()))
         assert model.seconds(one()) == seconds[-1]
         looks.append(len(clock.asked))
@@ -120,10 +120,10 @@ def test_a_figure_of_a_busy_moment_does_not_stay():
 
 
 def test_second_looks_are_bounded_and_may_fail():
-    Measured(MODEL, Clock(0.25)).seconds(one())
-    Measured(MODEL, Clock(0.25)).seconds(one(A=(5,)))
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one(A=(5,)))
     clock = Clock(error=CodegenError("no compiler now"))
-    model = Measured(MODEL, clock, again=1e-9)
+    model = MeasuredCostModel(MODEL, clock, again=1e-9)
     assert model.seconds(one()) == model.seconds(one(A=(5,))) == 0.25
     assert len(clock.asked) == 1 and not model.estimated
 
@@ -139,7 +139,7 @@ def test_what_is_done_once_is_a_weight_of_what_reads_it():
     text = "W[i,j] = 2*K[i,j]\nO[i,j] += A[i,k]*W[k,j]"
     found = kernels(text, A=(3, 3), K=ea.tensor("K", (3, 3), role="weight"))
     assert total(Model(), found) == 1.0 and asked == [{"A": "input", "W": "weight"}]
-    model = Measured(MODEL, Clock())
+    model = MeasuredCostModel(MODEL, Clock())
     plain = kernels("O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=(3, 3))[0]
     weighted = kernels(
         "O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=ea.tensor("W", (3, 3), role="weight")
@@ -162,19 +162,19 @@ def test_what_is_done_once_is_a_weight_of_what_reads_it():
     ],
 )
 def test_a_foreign_entry_is_measured_again(content):
-    model = Measured(MODEL, Clock(0.25))
+    model = MeasuredCostModel(MODEL, Clock(0.25))
     COSTS.store(model.identity(one()), content)
     assert model.seconds(one()) == 0.25
 
 
 def test_a_damaged_entry_is_measured_again(own_folder, caplog):
-    Measured(MODEL, Clock(0.25)).seconds(one())
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
     (path,) = own_folder.rglob("*.json")
     path.write_bytes(path.read_bytes()[:-3])
     with caplog.at_level(logging.WARNING, "einalg"):
-        assert Measured(MODEL, Clock(0.75)).seconds(one()) == 0.75
+        assert MeasuredCostModel(MODEL, Clock(0.75)).seconds(one()) == 0.75
     assert "is damaged" in caplog.text
-    assert Measured(MODEL, Clock(), again=0).seconds(one()) == 0.75
+    assert MeasuredCostModel(MODEL, Clock(), again=0).seconds(one()) == 0.75
 
 
 def test_a_full_disk(own_folder, monkeypatch, caplog):
@@ -187,9 +187,9 @@ def test_a_full_disk(own_folder, monkeypatch, caplog):
 
     monkeypatch.setattr(os, "replace", replaced)
     with caplog.at_level(logging.WARNING, "einalg"):
-        assert Measured(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
+        assert MeasuredCostModel(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
     assert "No space left" in caplog.text and not [p for p in own_folder.rglob("*") if p.is_file()]
-    assert Measured(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, (
+    assert MeasuredCostModel(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, (
         "kept for this process"
     )
 
@@ -203,7 +203,7 @@ def test_two_processes_at_once(own_folder):
         )
         for _ in range(2)
     ]
-    shelf = Shelf("costs", ".json", "x")
+    shelf = DiskCache("costs", ".json", "x")
     while any(process.poll() is None for process in running):
         assert shelf.read("key") in (None, *(b"%d" % n for n in range(7)))
     assert [process.returncode for process in running] == [0, 0] and not list(
@@ -212,7 +212,7 @@ def test_two_processes_at_once(own_folder):
 
 
 def test_what_is_replaced_is_gone(own_folder, caplog):
-    shelf = Shelf("costs", ".json", "x")
+    shelf = DiskCache("costs", ".json", "x")
     with caplog.at_level(logging.WARNING, "einalg"):
         for n in range(20):
             shelf.replace("key", b"%d" % n)
@@ -221,12 +221,12 @@ def test_what_is_replaced_is_gone(own_folder, caplog):
 
 
 def test_where_measuring_fails_the_estimate_is_used_and_marked():
-    model = Measured(MODEL, Clock(error=CodegenError("no code for it")))
+    model = MeasuredCostModel(MODEL, Clock(error=CodegenError("no code for it")))
     assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == [
         "no code for it"
     ]
     clock = Clock()
-    model = Measured(replace(MODEL, call=3.0), clock)
+    model = MeasuredCostModel(replace(MODEL, call=3.0), clock)
     assert (
         model.seconds(one()) > 3.0
         and not clock.asked
@@ -341,14 +341,14 @@ def test_what_is_unknown_is_made_ready_together():
     clock.kernel_timers = lambda kernels: (
         together.append([k.scope for k in kernels]) or timers(kernels)
     )
-    Measured(MODEL, clock).seconds(third)
-    measured = Measured(MODEL, clock, again=0.0)
+    MeasuredCostModel(MODEL, clock).seconds(third)
+    measured = MeasuredCostModel(MODEL, clock, again=0.0)
     measured.make_ready([first, second, alike, third])
     assert together == [[third.scope], [alike.scope, second.scope]]
     assert [measured.seconds(kernel) for kernel in (first, second, alike, third)] == [0.25] * 4
     assert len(together) == 2 and len(clock.asked) == 3
     measured.make_ready([first, second])
-    slow = Measured(MODEL, clock, longest=0.0)
+    slow = MeasuredCostModel(MODEL, clock, longest=0.0)
     slow.make_ready([one("O[i] = A[i]+5")])
     assert together[2:] == [[], []]
 

@@ -8,7 +8,7 @@ import pytest
 import einalg as ea
 from derive.rules import ALL
 from derive.search.best_first import Budget, operators, search
-from derive.search.expansion import Expansion, fellows
+from derive.search.expansion import StateExpander, fellows
 from einalg.language import ops
 from einalg.language.ir.program import as_program
 
@@ -30,7 +30,7 @@ def phases(channels=8, size=5, filters=4):
 
 
 def expansion(program):
-    return Expansion(dict(ALL), operators(None))(program)
+    return StateExpander(dict(ALL), operators(None))(program)
 
 
 def test_phases_that_differ_in_an_offset_are_gathered_together():

@@ -13,13 +13,13 @@ import pytest
 import einalg as ea
 from derive.rewriting.moves import apply
 from derive.rules import ALL
-from derive.search.search_tree import LARGEST_PICTURE, Explored, Plot, colour, dot
+from derive.search.search_tree import LARGEST_PICTURE, SearchNode, SearchTree, colour, dot
 
 ROWS = [
-    Explored(0, None, "", 3.0, True, 0.004),
-    Explored(1, 0, 'split "r"\\', 2.0, False, None),
-    Explored(2, 0, "substitute", 1.0, True, 0.002),
-    Explored(3, 1, "merge", 0.0, True, 0.001),
+    SearchNode(0, None, "", 3.0, True, 0.004),
+    SearchNode(1, 0, 'split "r"\\', 2.0, False, None),
+    SearchNode(2, 0, "substitute", 1.0, True, 0.002),
+    SearchNode(3, 1, "merge", 0.0, True, 0.001),
 ]
 
 
@@ -59,27 +59,29 @@ def test_colours_go_from_green_to_red_and_stay_light():
 
 @pytest.mark.parametrize(
     "rows",
-    [[], ROWS[:1], ROWS[1:], [Explored(0, 0, "itself", 0.0, False, None)]],
+    [[], ROWS[:1], ROWS[1:], [SearchNode(0, 0, "itself", 0.0, False, None)]],
     ids=["none", "one", "no root", "loop"],
 )
 def test_odd_trees(rows):
-    assert dot(rows).startswith("digraph") and str(Plot(rows))
+    assert dot(rows).startswith("digraph") and str(SearchTree(rows))
 
 
 def test_text_is_indented_by_depth_and_marks_the_best():
-    text = str(Plot(ROWS))
+    text = str(SearchTree(ROWS))
     assert [line[0] for line in text.splitlines()] == ["*", "*", "*", " "]
     assert "*     merge  (distance 0, 1.000 ms)" in text
     many = [
-        Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)
+        SearchNode(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)
     ]
-    assert re.search(r"… and \d+ more states", str(Plot(many))) and "move 1 " in str(Plot(many))
+    assert re.search(r"… and \d+ more states", str(SearchTree(many))) and "move 1 " in str(
+        SearchTree(many)
+    )
 
 
 def test_rows_are_frozen_and_travel_as_records():
     with pytest.raises(FrozenInstanceError):
         ROWS[0].number = 3
-    assert [Explored.from_record(row.as_record()) for row in ROWS] == ROWS
+    assert [SearchNode.from_record(row.as_record()) for row in ROWS] == ROWS
     for broken in (
         3,
         {},
@@ -87,27 +89,27 @@ def test_rows_are_frozen_and_travel_as_records():
         {**ROWS[0].as_record(), "parent": "x"},
     ):
         with pytest.raises(ea.RecordError, match="is broken"):
-            Explored.from_record(broken)
+            SearchNode.from_record(broken)
 
 
 def test_without_graphviz_there_is_no_svg(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", None)
-    assert Plot(ROWS).svg() is None
+    assert SearchTree(ROWS).svg() is None
 
 
 def test_without_its_program_there_is_no_svg(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_: None)
-    assert Plot(ROWS).svg() is None
+    assert SearchTree(ROWS).svg() is None
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_the_picture_of_graphviz():
     pytest.importorskip("graphviz")
-    assert "<svg" in Plot(ROWS).svg()
+    assert "<svg" in SearchTree(ROWS).svg()
 
 
 def test_the_picture_has_every_state_in_its_colour():
-    html = Plot(ROWS)._repr_html_()
+    html = SearchTree(ROWS)._repr_html_()
     assert html.count("<rect") == len(ROWS) and html.count("<path") == len(ROWS) - 1
     assert html.count(f'fill="{colour(0)}"') == html.count(f'fill="{colour(1)}"') == 1
     assert "split &quot;r&quot;" in html and 'data-note="distance 1, 2.000 ms"' in html
@@ -130,9 +132,9 @@ def test_the_picture_says_the_expression_of_every_state():
 
 def test_a_picture_of_many_states_says_how_many_it_leaves_out():
     many = [
-        Explored(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)
+        SearchNode(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)
     ]
-    html = Plot(many).html()
+    html = SearchTree(many).html()
     assert html.count("<rect") == LARGEST_PICTURE and f"{400 - LARGEST_PICTURE} states" in html
 
 
@@ -147,14 +149,15 @@ def test_labels_that_differ_look_different():
         f"staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, {k}), more={'x' * 80}{k}"
         for k in range(12)
     ]
-    rows = [ROWS[0], *(Explored(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]
+    rows = [ROWS[0], *(SearchNode(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]
     drawn = [
         re.sub(r' [xy]="\d+"', "", label)
-        for label in re.findall(r"<text.*?</g>", Plot(rows).html())
+        for label in re.findall(r"<text.*?</g>", SearchTree(rows).html())
     ]
-    written = [line.partition("  (")[0] for line in str(Plot(rows)).splitlines()]
+    written = [line.partition("  (")[0] for line in str(SearchTree(rows)).splitlines()]
     for labels in (drawn, written, re.findall(r' \[label="([^"]*)"', dot(rows))):
         assert len(set(labels)) == len(rows) and all("staging" in label for label in labels[1:])
     assert all(
-        f"{move}: distance 1" in dot(rows) and move in unescape(Plot(rows).html()) for move in moves
+        f"{move}: distance 1" in dot(rows) and move in unescape(SearchTree(rows).html())
+        for move in moves
     )

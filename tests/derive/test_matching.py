@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.program.compile import compile_program
 from derive.cost.model import Roofline, operations, total, traffic
-from derive.matching import distance, distance_to, match, matches, profile_of, reasons, templates
+from derive.matching import distance, distance_to, match, matches, normal_form, reasons, templates
 from derive.matching.patterns.normal_form import OUTPUT
 from derive.search.best_first import kernels_of
 from einalg.language import ops
@@ -20,7 +20,7 @@ from einalg.language.ir.program import as_program
 
 
 def rows(text, **tensors):
-    found = profile_of(ea.parse(text, **tensors))
+    found = normal_form(ea.parse(text, **tensors))
     names = {k: read.name for k, read in enumerate(found.reads)} | {OUTPUT: "O"}
     return {index.name: "".join(sorted(names[p] for p in row)) for index, row in found.rows.items()}
 
@@ -54,7 +54,7 @@ def test_indices_of_extent_one_are_in_no_row():
 
 
 def test_digits_of_one_index_are_indices_of_their_own():
-    found = profile_of(ea.parse("O[i:12] = A[i//4, i%4]", A=(3, 4)))
+    found = normal_form(ea.parse("O[i:12] = A[i//4, i%4]", A=(3, 4)))
     assert sorted(found.extents.values()) == [3, 4] and all(
         axis.index is not None for read in found.reads for axis in read.axes
     )

@@ -22,7 +22,7 @@ from einalg.language.notation.program_json import (
     program_later,
     program_record,
 )
-from einalg.language.notation.source import Source
+from einalg.language.notation.source import SourceText
 from einalg.testing import strategies
 
 PROGRAM = as_program(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -113,7 +113,7 @@ def test_statements_of_equal_layers_are_read_once(monkeypatch):
     }
     program = ea.parse("\n".join(lines), **shapes)
     read = []
-    monkeypatch.setattr(parser, "Source", lambda line: read.append(line) or Source(line))
+    monkeypatch.setattr(parser, "Source", lambda line: read.append(line) or SourceText(line))
     written = json.loads(json.dumps(program_record(program)))
     assert program_from_record(written) == program
     assert [line for line in read if line] == written["text"].splitlines()[:2]

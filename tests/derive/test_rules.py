@@ -487,14 +487,14 @@ def test_apply_checks_again_what_find_promised():
 def test_a_wrong_rule_is_caught():
     @ea.rule("forgets a term", before="L[x] Σ[s] f", after="L[x] Σ[s'] f")
     def wrong(scope):
-        from einalg.language.index.iterator import Iterator
+        from einalg.language.index.iterator import LoopIndex
         from einalg.language.ir.body import Reduce
 
         if isinstance(scope.body, Reduce) and scope.body.iterators[0].extent > 1:
             first, *rest = scope.body.iterators
             shorter = Reduce(
                 scope.body.op,
-                [Iterator(first.index, first.low, first.high - 1), *rest],
+                [LoopIndex(first.index, first.low, first.high - 1), *rest],
                 scope.body.where,
                 scope.body.body,
             )

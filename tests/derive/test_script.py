@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import einalg as ea
-from derive.results.history import History, Step
+from derive.results.history import History, HistoryStep
 from derive.rewriting.moves import Move
 from einalg.language.ir.program import as_program
 
@@ -52,7 +52,7 @@ def test_the_script_applies_the_moves(capsys):
 
 def test_rules_of_ones_own_are_named():
     start = as_program(PROGRAMS["scope"])
-    text = History(start, [Step(Move("my rule", ("O",), {}), start, "proved")]).script()
+    text = History(start, [HistoryStep(Move("my rule", ("O",), {}), start, "proved")]).script()
     assert (
         "rules = []" in text
         and "applied below: my rule" in text

@@ -16,7 +16,7 @@ from derive.search.best_first import kernels_of
 from einalg.language import ops
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
@@ -248,7 +248,7 @@ def respelled(scope, rng, axes=False, inner=False):
                 Index(f"{rng.choice('xyzuvab')}{next(numbers)}"),
                 rng.randint(-3, 3) if shift else 0,
             )
-            yield it.index, affine(name) - by, Range(name, it.low + by, it.high + by)
+            yield it.index, affine(name) - by, LoopIndex(name, it.low + by, it.high + by)
 
     def leaf(node):
         if not isinstance(node, Reduce):

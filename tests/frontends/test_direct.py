@@ -20,7 +20,7 @@ import pytest
 import einalg as ea
 from codegen.program.compile import compile_program
 from derive.programs import optimized
-from einalg.api.backend import Machine
+from einalg.api.backend import LocalBackend
 from einalg.api.models import Network, network, plain
 from einalg.errors import ShapeError, UseError
 from einalg.language.notation.parser import parse
@@ -42,7 +42,7 @@ class Spied:
     """A network that says how often it was called otherwise than on memory; `in_c` says whether a function in C makes these calls."""
 
     def __init__(self, model: Network, in_c: bool = True):
-        self.made, self.count = optimized(model.graph, model.arrays, Machine(), 0.0), 0
+        self.made, self.count = optimized(model.graph, model.arrays, LocalBackend(), 0.0), 0
         direct = self.made.direct()
         assert direct is not None
         found = direct if in_c else replace(direct, run=partial(direct.run))
@@ -154,7 +154,7 @@ def test_half_precision_of_brains_is_not_read_as_it_is() -> None:
     layer = torch.nn.Linear(5, 7).to(torch.bfloat16).eval()
     x = torch.randn(3, 5).to(torch.bfloat16)
     model = network(layer, (x,))
-    made = optimized(model.graph, model.arrays, Machine(), 0.0)
+    made = optimized(model.graph, model.arrays, LocalBackend(), 0.0)
     with torch.no_grad():
         torch.testing.assert_close(
             model.around(made, made.direct())(x), layer(x), rtol=0.05, atol=0.05
@@ -349,7 +349,7 @@ def test_too_many_inputs_for_c() -> None:
     shapes = {f"A{k}": (2,) for k in range(40)}
     program = parse(f"O[i] = {' + '.join(f'{name}[i]' for name in shapes)}", **shapes)
     call = network(program).around
-    made = optimized(network(program).graph, network(program).arrays, Machine(), 0.0)
+    made = optimized(network(program).graph, network(program).arrays, LocalBackend(), 0.0)
     assert call(made, made.direct())(*([np.ones(2, np.float32)] * 40)).tolist() == [40, 40]
 
 

@@ -12,7 +12,7 @@ import pytest
 import einalg as ea
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends import import_cache
-from einalg.frontends.graph import Expressed
+from einalg.frontends.graph import ProgramNode
 from einalg.frontends.onnx import importer, load
 
 onnx = pytest.importorskip("onnx", reason="these are models of the package onnx")
@@ -167,7 +167,7 @@ def test_unknown_operators_stay_calls() -> None:
         floats(3, 7),
     )
     assert [n.operator for n in graph.opaque] == ["TopK"] and "no definition" in graph.opaque[0].why
-    assert isinstance(graph.nodes[-1], Expressed)
+    assert isinstance(graph.nodes[-1], ProgramNode)
     call = pickle.loads(pickle.dumps(graph.opaque[0].call))
     assert np.array_equal(call(floats(3, 7))[1], graph.opaque[0].call(floats(3, 7))[1])
 
@@ -337,7 +337,7 @@ def test_numbers_stay_numbers() -> None:
             {"two": floats() * 0 + 2, "half": np.float32([0.5])},
         )
     )
-    assert [str(n.program) for n in graph.nodes if isinstance(n, Expressed)] == [
+    assert [str(n.program) for n in graph.nodes if isinstance(n, ProgramNode)] == [
         "p[i:3] = x[i]**2",
         "y[i:3] = 0.5*p[i]",
     ]

@@ -10,7 +10,7 @@ import pytest
 
 import einalg as ea
 from einalg.errors import EinalgError
-from einalg.frontends.graph import Expressed, Graph
+from einalg.frontends.graph import Graph, ProgramNode
 from einalg.frontends.onnx import load
 from einalg.frontends.onnx.operators import DEFINITIONS
 from einalg.frontends.random_inputs import drawn_arrays
@@ -205,7 +205,7 @@ def optimized_and_run(made: Any, graph: Graph) -> None:
         *(
             scope
             for node in graph.nodes
-            if isinstance(node, Expressed)
+            if isinstance(node, ProgramNode)
             for _, scope in node.program.statements
         ),
     ]

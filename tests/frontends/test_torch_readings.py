@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 import einalg as ea  # noqa: E402
 from einalg.frontends import import_cache  # noqa: E402
 from einalg.frontends.torch import load_model  # noqa: E402
-from einalg.frontends.torch.importer import Reader  # noqa: E402
+from einalg.frontends.torch.importer import GraphImporter  # noqa: E402
 
 nn = torch.nn
 
@@ -29,9 +29,9 @@ def all_are_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The operators that are read."""
     found: list[str] = []
-    call = Reader.call
+    call = GraphImporter.call
     monkeypatch.setattr(
-        Reader, "call", lambda self, node: found.append(node.name) or call(self, node)
+        GraphImporter, "call", lambda self, node: found.append(node.name) or call(self, node)
     )
     yield found
 

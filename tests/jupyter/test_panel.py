@@ -7,7 +7,7 @@ import json
 import pytest
 
 import einalg as ea
-from einalg.api.interactive.panel import EXPORTS, Panel
+from einalg.api.interactive.panel import EXPORTS, SessionPanel
 
 CONV = "O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]"
 SHAPES = dict(A=(1, 3, 6), K=(4, 3, 3))
@@ -179,4 +179,4 @@ def test_exports(panel, kind, tmp_path):
 def test_panels_are_independent():
     one, two = (ea.Session(ea.parse(CONV, **SHAPES)) for _ in range(2))
     one.panel.handle({"do": "apply", "number": 0, "version": one.panel.version})
-    assert isinstance(two.panel, Panel) and len(two.history) == 0
+    assert isinstance(two.panel, SessionPanel) and len(two.history) == 0

@@ -9,11 +9,11 @@ import pytest
 import einalg as ea
 from einalg.display.cost_bars import BESIDES, TOGETHER, Bar, Costs
 from einalg.display.html import asset
-from einalg.display.tree_svg import COLUMN, LINE, Node, layout, tree_html
+from einalg.display.tree_svg import COLUMN, LINE, TreeNode, layout, tree_html
 
 
 def node(number, parent, **more):
-    return Node(number, parent, f"state {number}", "", "#fff", **more)
+    return TreeNode(number, parent, f"state {number}", "", "#fff", **more)
 
 
 def test_a_tree_has_a_column_for_each_depth_and_a_line_for_each_leaf():
@@ -41,7 +41,7 @@ def test_a_deep_tree_does_not_recurse():
 
 
 def test_texts_are_escaped():
-    html = tree_html([Node(0, None, "<b>", '"note"', "#fff", text="A[i] < 1")])
+    html = tree_html([TreeNode(0, None, "<b>", '"note"', "#fff", text="A[i] < 1")])
     assert "<b>" not in html and "&lt;b&gt;" in html and "A[i] &lt; 1" in html
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from einalg.language.analysis.validate import check
 from einalg.language.index.affine import Index
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, substitute
 from einalg.language.ir.program import Program, as_program, inlined
 from einalg.language.ir.scope import Scope, all_scopes
@@ -55,7 +55,7 @@ def test_what_is_read_back_has_the_same_value(data: st.DataObject) -> None:
 def renamed(scope: Scope, suffix: str) -> Scope:
     """The scope with other names for all indices, its own and those of its reductions and inner scopes."""
     names = {it.index: Index(f"{suffix}{k}") for k, it in enumerate(scope.iterators)}
-    iterators = [Iterator(names[it.index], it.low, it.high) for it in scope.iterators]
+    iterators = [LoopIndex(names[it.index], it.low, it.high) for it in scope.iterators]
     where = [
         condition.substitute({old: new.as_affine() for old, new in names.items()})
         for condition in scope.where
@@ -66,7 +66,7 @@ def renamed(scope: Scope, suffix: str) -> Scope:
 def _renamed_reductions(body: Any, suffix: str) -> Any:
     for reduction in list(reductions(body))[:1]:
         names = {it.index: Index(f"{suffix}_{it.index.name}") for it in reduction.iterators}
-        iterators = [Iterator(names[it.index], it.low, it.high) for it in reduction.iterators]
+        iterators = [LoopIndex(names[it.index], it.low, it.high) for it in reduction.iterators]
         where = [
             c.substitute({old: new.as_affine() for old, new in names.items()})
             for c in reduction.where

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from codegen.hardware.cpu import Machine
-from codegen.ir.builder import LANE, Writer, least, most
-from codegen.ir.nodes import Apply, Bound, Buf, Extreme, Number, Prefetch, Put, Ref, Turn
-from codegen.kernels.band.problem import Band, step_cycles
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.nodes import Apply, Bound, Buf, MinMax, Number, Prefetch, Ref, Store, Transpose
+from codegen.kernels.band.problem import BandProduct, step_cycles
 from codegen.kernels.contraction.cost_model import shared
 from codegen.kernels.strided_axes import extent, offset
 from einalg.language.index.affine import Affine, Index, floordiv
@@ -35,7 +35,7 @@ SHARES = 4  # blocks for each core, so that threads end together
 
 
 @dataclass(frozen=True)
-class Form:
+class G2bmmTile:
     """The numbers of a nest: elements of a vector, most rows of a tile, vectors of a chunk, groups of a block."""
 
     lanes: int
@@ -48,7 +48,7 @@ class Form:
         return -(-(taps + rows - 1) // (self.lanes * self.vectors))
 
 
-def form(band: Band, machine: Machine) -> Form:
+def form(band: BandProduct, machine: CpuModel) -> G2bmmTile:
     """The numbers that keep the machine's registers busiest."""
     lanes = machine.vector // numpy_dtype(band.dtype).itemsize
     group = min(lanes, band.rows.extent)
@@ -56,18 +56,20 @@ def form(band: Band, machine: Machine) -> Form:
     pairs = (
         (rows, vectors) for vectors in range(1, most_vectors + 1) for rows in range(1, group + 1)
     )
-    ways = [Form(lanes, *pair, 1) for pair in pairs if (pair[0] + 1) * pair[1] < machine.registers]
+    ways = [
+        G2bmmTile(lanes, *pair, 1) for pair in pairs if (pair[0] + 1) * pair[1] < machine.registers
+    ]
     best = min(ways, key=lambda way: _cycles(band, group, way))
     return replace(best, block=_block(band, machine, lanes))
 
 
-def _cycles(band: Band, group: int, way: Form) -> float:
+def _cycles(band: BandProduct, group: int, way: G2bmmTile) -> float:
     """What one step of the sums of a group costs."""
     tiles = ((step_cycles(rows, way.vectors), count) for rows, count in shared(group, way.rows))
     return way.chunks(band.taps.extent, group) * sum(count * step for step, count in tiles)
 
 
-def _block(band: Band, machine: Machine, lanes: int) -> int:
+def _block(band: BandProduct, machine: CpuModel, lanes: int) -> int:
     """Groups of a block: what its rows meet fits half of the second cache; and threads find enough of them, if the band is not copied too often."""
     line = extent(band.inner) * numpy_dtype(band.dtype).itemsize
     groups = max(1, band.rows.extent // lanes)
@@ -81,13 +83,13 @@ def _block(band: Band, machine: Machine, lanes: int) -> int:
     return -(-groups // -(-groups // most_groups))  # blocks of one size
 
 
-def band_result(w: Writer, band: Band, machine: Machine, parallel: bool) -> None:
+def band_result(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
-    _Nest(w, band, form(band, machine), parallel).write()
+    _G2bmmNest(w, band, form(band, machine), parallel).write()
 
 
-class _Nest:
-    def __init__(self, w: Writer, band: Band, numbers: Form, parallel: bool):
+class _G2bmmNest:
+    def __init__(self, w: LoopBuilder, band: BandProduct, numbers: G2bmmTile, parallel: bool):
         self.w, self.b, self.f, self.kind = w, band, numbers, "par" if parallel else "seq"
         self.depth = extent(band.inner)
         self.begin = {
@@ -153,7 +155,7 @@ class _Nest:
                     b.right.flat, (self.begin["right"] + first * b.across.right + part * lanes,)
                 )
                 self.w.out.append(
-                    Turn(
+                    Transpose(
                         source,
                         b.across.right,
                         lanes,
@@ -215,7 +217,7 @@ class _Nest:
         sums = w.local("sum", (rows, f.vectors, f.lanes), b.dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
         every = (VECTOR, 0, f.vectors), (I, 0, rows)
-        w.lanes(Put(here, "=", Number(0, b.dtype)), f.lanes, *every)
+        w.lanes(Store(here, "=", Number(0, b.dtype)), f.lanes, *every)
         row = first + affine(I)
         for i, vector in product(range(rows), range(f.vectors) if b.taps.target == 1 else ()):
             tap = chunk * (f.vectors * f.lanes) + vector * f.lanes - first - i
@@ -227,14 +229,14 @@ class _Nest:
             )
             number = panel + chunk * f.vectors + affine(VECTOR)
             right = Ref(panels, ((number * self.depth + self.place()) * f.lanes + affine(LANE),))
-            w.lanes(Put(here, "+=", Apply("mul", (left, right), b.dtype)), f.lanes, *every)
+            w.lanes(Store(here, "+=", Apply("mul", (left, right), b.dtype)), f.lanes, *every)
         column, size = chunk * (f.vectors * f.lanes), f.vectors * f.lanes
         with w.where(
             Constraint(column - first - (rows - 1), ">="),
             Constraint(first - column + (b.taps.extent - size), ">="),
         ):
             place = column + affine(VECTOR) * f.lanes + affine(LANE)
-            w.lanes(Put(self.target(start + row, place - row), "=", here), f.lanes, *every)
+            w.lanes(Store(self.target(start + row, place - row), "=", here), f.lanes, *every)
         with w.otherwise():
             self.part(here, start, first, rows, column)
 
@@ -243,7 +245,9 @@ class _Nest:
         w, f, size, taps = self.w, self.f, self.f.vectors * self.f.lanes, self.b.taps.extent
         spilled = w.local("edge", (rows * size,), self.b.dtype)
         at = (affine(I) * f.vectors + affine(VECTOR)) * f.lanes + affine(LANE)
-        w.lanes(Put(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, rows))
+        w.lanes(
+            Store(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, rows)
+        )
         with w.loop(ROW, rows) as row:
             low = column - first - row
             with w.loop(TAP, least(taps, low + size), most(0, low), "vec", known=(0, taps)) as tap:
@@ -276,5 +280,5 @@ def _each(bound: Bound, change: Callable[[Affine], Affine]) -> Bound:
     return (
         change(bound)
         if isinstance(bound, Affine)
-        else Extreme(bound.op, tuple(_each(b, change) for b in bound.of))
+        else MinMax(bound.op, tuple(_each(b, change) for b in bound.of))
     )

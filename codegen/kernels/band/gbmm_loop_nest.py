@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.hardware.cpu import Machine
-from codegen.ir.builder import LANE, Writer, least, most
-from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Put, Ref
-from codegen.kernels.band.problem import Band, step_cycles
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Ref, Store
+from codegen.kernels.band.problem import BandProduct, step_cycles
 from codegen.kernels.contraction.cost_model import shared
 from codegen.kernels.strided_axes import extent, offset
 from einalg.language.index.affine import Affine, Index
@@ -32,7 +32,7 @@ BATCHES = 4  # for each core, from which on threads share these alone
 
 
 @dataclass(frozen=True)
-class Form:
+class GbmmTile:
     """The numbers of a nest: elements of a vector, most rows of a tile, vectors of a panel."""
 
     lanes: int
@@ -40,7 +40,7 @@ class Form:
     vectors: int
 
 
-def form(band: Band, machine: Machine) -> Form:
+def form(band: BandProduct, machine: CpuModel) -> GbmmTile:
     """The numbers that keep the machine's registers busiest."""
     size, most, rows, taps = (
         numpy_dtype(band.dtype).itemsize,
@@ -52,7 +52,7 @@ def form(band: Band, machine: Machine) -> Form:
     def width(lanes: int) -> int:
         return -(-extent(band.inner) // lanes)
 
-    def cycles(way: Form) -> float:
+    def cycles(way: GbmmTile) -> float:
         """What the sums of all columns of a row cost."""
         whole, last = divmod(width(way.lanes), way.vectors)
         steps = [
@@ -61,7 +61,7 @@ def form(band: Band, machine: Machine) -> Form:
         return machine.passes(way.lanes, size) * sum(steps) * (taps + way.rows) / way.rows
 
     ways = (
-        Form(lanes, n, v)
+        GbmmTile(lanes, n, v)
         for lanes in machine.widths(size)
         for v in range(1, width(lanes) + 1)
         for n in range(1, min(rows, most) + 1)
@@ -69,13 +69,20 @@ def form(band: Band, machine: Machine) -> Form:
     return min((way for way in ways if (way.rows + 1) * way.vectors < most), key=cycles)
 
 
-def band_operand(w: Writer, band: Band, machine: Machine, parallel: bool) -> None:
+def band_operand(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
     """Write the nest; threads share batches, or tiles of rows, where `parallel`."""
-    _Nest(w, band, form(band, machine), machine, parallel).write()
+    _GbmmNest(w, band, form(band, machine), machine, parallel).write()
 
 
-class _Nest:
-    def __init__(self, w: Writer, band: Band, numbers: Form, machine: Machine, parallel: bool):
+class _GbmmNest:
+    def __init__(
+        self,
+        w: LoopBuilder,
+        band: BandProduct,
+        numbers: GbmmTile,
+        machine: CpuModel,
+        parallel: bool,
+    ):
         self.w, self.b, self.f = w, band, numbers
         self.begin = {
             side: offset(band.batch, side) + getattr(band, side).offset
@@ -162,7 +169,7 @@ class _Nest:
         w, b, lanes = self.w, self.b, self.f.lanes
         sums = w.local("sum", (rows, vectors, lanes), b.dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Put(here, "=", Number(0, b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
+        w.lanes(Store(here, "=", Number(0, b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
         begin = start + b.low
         with w.loop(
             b.across.index,
@@ -172,7 +179,7 @@ class _Nest:
         ) as n:
             left = Ref(band, (affine(I) * line + n - begin,))
             w.lanes(
-                Put(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)),
+                Store(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)),
                 lanes,
                 (VECTOR, 0, vectors),
                 (I, 0, rows),
@@ -234,7 +241,7 @@ class _Nest:
         ):
             column = (vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
             self.w.lanes(
-                Put(self.target(start + affine(I), column), "=", here),
+                Store(self.target(start + affine(I), column), "=", here),
                 lanes,
                 (VECTOR, low, high),
                 (I, 0, rows),

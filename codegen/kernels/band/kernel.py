@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.hardware.cpu import Machine, machine
-from codegen.ir.builder import Writer
+from codegen.hardware.cpu import CpuModel, machine
+from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
 from codegen.kernels.band.g2bmm_loop_nest import band_result
 from codegen.kernels.band.gbmm_loop_nest import band_operand
@@ -17,7 +17,7 @@ def band_function(
     kernel: Kernel,
     scope: Scope,
     dtype: str,
-    target: Machine | None = None,
+    target: CpuModel | None = None,
     parallel: bool | None = None,
 ) -> Function | None:
     """The generated function of a band product computed in `dtype`; None where a kernel is none, or lies in no strides.
@@ -31,7 +31,7 @@ def band_function(
         return None
     target = target or machine()
     first = bands[0]
-    w = Writer((first.left.buf.name, first.right.buf.name, first.target.buf.name))
+    w = LoopBuilder((first.left.buf.name, first.right.buf.name, first.target.buf.name))
     threads = (
         pays(sum(band.work for band in bands), first.left.buf, first.right.buf)
         if parallel is None

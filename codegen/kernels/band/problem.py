@@ -14,7 +14,7 @@ from itertools import groupby
 from codegen.ir.nodes import Buf
 from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS
 from codegen.kernels.operand_axes import axes, joined
-from codegen.kernels.strided_axes import Axis, Operand, extent
+from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
@@ -28,7 +28,7 @@ CLASS, Q, N, W = (Index(name) for name in ("c", "q", "n", "w"))
 
 
 @dataclass(frozen=True)
-class Band:
+class BandProduct:
     """One product; `banded` says where the band is, `target` or `left`.
 
     `rows` are those of the band and of the other matrix beside it, `across` the rows of the right operand (outside of which it is 0), `taps`
@@ -36,14 +36,14 @@ class Band:
     """
 
     banded: str
-    left: Operand
-    right: Operand
-    target: Operand
-    batch: tuple[Axis, ...]
-    rows: Axis
-    across: Axis
-    taps: Axis
-    inner: tuple[Axis, ...]
+    left: StridedOperand
+    right: StridedOperand
+    target: StridedOperand
+    batch: tuple[StridedAxis, ...]
+    rows: StridedAxis
+    across: StridedAxis
+    taps: StridedAxis
+    inner: tuple[StridedAxis, ...]
     low: int
     dtype: str
 
@@ -53,7 +53,7 @@ class Band:
         return extent((*self.batch, self.rows, self.taps, *self.inner))
 
 
-def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[Band] | None:
+def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | None:
     """A kernel as band products computed in `dtype`, which share its rows; None where it is none, or lies in no strides.
 
     >>> import einalg as ea
@@ -79,13 +79,13 @@ def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[Band] | None:
     inner = axes(
         "k", **{"left": one, "right": two} if banded == "target" else {"right": two, "target": out}
     )
-    left, right, target = (Operand(bufs[view.name], view.offset) for view in kernel.views)
-    whole = Band(banded, left, right, target, batch, rows, across, taps, inner, 0, dtype)
+    left, right, target = (StridedOperand(bufs[view.name], view.offset) for view in kernel.views)
+    whole = BandProduct(banded, left, right, target, batch, rows, across, taps, inner, 0, dtype)
     found = list(_classes(whole, two.pads.get("i", (0, 0))[0], kernel.sizes.get("dilation", 1)))
     return found if found and all(band.work for band in found) else None
 
 
-def _classes(band: Band, before: int, dilation: int) -> Iterator[Band]:
+def _classes(band: BandProduct, before: int, dilation: int) -> Iterator[BandProduct]:
     """The products of a dilated one: row `d*q + c` of one operand meets rows `d*n + c - before` of the other, for n from q on."""
 
     def form(c: int) -> tuple[int, int, int, int]:
@@ -101,7 +101,9 @@ def _classes(band: Band, before: int, dilation: int) -> Iterator[Band]:
 
     for (apart, across, rows, low), group in groupby(range(min(dilation, band.rows.extent)), form):
         first, *others = group
-        step = Axis(CLASS, 1 + len(others), band.rows.left, band.across.right, band.rows.target)
+        step = StridedAxis(
+            CLASS, 1 + len(others), band.rows.left, band.across.right, band.rows.target
+        )
         yield replace(
             band,
             left=replace(band.left, offset=band.left.offset + first * band.rows.left),
@@ -110,8 +112,8 @@ def _classes(band: Band, before: int, dilation: int) -> Iterator[Band]:
             ),
             target=replace(band.target, offset=band.target.offset + first * band.rows.target),
             batch=(*band.batch, step) if others else band.batch,
-            rows=Axis(Q, rows, dilation * band.rows.left, 0, dilation * band.rows.target),
-            across=Axis(N, across, right=dilation * band.across.right),
+            rows=StridedAxis(Q, rows, dilation * band.rows.left, 0, dilation * band.rows.target),
+            across=StridedAxis(N, across, right=dilation * band.across.right),
             taps=replace(band.taps, index=W),
             low=low,
         )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codegen.ir.nodes import Bound, Extreme, For, Put, Ref, Statement, Value
-from codegen.kernels.strided_axes import Axis, Side, merged
+from codegen.ir.nodes import Bound, For, MinMax, Ref, Statement, Store, Value
+from codegen.kernels.strided_axes import Side, StridedAxis, merged
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
@@ -45,7 +45,7 @@ class Nest:
         self.out = before
 
     @contextmanager
-    def loops(self, axes: Sequence[Axis], kind: str = "seq") -> Iterator[None]:
+    def loops(self, axes: Sequence[StridedAxis], kind: str = "seq") -> Iterator[None]:
         if not axes:
             yield
             return
@@ -53,11 +53,11 @@ class Nest:
             yield
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
-        self.out.append(Put(ref, op, value))
+        self.out.append(Store(ref, op, value))
 
 
 @dataclass(frozen=True)
-class Panel:
+class ColumnPanel:
     """Some neighbouring columns: `lines` lines from `line` on, of `width` elements from `column` on.
 
     `number` counts the panels, and `place` those that are kept at the same time.
@@ -90,7 +90,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Tile:
+class RowTile:
     """Neighbouring rows: the tile's number, its first row and how many rows it has."""
 
     number: Affine
@@ -98,7 +98,7 @@ class Tile:
     rows: int
 
 
-def each(panel: Panel, rows: int, put: Put, whole: bool = False) -> list[Statement]:
+def each(panel: ColumnPanel, rows: int, put: Store, whole: bool = False) -> list[Statement]:
     """A statement for every vector of a tile; `whole` also where some of its elements do not count."""
     found: list[Statement] = []
     for first, number, lanes in [(0, panel.vectors, panel.lanes)] if whole else panel.parts():
@@ -113,7 +113,7 @@ def each(panel: Panel, rows: int, put: Put, whole: bool = False) -> list[Stateme
     return found
 
 
-def along(axes: Sequence[Axis], place: Affine, side: Side) -> Affine:
+def along(axes: Sequence[StridedAxis], place: Affine, side: Side) -> Affine:
     """Where the element at a place of several axes, walked as one, lies in an operand."""
     form, inner = affine(0), 1
     for number, axis in reversed(list(enumerate(joined := merged(axes, side)))):
@@ -129,7 +129,7 @@ def along(axes: Sequence[Axis], place: Affine, side: Side) -> Affine:
     return form
 
 
-def flat(axes: Sequence[Axis]) -> Affine:
+def flat(axes: Sequence[StridedAxis]) -> Affine:
     """The number of a place of some axes."""
     form = affine(0)
     for axis in axes:
@@ -138,7 +138,7 @@ def flat(axes: Sequence[Axis]) -> Affine:
 
 
 def least(one: Affine, other: Affine) -> Bound:
-    return Extreme("min", (one, other))
+    return MinMax("min", (one, other))
 
 
 def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
@@ -148,4 +148,4 @@ def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
         return affine(
             max(bound.const, other.const) if op == "max" else min(bound.const, other.const)
         )
-    return Extreme(op, (bound, other))
+    return MinMax(op, (bound, other))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, gcd, prod
 
-from codegen.hardware.cpu import Machine, machine
-from codegen.kernels.contraction.partition import Parts, Tiling
+from codegen.hardware.cpu import CpuModel, machine
+from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.strided_axes import extent, merged, taken
 from einalg.language.ir.dtypes import numpy_dtype
@@ -47,7 +47,7 @@ LINE, LINE_MISS = (
 
 
 def plan(
-    contraction: Contraction, target: Machine | None = None
+    contraction: Contraction, target: CpuModel | None = None
 ) -> tuple[Contraction, Tiling] | None:
     """The order of the operands and the numbers that the model finds best; None where there is nothing to lay side by side.
 
@@ -56,7 +56,7 @@ def plan(
     >>> from einalg.language.index.affine import Index
     >>> a, b, c = (Operand(Buf(name, (64, 64), "f32"), 0) for name in "ABC")
     >>> m, n, k = Axis(Index("m"), 64, 64, 0, 64), Axis(Index("n"), 64, 0, 1, 1), Axis(Index("k"), 64, 1, 64, 0)
-    >>> plan(Contraction(a, b, c, (), (m,), (n,), (k,), "f32"), Machine(64, 32))[1].lanes
+    >>> plan(Contraction(a, b, c, (), (m,), (n,), (k,), "f32"), CpuModel(64, 32))[1].lanes
     16
     """
     best = min(_plans(contraction, target), key=_Plan.cycles, default=None)
@@ -64,7 +64,7 @@ def plan(
 
 
 def ranked(
-    contraction: Contraction, target: Machine | None = None
+    contraction: Contraction, target: CpuModel | None = None
 ) -> list[tuple[Contraction, Tiling]]:
     """Every order of the operands and every tiling, what the model finds best first."""
     return [
@@ -73,7 +73,7 @@ def ranked(
     ]
 
 
-def _plans(contraction: Contraction, target: Machine | None) -> list[_Plan]:
+def _plans(contraction: Contraction, target: CpuModel | None) -> list[_Plan]:
     target = target or machine()
     return [_Plan(way, t, target) for way in orders(contraction) for t in tilings(way, target)]
 
@@ -94,7 +94,7 @@ def orders(contraction: Contraction) -> list[Contraction]:
 
 
 def products_per_cycle(
-    contraction: Contraction, tiling: Tiling, target: Machine | None = None
+    contraction: Contraction, tiling: Tiling, target: CpuModel | None = None
 ) -> float:
     """How fast the model finds a loop nest; a machine's best is two vectors."""
     return contraction.work / _Plan(contraction, tiling, target or machine()).cycles()
@@ -119,7 +119,7 @@ def ordered(contraction: Contraction) -> Contraction:
     )
 
 
-def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
+def tilings(c: Contraction, target: CpuModel) -> Iterator[Tiling]:
     """Everything that the registers of a machine allow, of which the model finds one best."""
     if not c.columns:
         return
@@ -154,7 +154,7 @@ def tilings(c: Contraction, target: Machine) -> Iterator[Tiling]:
                             pack_left,
                             pack_right,
                         )
-                        if not (c.is_bare and Parts(c, tiling).reads_borders):
+                        if not (c.is_bare and Partition(c, tiling).reads_borders):
                             yield tiling
 
 
@@ -184,7 +184,7 @@ class _Plan:
 
     contraction: Contraction
     tiling: Tiling
-    target: Machine
+    target: CpuModel
 
     @property
     def size(self) -> int:
@@ -217,7 +217,7 @@ class _Plan:
         depth = extent(c.depth)
         full, last = divmod(-(-width // t.lanes), t.vectors)
         heights = shared(height, t.rows)
-        used = prod(taken(window, together) for window, together in Parts(c, t).windows)
+        used = prod(taken(window, together) for window, together in Partition(c, t).windows)
         total = 0.0
         for number, count in ((t.lines, lines // t.lines), (lines % t.lines, 1)):
             for vectors, panels in ((t.vectors, full), (last, 1)):
@@ -409,7 +409,11 @@ class _Plan:
         many = extent((*c.rows, *c.columns)) * steps * self.size > self.target.level2 // 2
         if cores == 1 or many or found.depth * inner < APART:
             return None
-        return found if Parts(c, found).busy(cores) > GAIN * Parts(c, usual).busy(cores) else None
+        return (
+            found
+            if Partition(c, found).busy(cores) > GAIN * Partition(c, usual).busy(cores)
+            else None
+        )
 
 
 def balanced(panels: int, most: int, cores: int) -> int:

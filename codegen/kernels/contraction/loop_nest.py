@@ -23,23 +23,23 @@ from codegen.ir.nodes import (
     Buf,
     For,
     Function,
-    Holds,
     If,
     Number,
+    Predicate,
     Prefetch,
-    Put,
     Ref,
     Statement,
-    Turn,
+    Store,
+    Transpose,
     Value,
 )
 from codegen.kernels.contraction.builder import (
     LANE,
     LINE,
     VECTOR,
+    ColumnPanel,
     I,
-    Panel,
-    Tile,
+    RowTile,
     along,
     each,
     flat,
@@ -49,7 +49,7 @@ from codegen.kernels.contraction.packing import BLOCK, GROUP, STEP, Packing
 from codegen.kernels.contraction.partition import K, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.epilogue import Finish
-from codegen.kernels.strided_axes import Axis, Operand, Side, extent, merged, offset
+from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, merged, offset
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -77,7 +77,7 @@ def contract(
         raise CodegenError(
             f"{tiling} does not fit the contraction {comment}\n  use one of codegen.kernels.contraction.cost_model.tilings"
         )
-    nest = _Nest(contraction, tiling, parallel)
+    nest = _ContractionNest(contraction, tiling, parallel)
     nest.batches()
     ahead = [side for side in ("left", "right") if nest.ahead(side)]
     packs = tuple(Packing(contraction, tiling).packed(side) for side in ahead)
@@ -97,7 +97,7 @@ def contract(
     )
 
 
-class _Nest(Packing):
+class _ContractionNest(Packing):
     """Writes the loops."""
 
     def __init__(self, contraction: Contraction, tiling: Tiling, parallel: bool):
@@ -139,11 +139,16 @@ class _Nest(Packing):
         rows, columns = _dense(c.rows, extent(c.columns)), _dense(c.columns)
         batch = (
             *(replace(axis, target=0, beside=()) for axis in c.batch),
-            Axis(STEP, self.steps, target=size),
+            StridedAxis(STEP, self.steps, target=size),
         )
-        inner = _Nest(
+        inner = _ContractionNest(
             replace(
-                c, target=Operand(sums, 0), batch=batch, rows=rows, columns=columns, epilogue=None
+                c,
+                target=StridedOperand(sums, 0),
+                batch=batch,
+                rows=rows,
+                columns=columns,
+                epilogue=None,
             ),
             self.t,
             False,
@@ -164,7 +169,7 @@ class _Nest(Packing):
             )
         self.added(sums, (*rows, *columns))
 
-    def added(self, sums: Buf, axes: Sequence[Axis]) -> None:
+    def added(self, sums: Buf, axes: Sequence[StridedAxis]) -> None:
         """Sums that lie in order, written to the result."""
         own = (*self.c.rows, *self.c.columns)
         places = [
@@ -231,7 +236,11 @@ class _Nest(Packing):
     # One register tile.
 
     def tile(
-        self, panel: Panel, tile: Tile, left: tuple[Buf, Affine], right: tuple[Buf | None, Affine]
+        self,
+        panel: ColumnPanel,
+        tile: RowTile,
+        left: tuple[Buf, Affine],
+        right: tuple[Buf | None, Affine],
     ) -> None:
         sums = Buf(
             self.named("sum"),
@@ -241,7 +250,7 @@ class _Nest(Packing):
         )
         self.out.append(Alloc(sums))
         here = Ref(sums, (affine(I), affine(LINE), affine(VECTOR), affine(LANE)))
-        self.out += each(panel, tile.rows, Put(here, "=", Number(0, self.c.dtype)), whole=True)
+        self.out += each(panel, tile.rows, Store(here, "=", Number(0, self.c.dtype)), whole=True)
         target = self.element(panel, tile, affine(I), self.column(panel))
         if self.most >= DEEP and self.columns[-1].target == 1:
             self.ask(panel, tile, target)
@@ -255,7 +264,7 @@ class _Nest(Packing):
         """Whether a result is stored by one step of depth alone."""
         return self.steps == 1 or self.is_apart
 
-    def store(self, panel: Panel, tile: Tile, sums: Ref) -> None:
+    def store(self, panel: ColumnPanel, tile: RowTile, sums: Ref) -> None:
         """The sums of a tile written to the result, or added to those of earlier steps of depth; the last step knows what an epilogue asks for."""
         target = self.element(panel, tile, affine(I), self.column(panel))
         turned = panel.lanes > 1 and self.columns[-1].target != 1
@@ -283,7 +292,7 @@ class _Nest(Packing):
             if self.steps == 1
             else (
                 If(
-                    Holds((Constraint(affine(STEP) - (self.steps - 1), "=="),)),
+                    Predicate((Constraint(affine(STEP) - (self.steps - 1), "=="),)),
                     tuple(last),
                     tuple(earlier),
                 ),
@@ -294,43 +303,45 @@ class _Nest(Packing):
         self,
         target: Ref,
         value: Ref,
-        written: Callable[[Put], Sequence[Statement]],
+        written: Callable[[Store], Sequence[Statement]],
         last: bool = True,
     ) -> None:
         """Results written, or added to those of earlier steps; with an epilogue those of the `last` step are whole already."""
-        first = tuple(written(Put(target, "=", value)))
+        first = tuple(written(Store(target, "=", value)))
         if self.once:
             self.out += first
             return
         more: Sequence[Statement] = written(
-            Put(target, "=", Apply("add", (target, value), self.c.dtype))
+            Store(target, "=", Apply("add", (target, value), self.c.dtype))
         )
         if self.c.epilogue and last:
             more = self.in_last_step(first, more)
-        self.out.append(If(Holds((Constraint(affine(STEP), "=="),)), first, tuple(more)))
+        self.out.append(If(Predicate((Constraint(affine(STEP), "=="),)), first, tuple(more)))
 
-    def spilled(self, panel: Panel, tile: Tile, sums: Ref) -> Buf:
+    def spilled(self, panel: ColumnPanel, tile: RowTile, sums: Ref) -> Buf:
         """The sums of a tile in memory, row after row."""
         plain = Buf(self.named("plain"), (tile.rows * panel.elements,), self.c.dtype, "local")
         inside = self.inside(panel, plain, affine(VECTOR) * self.t.lanes + affine(LANE))
-        self.out += [Alloc(plain), *each(panel, tile.rows, Put(inside, "=", sums), whole=True)]
+        self.out += [Alloc(plain), *each(panel, tile.rows, Store(inside, "=", sums), whole=True)]
         return plain
 
-    def inside(self, panel: Panel, plain: Buf, column: Affine) -> Ref:
+    def inside(self, panel: ColumnPanel, plain: Buf, column: Affine) -> Ref:
         """A sum of row `I` and line `LINE` that was spilled."""
         return Ref(
             plain,
             (affine(I) * panel.elements + affine(LINE) * (panel.vectors * self.t.lanes) + column,),
         )
 
-    def finished(self, panel: Panel, tile: Tile, plain: Buf, in_place: bool) -> Sequence[Statement]:
+    def finished(
+        self, panel: ColumnPanel, tile: RowTile, plain: Buf, in_place: bool
+    ) -> Sequence[Statement]:
         """What an epilogue makes of the sums of a tile and those of earlier steps: in their place, or as results."""
         assert self.c.epilogue is not None
         row, column = affine(I), panel.column + affine(COLUMN)
         target, *beside = (self.element(panel, tile, row, column, side) for side in self.c.stored)
         here = self.inside(panel, plain, affine(COLUMN))
         whole = here if self.steps == 1 else Apply("add", (target, here), self.c.dtype)
-        body: Statement = Put(
+        body: Statement = Store(
             here if in_place else target, "=", Finish(self.c.epilogue, whole, beside).value
         )
         for index, number, kind in (
@@ -341,7 +352,7 @@ class _Nest(Packing):
             body = For(index, affine(0), affine(number), (0, number), (body,), kind)
         return (body,)
 
-    def turned(self, panel: Panel, tile: Tile, plain: Buf) -> None:
+    def turned(self, panel: ColumnPanel, tile: RowTile, plain: Buf) -> None:
         """The results of a tile whose columns are apart in memory: transposed in squares, and stored column by column."""
         size, width = self.t.lanes, panel.elements
         turned = Buf(self.named("turned"), (width * size,), self.c.dtype, "local")
@@ -351,7 +362,7 @@ class _Nest(Packing):
             with self.loop(VECTOR, width // size):
                 start = affine(VECTOR) * size
                 self.out.append(
-                    Turn(
+                    Transpose(
                         Ref(plain, (start + first * width,)),
                         width,
                         rows,
@@ -360,7 +371,7 @@ class _Nest(Packing):
                     )
                 )
 
-            def lanes(put: Put, rows: int = rows) -> Sequence[Statement]:
+            def lanes(put: Store, rows: int = rows) -> Sequence[Statement]:
                 return (For(LANE, affine(0), affine(rows), (0, rows), (put,), "lanes"),)
 
             target = self.element(panel, tile, affine(LANE) + first, panel.column + affine(COLUMN))
@@ -368,7 +379,7 @@ class _Nest(Packing):
             with self.loop(LINE, panel.lines), self.loop(COLUMN, panel.width):
                 self.stored(target, Ref(turned, (column * size + affine(LANE),)), lanes)
 
-    def ask(self, panel: Panel, tile: Tile, target: Ref) -> None:
+    def ask(self, panel: ColumnPanel, tile: RowTile, target: Ref) -> None:
         """Have the cache ask for the results of a tile."""
         step = max(1, self.line_elements(target.dtype) // self.t.lanes)
         for row in range(tile.rows):
@@ -389,8 +400,8 @@ class _Nest(Packing):
 
     def sums(
         self,
-        panel: Panel,
-        tile: Tile,
+        panel: ColumnPanel,
+        tile: RowTile,
         left: tuple[Buf, Affine],
         right: tuple[Buf | None, Affine],
         here: Ref,
@@ -437,16 +448,16 @@ class _Nest(Packing):
                 else self.of_right(panel, self.column(panel), axes)
             )
             if tile.rows > 1:
-                self.out += each(panel, 1, Put(kept, "=", other), whole=True)
+                self.out += each(panel, 1, Store(kept, "=", other), whole=True)
                 other = kept
             self.out += each(
                 panel,
                 tile.rows,
-                Put(here, "+=", Apply("mul", (one, other), self.c.dtype)),
+                Store(here, "+=", Apply("mul", (one, other), self.c.dtype)),
                 whole=True,
             )
 
-    def span(self, position: Index, panel: Panel, tile: Tile) -> tuple[Affine, Affine]:
+    def span(self, position: Index, panel: ColumnPanel, tile: RowTile) -> tuple[Affine, Affine]:
         """The first and the last value of an index of rows or columns in a tile."""
         if self.lines and self.lines.index == position:
             return panel.line, panel.line + panel.lines - 1
@@ -456,7 +467,7 @@ class _Nest(Packing):
             return panel.column, panel.column + panel.width - 1
         return affine(position), affine(position)
 
-    def look_ahead(self, panels: Buf, at: Affine, panel: Panel, tile: Tile) -> None:
+    def look_ahead(self, panels: Buf, at: Affine, panel: ColumnPanel, tile: RowTile) -> None:
         """Have the first cache ask for what a later step reads of a panel that is not in it."""
         size, line = numpy_dtype(self.c.dtype).itemsize, self.line_elements(self.c.dtype)
         if self.most * panel.elements * size <= AHEAD:
@@ -465,7 +476,7 @@ class _Nest(Packing):
         for element in range(0, panel.elements, line):
             self.out.append(Prefetch(Ref(panels, (at + steps * panel.elements + element,))))
 
-    def look_along(self, panel: Panel, tile: Tile, axes: Sequence[Axis]) -> None:
+    def look_along(self, panel: ColumnPanel, tile: RowTile, axes: Sequence[StridedAxis]) -> None:
         """Have the second cache ask for what a later step reads of an operand in place, whose steps the processor does not see coming.
 
         The first cache often has all of them in few of its sets.
@@ -483,7 +494,7 @@ class _Nest(Packing):
                 place = read.subscripts[0].substitute({LINE: affine(line)}) + steps * inner.right
                 self.out.append(Prefetch(replace(read, subscripts=(place,)), level=2))
 
-    def steps_ahead(self, panel: Panel, tile: Tile) -> int:
+    def steps_ahead(self, panel: ColumnPanel, tile: RowTile) -> int:
         """How many steps of depth before its use a part of a panel is asked for."""
         size = numpy_dtype(self.c.dtype).itemsize
         return min(
@@ -491,7 +502,7 @@ class _Nest(Packing):
             max(1, AHEAD // (panel.elements * size)),
         )
 
-    def look_further(self, panels: Buf, begin: Affine, panel: Panel, step: Affine) -> None:
+    def look_further(self, panels: Buf, begin: Affine, panel: ColumnPanel, step: Affine) -> None:
         """Have the second cache ask for the panels that follow, evenly while few tiles of rows walk over these."""
         following = (
             self.t.group * self.steps if self.whole > self.t.group else 1 if self.steps > 1 else 0
@@ -517,7 +528,7 @@ class _Nest(Packing):
         """How many tiles of a block read each panel."""
         return extent(self.outer_rows) * self.tiles // self.blocks
 
-    def visit(self, tile: Tile) -> Affine:
+    def visit(self, tile: RowTile) -> Affine:
         """The number of a tile among these."""
         first = (
             affine(BLOCK) * self.t.block if self.blocks > 1 and not self.outer_rows else affine(0)
@@ -525,7 +536,7 @@ class _Nest(Packing):
         return flat(self.outer_rows) * self.tiles + tile.number - first
 
     def element(
-        self, panel: Panel, tile: Tile, row: Affine, column: Affine, side: Side = "target"
+        self, panel: ColumnPanel, tile: RowTile, row: Affine, column: Affine, side: Side = "target"
     ) -> Ref:
         """A result: of a row of a tile, in the line `LINE` of a panel; or what an epilogue reads there."""
         operand = self.c.beside[side] if isinstance(side, int) else self.c.target
@@ -537,9 +548,9 @@ class _Nest(Packing):
         )
 
 
-def _dense(axes: Sequence[Axis], step: int = 1) -> tuple[Axis, ...]:
+def _dense(axes: Sequence[StridedAxis], step: int = 1) -> tuple[StridedAxis, ...]:
     """Axes whose results lie one after the other, the innermost `step` elements apart."""
-    found: list[Axis] = []
+    found: list[StridedAxis] = []
     for axis in reversed(axes):
         found.insert(0, replace(axis, target=step, beside=()))
         step *= axis.extent

@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
-from codegen.ir.nodes import Alloc, Bound, Buf, Function, Number, Put, Ref
+from codegen.ir.nodes import Alloc, Bound, Buf, Function, Number, Ref, Store
 from codegen.kernels.contraction.builder import (
     LANE,
     LINE,
     VECTOR,
+    ColumnPanel,
     I,
     Nest,
-    Panel,
-    Tile,
+    RowTile,
     along,
     each,
     flat,
     least,
     limited,
 )
-from codegen.kernels.contraction.partition import Parts, Tiling
+from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Axis, Border, Operand, Side, extent, offset
+from codegen.kernels.strided_axes import Border, Side, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
@@ -35,12 +35,12 @@ ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
 )
 
 
-class Packing(Nest, Parts):
+class Packing(Nest, Partition):
     """The copies of a contraction's loop nest; those made ahead are named after the `result`."""
 
     def __init__(self, contraction: Contraction, tiling: Tiling):
         Nest.__init__(self)
-        Parts.__init__(self, contraction, tiling)
+        Partition.__init__(self, contraction, tiling)
         c = contraction
         self.names = {operand.buf.name: 1 for operand in (c.left, c.right, c.target, *c.beside)}
         self.taken = frozenset(self.names)
@@ -74,7 +74,7 @@ class Packing(Nest, Parts):
             name += "_"
         return Buf(name, (extent(self.moving(side)) * self.steps * pieces,), self.c.dtype)
 
-    def moving(self, side: str) -> list[Axis]:
+    def moving(self, side: str) -> list[StridedAxis]:
         """The batch axes along which an operand moves."""
         return [axis for axis in self.c.batch if axis.step(side)]
 
@@ -90,7 +90,7 @@ class Packing(Nest, Parts):
             )
         ) * self.block_elements
 
-    def kept_panel(self, panel: Panel) -> Affine:
+    def kept_panel(self, panel: ColumnPanel) -> Affine:
         """Where a panel of this step begins."""
         place = (
             flat([*self.moving("right"), *self.outer_columns]) * (self.whole + bool(self.rest))
@@ -100,8 +100,8 @@ class Packing(Nest, Parts):
             place * self.steps + (affine(STEP) if self.steps > 1 else affine(0))
         ) * self.panel_elements
 
-    def _number(self, index: Index, count: int) -> list[Axis]:
-        return [Axis(index, count)] if count > 1 else []
+    def _number(self, index: Index, count: int) -> list[StridedAxis]:
+        return [StridedAxis(index, count)] if count > 1 else []
 
     def packed(self, side: str) -> Function:
         """The function that packs an operand ahead."""
@@ -151,7 +151,7 @@ class Packing(Nest, Parts):
     grouped = "seq"  # how threads walk through groups
 
     @contextmanager
-    def panel(self, first: Affine, stop: Bound) -> Iterator[Panel]:
+    def panel(self, first: Affine, stop: Bound) -> Iterator[ColumnPanel]:
         """One of some panels of equal form, inside the loop over them."""
         if isinstance(stop, Affine) and stop == first + 1:
             yield self.numbered(first, first)
@@ -159,7 +159,7 @@ class Packing(Nest, Parts):
             with self.loop(PANEL, stop, first, most=self.whole):
                 yield self.numbered(affine(PANEL), first)
 
-    def numbered(self, number: Affine, first: Affine) -> Panel:
+    def numbered(self, number: Affine, first: Affine) -> ColumnPanel:
         """The panel of a number, kept together with those from `first` on."""
         step = self.t.lines if self.lines else self.t.vectors * self.t.lanes
         size = self.rest if first == affine(self.whole) else step
@@ -168,7 +168,7 @@ class Packing(Nest, Parts):
             if self.lines
             else (affine(0), 1, number * step, size)
         )
-        return Panel(*part, self.t.lanes, number, number - first)
+        return ColumnPanel(*part, self.t.lanes, number, number - first)
 
     def part(self, size: int) -> tuple[Affine, Bound]:
         """The part of a block of an axis that is blocked."""
@@ -177,7 +177,7 @@ class Packing(Nest, Parts):
         low = affine(BLOCK) * self.t.block
         return low, least(low + self.t.block, affine(size))
 
-    def tiles_of_rows(self, kind: str = "seq") -> Iterator[Tile]:
+    def tiles_of_rows(self, kind: str = "seq") -> Iterator[RowTile]:
         """The tiles of a block, each written inside the loop over those of its size: with all rows, then with one fewer."""
         low, high = (affine(0), affine(self.tiles)) if self.outer_rows else self.part(self.tiles)
         for first, last, rows in (
@@ -186,7 +186,7 @@ class Packing(Nest, Parts):
         ):
             start, stop = limited("max", low, first), limited("min", high, last)
             number = affine(ROW_TILE) if last - first > 1 or self.blocks > 1 else affine(first)
-            tile = Tile(number, number * rows + (self.high if rows < self.t.rows else 0), rows)
+            tile = RowTile(number, number * rows + (self.high if rows < self.t.rows else 0), rows)
             if first < last and not number.terms:
                 yield tile
             elif first < last:
@@ -196,7 +196,7 @@ class Packing(Nest, Parts):
     @contextmanager
     def depth(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[StridedAxis],
         kind: str = "seq",
         only: Mapping[Index, tuple[Affine, Affine]] | None = None,
     ) -> Iterator[Affine]:
@@ -221,7 +221,7 @@ class Packing(Nest, Parts):
 
     # Copies.
 
-    def bordered(self, operand: Operand, side: str, kind: str) -> tuple[Buf, Affine]:
+    def bordered(self, operand: StridedOperand, side: str, kind: str) -> tuple[Buf, Affine]:
         """Where an operand is read in one batch; copied with its borders, if it has any."""
         begin = offset(self.c.batch, side) + operand.offset
         if not operand.borders:
@@ -283,7 +283,7 @@ class Packing(Nest, Parts):
                     )
 
     def pack_right(
-        self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[Panel], Affine]
+        self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[ColumnPanel], Affine]
     ) -> None:
         """Copy some panels of equal form, each to where it begins; those in order side by side, as they lie in memory, for each element of depth."""
         axes, own = (self.outer, *self.inner), self.c.right.buf.dtype == self.c.dtype
@@ -291,9 +291,9 @@ class Packing(Nest, Parts):
             with self.depth(axes) as place, self.panel(first, stop) as panel:
                 to = Ref(packed, (begin(panel) + self.in_panel(panel, place),))
                 if panel.width % panel.lanes:
-                    self.out += each(panel, 1, Put(to, "=", Number(0, self.c.dtype)), whole=True)
+                    self.out += each(panel, 1, Store(to, "=", Number(0, self.c.dtype)), whole=True)
                 self.out += each(
-                    panel, 1, Put(to, "=", self.of_right(panel, self.column(panel), axes))
+                    panel, 1, Store(to, "=", self.of_right(panel, self.column(panel), axes))
                 )
             return
         with self.panel(first, stop) as panel, self.loop(LINE, panel.lines):
@@ -315,26 +315,26 @@ class Packing(Nest, Parts):
 
     # Elements.
 
-    def in_tiles(self, tile: Tile, place: Affine) -> Affine:
+    def in_tiles(self, tile: RowTile, place: Affine) -> Affine:
         first = affine(BLOCK) * self.t.block if self.blocks > 1 else affine(0)
         return ((tile.number - first) * self.most + place) * self.t.rows + affine(I)
 
-    def in_panel(self, panel: Panel, place: Affine) -> Affine:
+    def in_panel(self, panel: ColumnPanel, place: Affine) -> Affine:
         return (
             place * panel.elements
             + (affine(LINE) * panel.vectors + affine(VECTOR)) * self.t.lanes
             + affine(LANE)
         )
 
-    def column(self, panel: Panel) -> Affine:
+    def column(self, panel: ColumnPanel) -> Affine:
         return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
 
-    def of_left(self, tile: Tile, depth: Sequence[Axis]) -> Ref:
+    def of_left(self, tile: RowTile, depth: Sequence[StridedAxis]) -> Ref:
         buf, begin = self.left
         row = along(self.rows, tile.first + affine(I), "left")
         return Ref(buf, (begin + offset(self.outer_rows, "left") + row + offset(depth, "left"),))
 
-    def of_right(self, panel: Panel, column: Affine, depth: Sequence[Axis]) -> Ref:
+    def of_right(self, panel: ColumnPanel, column: Affine, depth: Sequence[StridedAxis]) -> Ref:
         buf, begin = self.right
         return Ref(
             buf,
@@ -346,6 +346,6 @@ class Packing(Nest, Parts):
             ),
         )
 
-    def line(self, panel: Panel, side: Side) -> Affine:
+    def line(self, panel: ColumnPanel, side: Side) -> Affine:
         own = (panel.line + affine(LINE)) * self.lines.step(side) if self.lines else affine(0)
         return own + offset(self.outer_columns, side)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Axis, Window, extent, taken
+from codegen.kernels.strided_axes import BorderWindow, StridedAxis, extent, taken
 from einalg.language.index.affine import Index
 
 K = Index("k")
 
 
-class Parts:
+class Partition:
     """Blocks of tiles of rows, groups of panels of columns, steps of depth: how many there are, and the axes that each walks."""
 
     def __init__(self, contraction: Contraction, tiling: Tiling):
@@ -26,7 +26,7 @@ class Parts:
         self.tiles = -(-self.height // t.rows)
         self.high = t.high(self.height)
         self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
-        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (Axis(K, 1), ())
+        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (StridedAxis(K, 1), ())
         self.steps = -(-self.outer.extent // t.depth)
         self.is_apart = t.apart and self.steps > 1
         self.most = t.depth * extent(self.inner)  # elements of depth in a panel
@@ -36,7 +36,7 @@ class Parts:
         self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
 
     @property
-    def windows(self) -> Iterator[tuple[Window, int]]:
+    def windows(self) -> Iterator[tuple[BorderWindow, int]]:
         """Those with taps that some tile leaves out, and how many neighbouring positions a tile has."""
         for window in self.c.windows:
             together = self._together(window.position)
@@ -91,10 +91,10 @@ class Parts:
         >>> from codegen.ir.nodes import Buf
         >>> from codegen.kernels.contraction.cost_model import Tiling
         >>> a, b, c = (Operand(Buf(name, (96, 96), "f32"), 0) for name in "ABC")
-        >>> m, n, k = Axis(Index("m"), 21, 96, 0, 96), Axis(Index("n"), 16, 0, 1, 1), Axis(Index("k"), 96, 1, 96, 0)
+        >>> m, n, k = StridedAxis(Index("m"), 21, 96, 0, 96), StridedAxis(Index("n"), 16, 0, 1, 1), StridedAxis(Index("k"), 96, 1, 96, 0)
         >>> c = Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
         >>> four = Tiling(8, 6, 2, depth=24, block=4)  # tiles, one of 6 rows, then three of 5
-        >>> Parts(c, four).busy(2), Parts(c, replace(four, apart=True)).busy(2)
+        >>> Partition(c, four).busy(2), Partition(c, replace(four, apart=True)).busy(2)
         (0.65625, 1.0)
         """
         if self.shared == "depth":
@@ -186,7 +186,7 @@ class Tiling:
             and lines
             and whole
             and high
-            and not Parts(c, self).reads_borders
+            and not Partition(c, self).reads_borders
         )
 
     def high(self, height: int) -> int:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.nodes import Buf
-from codegen.kernels.strided_axes import Axis, Border, Epilogue, Operand, Stored, Window, extent
+from codegen.kernels.strided_axes import (
+    Border,
+    BorderWindow,
+    Epilogue,
+    EpilogueStore,
+    StridedAxis,
+    StridedOperand,
+    extent,
+)
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
@@ -22,23 +30,23 @@ COPIED = 1 << 18  # elements up to which all images are copied together
 
 
 @dataclass(frozen=True)
-class Contraction(Stored):
+class Contraction(EpilogueStore):
     """Operands and axes by group; `dtype` is the type of products and sums.
 
     `windows` are those of which what only reads zeros may be left out, so that their axes stay as they are. `bare` is the same
     without a written border.
     """
 
-    left: Operand
-    right: Operand
-    target: Operand
-    batch: tuple[Axis, ...]
-    rows: tuple[Axis, ...]
-    columns: tuple[Axis, ...]
-    depth: tuple[Axis, ...]
+    left: StridedOperand
+    right: StridedOperand
+    target: StridedOperand
+    batch: tuple[StridedAxis, ...]
+    rows: tuple[StridedAxis, ...]
+    columns: tuple[StridedAxis, ...]
+    depth: tuple[StridedAxis, ...]
     dtype: str
     epilogue: Epilogue | None = None
-    windows: tuple[Window, ...] = ()
+    windows: tuple[BorderWindow, ...] = ()
     bare: Contraction | None = None
 
     @property
@@ -98,14 +106,16 @@ def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
     rows = _axes("m", left=left.axes["m"], target=target.axes["m"])
     columns = _axes("n", right=right.axes["n"], target=target.axes["n"])
     depth = _axes("k", left=left.axes["k"], right=right.axes["k"])
-    one, other, result = (Operand(buf, view.offset) for buf, view in zip(bufs, kernel.views))
+    one, other, result = (StridedOperand(buf, view.offset) for buf, view in zip(bufs, kernel.views))
     return Contraction(one, other, result, batch, rows, columns, depth, dtype)
 
 
 def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
     data = kernel.views[0]
     space = SPACE[5 - len(data.axes) :]
-    found = _convolved(kernel, bufs, dtype, *_padded(Operand(bufs[0], data.offset), data, space))
+    found = _convolved(
+        kernel, bufs, dtype, *_padded(StridedOperand(bufs[0], data.offset), data, space)
+    )
     padded = [letter for letter in space if any(data.pads.get(letter, ()))]
     if not padded or len(found.windows) < len(padded):
         return found
@@ -113,7 +123,7 @@ def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction
     return replace(
         found,
         bare=_convolved(
-            kernel, bufs, dtype, Operand(bufs[0], data.offset - before), dict(data.axes)
+            kernel, bufs, dtype, StridedOperand(bufs[0], data.offset - before), dict(data.axes)
         ),
     )
 
@@ -122,7 +132,7 @@ def _convolved(
     kernel: Kernel,
     bufs: Sequence[Buf],
     dtype: str,
-    left: Operand,
+    left: StridedOperand,
     steps: Mapping[str, Sequence[tuple[int, int]]],
 ) -> Contraction:
     """A convolution of an operand with its axes by letter."""
@@ -131,7 +141,7 @@ def _convolved(
     batch = _axes("g", left=data.batch, right=weights.batch, target=target.batch)
     images = _axes("n", left=steps["n"], target=target.axes["n"])
     channels = _axes("c", left=steps["c"], right=weights.axes["c"])
-    positions, window, windows = list[Axis](), list[Axis](), list[Window]()
+    positions, window, windows = list[StridedAxis](), list[StridedAxis](), list[BorderWindow]()
     for letter, tap in zip(SPACE[3 - rank :], TAPS[3 - rank :]):
         ((_, step),), ((inside, _),) = steps[letter], data.axes[letter]
         stride, dilation = (
@@ -149,7 +159,9 @@ def _convolved(
         if (before or after) and len(places) == len(taps) == 1:
             (place,), (offset,) = places, taps
             numbers = place.extent, offset.extent, stride, dilation, before, inside
-            windows.append(Window(place.index, offset.index, *numbers, written=bool(left.borders)))
+            windows.append(
+                BorderWindow(place.index, offset.index, *numbers, written=bool(left.borders))
+            )
         positions += places
         window += taps
     columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
@@ -157,7 +169,7 @@ def _convolved(
         map(len, steps.values())
     ):  # each image is copied by itself
         batch, images = (*batch, *images), ()
-    right, result = Operand(bufs[1], weights.offset), Operand(bufs[2], target.offset)
+    right, result = StridedOperand(bufs[1], weights.offset), StridedOperand(bufs[2], target.offset)
     rows, depth = (*images, *positions), (*channels, *window)
     return Contraction(
         left, right, result, batch, rows, columns, depth, dtype, windows=tuple(windows)
@@ -165,8 +177,8 @@ def _convolved(
 
 
 def _padded(
-    data: Operand, view: View, space: str
-) -> tuple[Operand, dict[str, tuple[tuple[int, int], ...]]]:
+    data: StridedOperand, view: View, space: str
+) -> tuple[StridedOperand, dict[str, tuple[tuple[int, int], ...]]]:
     """An operand with its zeros, and the extents and strides of its axes by letter with these included."""
     if not any(map(any, view.pads.values())):
         return data, dict(view.axes)
@@ -193,14 +205,16 @@ def _padded(
     return replace(data, borders=tuple(borders)), {**view.axes, **found}
 
 
-def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[Axis, ...]:
+def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[StridedAxis, ...]:
     """The axes of a group, given in each operand that it walks along; those of extent 1 are left out."""
     groups = list(zip(*strides.values()))
     found = []
     for number, group in enumerate(groups):
         steps = {operand: step for operand, (_, step) in zip(strides, group)}
         found.append(
-            Axis(Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps)
+            StridedAxis(
+                Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps
+            )
         )
     return tuple(a for a in found if a.extent != 1)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.hardware.cpu import Machine, machine
-from codegen.ir.builder import Writer
+from codegen.hardware.cpu import CpuModel, machine
+from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
 from codegen.kernels.stencil.loop_nest import form, stencil_nest
 from codegen.kernels.stencil.problem import stencils_of
@@ -17,7 +17,7 @@ def stencil_function(
     scope: Scope,
     dtype: str,
     rate: float = 0.0,
-    target: Machine | None = None,
+    target: CpuModel | None = None,
     parallel: bool | None = None,
     epilogue: tuple[str, Scope] | None = None,
 ) -> Function | None:
@@ -39,7 +39,7 @@ def stencil_function(
     first = stencils[0]
     threads = pays(work, first.left.buf, first.right.buf) if parallel is None else parallel
     inputs = {operand.buf.name: operand.buf for operand in (first.left, first.right, *first.beside)}
-    w = Writer((*inputs, first.target.buf.name))
+    w = LoopBuilder((*inputs, first.target.buf.name))
     for stencil, (numbers, _) in zip(stencils, forms):
         stencil_nest(w, stencil, numbers, threads)
     return Function(

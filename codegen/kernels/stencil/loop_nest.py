@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from codegen.hardware.cpu import Machine
-from codegen.ir.builder import LANE, Writer, least, most
-from codegen.ir.nodes import Apply, Bound, Buf, Number, Put, Ref, Turn
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.nodes import Apply, Bound, Buf, Number, Ref, Store, Transpose
 from codegen.kernels.band.problem import WAITING
 from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS, shared
 from codegen.kernels.epilogue import Finish
-from codegen.kernels.stencil.problem import Phase, Run, Stencil, Together, runs
-from codegen.kernels.strided_axes import Axis, Operand, Side, extent, offset
+from codegen.kernels.stencil.problem import Phase, PhaseGroup, Stencil, TapRun, runs
+from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -48,7 +48,7 @@ FETCHED, LINE_BYTES = 0.75, 64  # cycles for a line of the second cache, and its
 
 
 @dataclass(frozen=True)
-class Form:
+class StencilTile:
     """The numbers of a nest: elements of a vector; phases of positions, filters, lines and vectors of a tile; and tiles of a block."""
 
     lanes: int
@@ -68,11 +68,11 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Part:
+class TilePart:
     """What a register tile computes, of some phases and filters: so many lines, those of a tile of the block from line `start` on, on a panel."""
 
     above: Phase
-    along: Together
+    along: PhaseGroup
     start: Affine
     tile: Affine
     lines: int
@@ -85,13 +85,13 @@ class Part:
         return (phase * self.filters + number) * self.lines + line
 
 
-def form(stencil: Stencil, machine: Machine) -> tuple[Form, float]:
+def form(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float]:
     """The numbers that keep the machine's registers busiest, and what the nest costs, in cycles."""
     blocked = [_blocked(stencil, way, machine) for way in _ways(stencil, machine)]
     return min(((way, _cycles(stencil, way, machine)) for way in blocked), key=lambda pair: pair[1])
 
 
-def _ways(stencil: Stencil, machine: Machine) -> list[Form]:
+def _ways(stencil: Stencil, machine: CpuModel) -> list[StencilTile]:
     """What fits into the registers."""
     widths, room = (
         machine.widths(numpy_dtype(stencil.dtype).itemsize),
@@ -99,7 +99,7 @@ def _ways(stencil: Stencil, machine: Machine) -> list[Form]:
     )
     written = max((1, *(len(phase.taps) for phase in stencil.above)))
     ways = [
-        Form(lanes, phases, filters, lines, vectors)
+        StencilTile(lanes, phases, filters, lines, vectors)
         for lanes in widths
         for phases in _shares(len(stencil.along), room)
         for filters in _shares(stencil.filters.extent, room // phases)
@@ -108,7 +108,9 @@ def _ways(stencil: Stencil, machine: Machine) -> list[Form]:
         )
         for lines in range(1, min(stencil.lines.extent, room // (phases * filters * vectors)) + 1)
     ]
-    return [way for way in ways if way.sums * written <= LARGEST] or [Form(widths[0], 1, 1, 1, 1)]
+    return [way for way in ways if way.sums * written <= LARGEST] or [
+        StencilTile(widths[0], 1, 1, 1, 1)
+    ]
 
 
 def _shares(number: int, most: int) -> list[int]:
@@ -120,7 +122,7 @@ def _shares(number: int, most: int) -> list[int]:
     return sorted({share for n in range(1, number + 1) if (share := -(-number // n)) <= most})
 
 
-def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
+def _blocked(stencil: Stencil, way: StencilTile, machine: CpuModel) -> StencilTile:
     """As many tiles of lines as have their data in a quarter of the second cache."""
     lines, size = stencil.lines, numpy_dtype(stencil.dtype).itemsize
     line = (
@@ -137,7 +139,7 @@ def _blocked(stencil: Stencil, way: Form, machine: Machine) -> Form:
     return replace(way, block=max(1, min(held, tiles, shares)))
 
 
-def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
+def _cycles(stencil: Stencil, way: StencilTile, machine: CpuModel) -> float:
     """What the sums and the copies cost."""
     lines, panels = stencil.lines, way.panels(stencil.positions.extent)
     filters, channels, dtype = (
@@ -196,15 +198,15 @@ def _cycles(stencil: Stencil, way: Form, machine: Machine) -> float:
     return total * extent(stencil.batch)
 
 
-def stencil_nest(w: Writer, stencil: Stencil, numbers: Form, parallel: bool) -> None:
+def stencil_nest(w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
-    _Nest(w, stencil, numbers, parallel).write()
+    _StencilNest(w, stencil, numbers, parallel).write()
 
 
-class _Nest:
-    def __init__(self, w: Writer, stencil: Stencil, numbers: Form, parallel: bool):
+class _StencilNest:
+    def __init__(self, w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool):
         self.w, self.s, self.f, self.kind = w, stencil, numbers, "par" if parallel else "seq"
-        operands: dict[Side, Operand] = {
+        operands: dict[Side, StridedOperand] = {
             "left": stencil.left,
             "right": stencil.right,
             "target": stencil.target,
@@ -249,10 +251,10 @@ class _Nest:
                 self.filters(
                     copy,
                     rows,
-                    Part(above, along, start, tile, lines, affine(PANEL), affine(FILTER), 1),
+                    TilePart(above, along, start, tile, lines, affine(PANEL), affine(FILTER), 1),
                 )
 
-    def filters(self, copy: Buf, rows: int, part: Part) -> None:
+    def filters(self, copy: Buf, rows: int, part: TilePart) -> None:
         """All filters and positions of a tile of lines."""
         before = 0
         for some, count in shared(self.s.filters.extent, self.f.filters):
@@ -276,14 +278,15 @@ class _Nest:
                     self.turned(copy, affine(LINE) * self.line, rows, first + affine(LINE))
                 continue
             order = sorted(
-                (*self.s.channels, Axis(LINE, rows, span.left)), key=lambda axis: -abs(axis.left)
+                (*self.s.channels, StridedAxis(LINE, rows, span.left)),
+                key=lambda axis: -abs(axis.left),
             )
             self.rows(copy, order, start, end, first, rows, inside)
 
     def rows(
         self,
         copy: Buf,
-        axes: list[Axis],
+        axes: list[StridedAxis],
         low: Bound,
         high: Bound,
         first: Affine,
@@ -382,10 +385,10 @@ class _Nest:
         size, span = self.f.lanes, self.s.positions
         square = self.w.local("square", (size * size,), self.s.dtype)
         self.w.out.append(
-            Turn(source, span.step * span.left, height, size, Ref(square, (affine(0),)))
+            Transpose(source, span.step * span.left, height, size, Ref(square, (affine(0),)))
         )
         with self.w.loop(NUMBER, size) as number:
-            put = Put(
+            put = Store(
                 Ref(copy, (at + number * apart + affine(LANE),)),
                 "=",
                 Ref(square, (number * size + affine(LANE),)),
@@ -399,12 +402,12 @@ class _Nest:
 
     # One register tile.
 
-    def tile(self, copy: Buf, rows: int, part: Part) -> None:
+    def tile(self, copy: Buf, rows: int, part: TilePart) -> None:
         w, f, dtype = self.w, self.f, self.s.dtype
         number = len(part.along.phases) * part.filters * part.lines
         sums = w.local("sum", (number, f.vectors, f.lanes), dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Put(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, number))
+        w.lanes(Store(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, number))
         if part.above.taps and any(phase.taps for phase in part.along.phases):
             read = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
             with w.loops(self.s.channels):
@@ -422,7 +425,7 @@ class _Nest:
         self.store(sums, part)
 
     def step(
-        self, copy: Buf, rows: int, part: Part, run: Run, tap: Affine, read: Ref, sums: Buf
+        self, copy: Buf, rows: int, part: TilePart, run: TapRun, tap: Affine, read: Ref, sums: Buf
     ) -> None:
         """The products of one channel and one tap along the line."""
         w, s, f = self.w, self.s, self.f
@@ -439,7 +442,7 @@ class _Nest:
         weights = self.begin["right"] + offset((*s.channels, *part.along.axes), "right")
         for row, uses in self.met(part):
             w.lanes(
-                Put(read, "=", Ref(copy, (first + row * self.line + column,))),
+                Store(read, "=", Ref(copy, (first + row * self.line + column,))),
                 f.lanes,
                 (VECTOR, 0, f.vectors),
             )
@@ -460,12 +463,12 @@ class _Nest:
                     sums, (affine(part.sum(phase, number, line)), affine(VECTOR), affine(LANE))
                 )
                 w.lanes(
-                    Put(here, "+=", Apply("mul", (weight, read), s.dtype)),
+                    Store(here, "+=", Apply("mul", (weight, read), s.dtype)),
                     f.lanes,
                     (VECTOR, 0, f.vectors),
                 )
 
-    def met(self, part: Part) -> list[tuple[int, list[tuple[int, int]]]]:
+    def met(self, part: TilePart) -> list[tuple[int, list[tuple[int, int]]]]:
         """The lines of data that a tile meets, and what for: a line of the tile, and where its weight lies."""
         span, found = self.s.lines, dict[int, list[tuple[int, int]]]()
         for line, (shift, at) in product(range(part.lines), part.above.taps):
@@ -478,7 +481,7 @@ class _Nest:
             place = place * axis.extent + affine(axis.index)
         return place
 
-    def store(self, sums: Buf, part: Part) -> None:
+    def store(self, sums: Buf, part: TilePart) -> None:
         """The sums as they lie in the result; of the last panel, what counts."""
         width, positions = self.f.vectors * self.f.lanes, self.s.positions
         if self.s.epilogue:
@@ -492,7 +495,7 @@ class _Nest:
         with self.w.otherwise():
             self.spread(sums, part)
 
-    def stored(self, sums: Buf, part: Part) -> None:
+    def stored(self, sums: Buf, part: TilePart) -> None:
         """Vectors of the result, whose positions have one phase."""
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
         for number in range(part.filters):
@@ -505,13 +508,13 @@ class _Nest:
                 affine(VECTOR) * self.f.lanes + affine(LANE),
             )
             self.w.lanes(
-                Put(to, "=", here),
+                Store(to, "=", here),
                 self.f.lanes,
                 (VECTOR, 0, self.f.vectors),
                 (I, low, low + part.lines),
             )
 
-    def spread(self, sums: Buf, part: Part) -> None:
+    def spread(self, sums: Buf, part: TilePart) -> None:
         """Elements of the result, or what an epilogue makes of them, by way of memory; those of all phases of a position together."""
         w, f, width, phases = (
             self.w,
@@ -523,7 +526,9 @@ class _Nest:
         spilled = w.local("edge", (total * width,), self.s.dtype)
         at = affine(I) * width + affine(VECTOR) * f.lanes + affine(LANE)
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Put(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, total))
+        w.lanes(
+            Store(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, total)
+        )
         count = (
             least(width, -part.panel * width + self.s.positions.extent)
             if self.s.positions.extent % width
@@ -549,7 +554,7 @@ class _Nest:
 
     def stored_at(
         self,
-        part: Part,
+        part: TilePart,
         phase: int,
         number: Affine,
         line: Affine,

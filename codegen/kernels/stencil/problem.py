@@ -14,7 +14,13 @@ from operator import sub
 from codegen.ir.nodes import Buf
 from codegen.kernels.epilogue import read_once
 from codegen.kernels.operand_axes import axes, joined
-from codegen.kernels.strided_axes import Axis, Epilogue, Operand, Stored, extent
+from codegen.kernels.strided_axes import (
+    Epilogue,
+    EpilogueStore,
+    StridedAxis,
+    StridedOperand,
+    extent,
+)
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
@@ -27,7 +33,7 @@ Taps = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Span:
+class StencilAxis:
     """One axis of space: position l meets element `step*l + shift` of the data for some shifts, the lowest of which is `low`.
 
     There are `extent` positions, `stored` elements apart in the result and in what an epilogue reads, and `data` elements, `left` apart in
@@ -59,33 +65,33 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Together:
+class PhaseGroup:
     """Phases along one axis that are computed at once; `axes` repeat them along others, whose weights and results lie in equal steps."""
 
     phases: tuple[Phase, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[StridedAxis, ...]
 
 
-def stored(axis: Axis) -> tuple[int, ...]:
+def stored(axis: StridedAxis) -> tuple[int, ...]:
     """The steps of an axis in the result, and in what an epilogue reads."""
     return (axis.target, *axis.beside)
 
 
 @dataclass(frozen=True)
-class Stencil(Stored):
+class Stencil(EpilogueStore):
     """`target[batch, filters, lines, positions] = Σ[channels, taps] data · weights`, or what an epilogue makes of each.
 
     Lines and positions lie in the phases `above` and `along`.
     """
 
-    left: Operand
-    right: Operand
-    target: Operand
-    batch: tuple[Axis, ...]
-    filters: Axis
-    channels: tuple[Axis, ...]
-    lines: Span
-    positions: Span
+    left: StridedOperand
+    right: StridedOperand
+    target: StridedOperand
+    batch: tuple[StridedAxis, ...]
+    filters: StridedAxis
+    channels: tuple[StridedAxis, ...]
+    lines: StencilAxis
+    positions: StencilAxis
     above: tuple[Phase, ...]
     along: tuple[Phase, ...]
     dtype: str
@@ -105,13 +111,13 @@ class Stencil(Stored):
             * positions
         )
 
-    def parts(self, number: int) -> Iterator[tuple[Phase, Together]]:
+    def parts(self, number: int) -> Iterator[tuple[Phase, PhaseGroup]]:
         """Phases of the lines, each with so many of the positions that are computed together."""
         for above, along in product(
             together(self.above, 1, Index("phase_h")),
             together(self.along, number, Index("phase_w")),
         ):
-            yield above.phases[0], Together(along.phases, (*above.axes, *along.axes))
+            yield above.phases[0], PhaseGroup(along.phases, (*above.axes, *along.axes))
 
 
 def stencils_of(
@@ -132,7 +138,7 @@ def stencils_of(
     bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
     if any(view.name not in bufs for view in kernel.views):
         return None
-    left, right, target = (Operand(bufs[view.name], view.offset) for view in kernel.views)
+    left, right, target = (StridedOperand(bufs[view.name], view.offset) for view in kernel.views)
     batch = (*axes("n", left=data, target=out), *_groups(data, weights, out))
     filters, channels = joined("f", right=weights, target=out), axes("c", left=data, right=weights)
     letters = [letter for letter in "hw" if letter in data.axes]
@@ -151,7 +157,7 @@ def stencils_of(
     if filters is None or len(found) < len(letters) or any(phases is None for phases in found):
         return None
     nowhere = (0,) * len(stored(filters))
-    point = Span(1, 1, nowhere, 1, 0), (Phase(nowhere, ((0, 0),)),)
+    point = StencilAxis(1, 1, nowhere, 1, 0), (Phase(nowhere, ((0, 0),)),)
     spans = [
         *([[point]] if len(found) == 1 else []),
         *(phases for phases in found if phases is not None),
@@ -176,7 +182,7 @@ def stencils_of(
     ]
 
 
-def _groups(data: View, weights: View, out: View) -> tuple[Axis, ...]:
+def _groups(data: View, weights: View, out: View) -> tuple[StridedAxis, ...]:
     """The axes that stand beside the operator's own."""
     return axes(
         "g",
@@ -188,8 +194,8 @@ def _groups(data: View, weights: View, out: View) -> tuple[Axis, ...]:
 
 
 def _phases(
-    kernel: Kernel, letter: str, place: Axis
-) -> list[tuple[Span, tuple[Phase, ...]]] | None:
+    kernel: Kernel, letter: str, place: StridedAxis
+) -> list[tuple[StencilAxis, tuple[Phase, ...]]] | None:
     """One axis of space, whose results lie along `place`: spans of equal extent, each with its phases.
 
     There is one phase for a convolution, and one for each step of a transposed one.
@@ -208,7 +214,7 @@ def _phases(
         taps = tuple((dilation * t - before, t * window.right) for t in range(window.extent))
         return [
             _spanned(
-                Span(place.extent, stride, steps, line.extent, line.left),
+                StencilAxis(place.extent, stride, steps, line.extent, line.left),
                 [Phase((0,) * len(steps), taps)],
             )
         ]
@@ -222,17 +228,18 @@ def _phases(
         )
     apart = tuple(step * stride for step in steps)
     return [
-        _spanned(Span(n, 1, apart, line.extent, line.left), phases) for n, phases in found.items()
+        _spanned(StencilAxis(n, 1, apart, line.extent, line.left), phases)
+        for n, phases in found.items()
     ]
 
 
-def _spanned(span: Span, phases: Sequence[Phase]) -> tuple[Span, tuple[Phase, ...]]:
+def _spanned(span: StencilAxis, phases: Sequence[Phase]) -> tuple[StencilAxis, tuple[Phase, ...]]:
     """A span with what the taps of all its phases meet."""
     shifts = [shift for phase in phases for shift, _ in phase.taps] or [0]
     return replace(span, low=min(shifts), reach=max(shifts) - min(shifts) + 1), tuple(phases)
 
 
-def together(phases: Sequence[Phase], number: int, index: Index) -> list[Together]:
+def together(phases: Sequence[Phase], number: int, index: Index) -> list[PhaseGroup]:
     """So many neighbouring phases at once; those that have the same shifts as the ones before, in equal steps, as these that repeat.
 
     >>> phases = [Phase((k,), ((0, 4 + k), (-1, k))) for k in range(4)]
@@ -251,14 +258,14 @@ def together(phases: Sequence[Phase], number: int, index: Index) -> list[Togethe
         else:
             found.append((some, some, 1, ()))
     return [
-        Together(tuple(first), (_repeating(index, count, *apart),) if count > 1 else ())
+        PhaseGroup(tuple(first), (_repeating(index, count, *apart),) if count > 1 else ())
         for first, _, count, apart in found
     ]
 
 
-def _repeating(index: Index, count: int, weight: int, target: int, *beside: int) -> Axis:
+def _repeating(index: Index, count: int, weight: int, target: int, *beside: int) -> StridedAxis:
     """An axis of phases, whose weights, results, and what an epilogue reads are so far apart."""
-    return Axis(index, count, 0, weight, target, beside)
+    return StridedAxis(index, count, 0, weight, target, beside)
 
 
 def _distance(some: Sequence[Phase], others: Sequence[Phase]) -> tuple[int, ...] | None:
@@ -277,7 +284,7 @@ def _distance(some: Sequence[Phase], others: Sequence[Phase]) -> tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Run:
+class TapRun:
     """Taps of some phases of an axis that lie in equal steps, in one phase of its positions' step.
 
     Position l meets element `l + first + number*step` of the phase; `weights` are the phases that have these taps, by their number, each
@@ -291,10 +298,10 @@ class Run:
     weights: tuple[tuple[int, int, int], ...]
 
 
-def runs(span: Span, phases: Sequence[Phase]) -> Iterator[Run]:
+def runs(span: StencilAxis, phases: Sequence[Phase]) -> Iterator[TapRun]:
     """The taps of phases of an axis as runs: positions that step over elements read each phase of these in order.
 
-    >>> list(runs(Span(4, 2, (1,), 9, 1, low=-1), [Phase((0,), ((-1, 0), (0, 5), (1, 10)))]))
+    >>> list(runs(StencilAxis(4, 2, (1,), 9, 1, low=-1), [Phase((0,), ((-1, 0), (0, 5), (1, 10)))]))
     [Run(phase=0, first=0, step=1, count=2, weights=((0, 0, 10),)), Run(phase=1, first=0, step=0, count=1, weights=((0, 5, 0),))]
     """
     places = dict[int, list[tuple[int, int]]]()
@@ -312,7 +319,9 @@ def runs(span: Span, phases: Sequence[Phase]) -> Iterator[Run]:
         )
 
 
-def _in_steps(phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]]) -> Iterator[Run]:
+def _in_steps(
+    phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]]
+) -> Iterator[TapRun]:
     while places:
         (first, uses), *others = places
         numbers = [number for number, _ in uses]
@@ -324,7 +333,7 @@ def _in_steps(phase: int, places: Sequence[tuple[int, Sequence[tuple[int, int]]]
             )
             while count < len(places) and places[count] == _later(places[0], count, step, weights):
                 count += 1
-        yield Run(
+        yield TapRun(
             phase,
             first,
             step,

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from codegen.hardware.cpu import cpu
 from einalg.errors import CodegenError
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
 LOG = logging.getLogger("einalg")
-KERNELS = Shelf("kernels", ".so", "compiled kernels")
+KERNELS = DiskCache("kernels", ".so", "compiled kernels")
 TIMEOUT = 300.0  # seconds for one source
 PROBE_TIMEOUT = 30.0
 NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")

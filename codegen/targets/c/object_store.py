@@ -15,9 +15,9 @@ from codegen.targets.c.compiler import KERNELS, Compiler, opened
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.runtime.timing import cores
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
-PLACES = Shelf("places", ".json", "places of compiled kernels")
+PLACES = DiskCache("places", ".json", "places of compiled kernels")
 Place = tuple[str, int]  # the key of a shared object, and a kernel's position in it
 
 

@@ -14,16 +14,16 @@ from codegen.ir.nodes import (
     Buf,
     For,
     Function,
-    Holds,
     If,
     IndexNumber,
     Number,
+    Predicate,
     Prefetch,
-    Put,
     Ref,
     Statement,
+    Store,
     Sync,
-    Turn,
+    Transpose,
     Value,
     walk,
 )
@@ -135,7 +135,7 @@ class Printer:
                 skip = False
             elif (
                 isinstance(statement, Alloc)
-                and isinstance(after, Put)
+                and isinstance(after, Store)
                 and after.ref.buf == statement.buf
                 and after.op == "="
             ):
@@ -153,11 +153,11 @@ class Printer:
             return self.loop(statement)
         if isinstance(statement, If):
             return self.branch(statement, "if")
-        if isinstance(statement, Put):
+        if isinstance(statement, Store):
             return self.line(self.put(statement))
         if isinstance(statement, Sync):
             return  # the threads are steps of a loop, one after the other
-        if isinstance(statement, Turn):
+        if isinstance(statement, Transpose):
             return self.vectors.turn(statement)
         if isinstance(statement, Prefetch):
             return self.line(
@@ -181,7 +181,7 @@ class Printer:
             )
         self.line(f"{c} *const restrict {name} = ({c} *)(arena + {self.held[buf]});")
 
-    def put(self, put: Put) -> str:
+    def put(self, put: Store) -> str:
         ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
         value = self.operand(put.value, dtype)
         if put.op in ("max", "min"):
@@ -258,7 +258,7 @@ class Printer:
         sums = {
             n.ref.buf: n.op
             for n in nodes
-            if isinstance(n, Put)
+            if isinstance(n, Store)
             and not n.ref.buf.shape
             and n.ref.buf.space == "reg"
             and n.ref.buf not in own
@@ -369,7 +369,7 @@ class Printer:
         if isinstance(value, IndexNumber):
             text = self.form(value.form)
             return text, ATOM if text.isidentifier() else SELECT
-        if isinstance(value, Holds):
+        if isinstance(value, Predicate):
             return " && ".join(self.condition(c) for c in value.conditions), COMPARE if len(
                 value.conditions
             ) == 1 else LOGIC

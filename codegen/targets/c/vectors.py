@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Protocol
 
-from codegen.ir.nodes import Apply, Buf, For, Number, Put, Ref, Statement, Turn, Value
+from codegen.ir.nodes import Apply, Buf, For, Number, Ref, Statement, Store, Transpose, Value
 from codegen.ir.scalar import computed
 from codegen.targets.c.helpers import C_TYPES
 from einalg.language.index.affine import Affine, Index
@@ -84,8 +84,8 @@ def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
         return Ref(node.buf, tuple(s.substitute(values) for s in node.subscripts))
     if isinstance(node, Apply):
         return Apply(node.op, tuple(substituted(a, values) for a in node.arguments), node.dtype)
-    if isinstance(node, Put):
-        return Put(substituted(node.ref, values), node.op, substituted(node.value, values))
+    if isinstance(node, Store):
+        return Store(substituted(node.ref, values), node.op, substituted(node.value, values))
     if isinstance(node, For):
         assert isinstance(node.low, Affine) and isinstance(node.high, Affine)
         inner = tuple(substituted(s, values) for s in node.body)
@@ -101,7 +101,7 @@ def references(nodes: Sequence[Any]) -> Iterator[Ref]:
     for node in nodes:
         if isinstance(node, Ref):
             yield node
-        elif isinstance(node, Put):
+        elif isinstance(node, Store):
             yield from references((node.ref, node.value))
         elif isinstance(node, Apply):
             yield from references(node.arguments)
@@ -182,7 +182,7 @@ class Vectors:
         ]
         self.scalars.line(f"{self._type(buf.dtype, buf.shape[-1])} {', '.join(rows)};")
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: Transpose) -> None:
         """Transpose a square of elements."""
         dtype = turn.source.dtype
         kind = self._type(dtype, turn.size)
@@ -196,14 +196,14 @@ class Vectors:
     def loop(self, loop: For) -> None:
         assert loop.extent is not None and isinstance(loop.low, Affine) and not loop.low.terms
         tiles = [ref.buf.shape[-1] for ref in references(loop.body) if is_tile(ref.buf)]
-        lanes = _Lanes(
+        lanes = _VectorLoop(
             self,
             loop.index,
             loop.extent,
             tiles[0] if tiles else 1 << (loop.extent - 1).bit_length(),
         )
         for statement in loop.body:
-            assert isinstance(statement, Put)
+            assert isinstance(statement, Store)
             lanes.put(statement)
 
     def _type(self, dtype: str, width: int) -> str:
@@ -211,14 +211,14 @@ class Vectors:
         return vector_type(dtype, width)
 
 
-class _Lanes:
+class _VectorLoop:
     """One `lanes` loop: `extent` steps in vectors of `width` elements."""
 
     def __init__(self, vectors: Vectors, index: Index, extent: int, width: int):
         self.scalars, self.type = vectors.scalars, vectors._type
         self.index, self.extent, self.width = index, extent, width
 
-    def put(self, put: Put) -> None:
+    def put(self, put: Store) -> None:
         dtype = computed(put.ref.dtype)
         if self.is_copy(put):
             return self.scalars.line(
@@ -240,7 +240,7 @@ class _Lanes:
         for line in lines if len(lines) == 1 else ("{", *lines, "}"):
             self.scalars.line(line)
 
-    def holding(self, put: Put, target: str) -> list[str]:
+    def holding(self, put: Store, target: str) -> list[str]:
         """What keeps a vector that was read in its register."""
         size = self.width * numpy_dtype(computed(put.ref.dtype)).itemsize
         if (
@@ -253,7 +253,7 @@ class _Lanes:
         self.scalars.need(HELD.format(feature=REGISTERS[size], bytes=size))
         return [f"held_{size}({target});"]
 
-    def is_copy(self, put: Put) -> bool:
+    def is_copy(self, put: Store) -> bool:
         """Whether some bytes move as they are, and fewer than a vector has."""
         refs = (put.ref, put.value)
         moved = [

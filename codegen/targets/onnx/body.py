@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from codegen.ir.nodes import Apply, Buf, Holds, IndexNumber, Number, Ref, Value
+from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalar import common, computed, translate
 from codegen.targets.onnx.gathers import Range, element
-from codegen.targets.onnx.graph_builder import Writer
+from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -61,10 +61,10 @@ Read = Callable[
 ]  # of a tensor or scope: its array, and where it has a value
 
 
-class Level:
+class LoopAxes:
     """Loops over indices; a value in them is an array with an axis for each index, of extent 1 where it does not vary."""
 
-    def __init__(self, writer: Writer, read: Read, ranges: Mapping[Index, Range]):
+    def __init__(self, writer: OnnxGraphBuilder, read: Read, ranges: Mapping[Index, Range]):
         self.writer, self._read, self.ranges = writer, read, dict(ranges)
         self.shape = tuple(high - low for low, high in self.ranges.values())
 
@@ -84,7 +84,7 @@ class Level:
         return Ref(self.writer.cast(found, computed(found.dtype)), ())
 
     def holds(self, condition: Constraint) -> Value:
-        return Holds((condition,))
+        return Predicate((condition,))
 
     def index(self, form: Affine) -> Affine:
         return form
@@ -94,7 +94,7 @@ class Level:
         found = result_dtype(node)
         dtype = "i32" if found == "bool" else computed(found)
         nothing = _within(IDENTITY[node.op], found if found == "bool" else dtype)
-        inner = Level(
+        inner = LoopAxes(
             self.writer,
             self._read,
             {**self.ranges, **{it.index: (it.low, it.high) for it in node.iterators}},
@@ -169,7 +169,7 @@ class Level:
             return self.writer.constant(
                 self._over_points(value.form.evaluate(self.points)), dtype, "index"
             )
-        if isinstance(value, Holds):
+        if isinstance(value, Predicate):
             return self.writer.constant(self._mask(value.conditions), dtype, "holds")
         return self.writer.cast(value.buf if isinstance(value, Ref) else self._apply(value), dtype)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codegen.ir.nodes import Buf
-from codegen.targets.onnx.graph_builder import Writer
+from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from einalg.language.index.affine import Affine, Index
 from einalg.language.interpreters.numpy.loops import along_axes
 from einalg.language.ir.kernel import View
@@ -21,14 +21,14 @@ Range = tuple[int, int]
 Walk = tuple[int, int]  # extent and stride, in elements
 
 
-class Part(NamedTuple):
+class GatheredAxes(NamedTuple):
     """Axes of an array, and the positions that are read in these, flattened: an array with an axis for each index."""
 
     axes: tuple[int, ...]
     positions: Array
 
 
-def taken(writer: Writer, array: Buf, parts: Sequence[Part]) -> Buf:
+def taken(writer: OnnxGraphBuilder, array: Buf, parts: Sequence[GatheredAxes]) -> Buf:
     """The elements at some positions, every axis of the array being in one part: the axes of the result are those of the parts, in order."""
     found = writer.transpose(array, [axis for part in parts for axis in part.axes])
     sizes = [prod(array.shape[axis] for axis in part.axes) for part in parts]
@@ -65,7 +65,7 @@ def _step(positions: Array) -> int | None:
 
 
 def element(
-    writer: Writer,
+    writer: OnnxGraphBuilder,
     array: Buf,
     box: Box,
     subscripts: Sequence[Affine],
@@ -75,7 +75,7 @@ def element(
 
     A subscript that leaves the box does so only at points that a condition excludes: it is moved to the nearest element.
     """
-    parts, order = list[Part](), list[Index]()
+    parts, order = list[GatheredAxes](), list[Index]()
     for axes in _sharing([form.indices for form in subscripts]):
         indices = [i for i in ranges if any(i in subscripts[axis].indices for axis in axes)]
         between = {i: ranges[i] for i in indices}
@@ -86,7 +86,9 @@ def element(
                 subscripts[axis].evaluate(points) - low, 0, high - low - 1
             )
         parts.append(
-            Part(axes, np.broadcast_to(positions, [high - low for low, high in between.values()]))
+            GatheredAxes(
+                axes, np.broadcast_to(positions, [high - low for low, high in between.values()])
+            )
         )
         order += indices
     found = taken(writer, array, parts)
@@ -110,12 +112,12 @@ def _sharing(indices: Sequence[frozenset[Index]]) -> list[tuple[int, ...]]:
     return [axes for axes, _ in sorted(groups)]
 
 
-def operand(writer: Writer, array: Buf, view: View, *groups: str) -> Buf:
+def operand(writer: OnnxGraphBuilder, array: Buf, view: View, *groups: str) -> Buf:
     """An array as an operator sees it: an axis for each word, made of the axes that the view has for its letters (`*`: those of the batch)."""
     walks = [walk for group in groups for walk in walks_of(view, group)]
     units = [prod(array.shape[axis:]) for axis in range(1, len(array.shape))]
     cuts = [axis + 1 for axis, unit in enumerate(units) if _is_cut(unit, view.offset, walks)]
-    parts, order = list[Part](), list[int]()
+    parts, order = list[GatheredAxes](), list[int]()
     for first, last in pairwise([0, *cuts, len(array.shape)]):
         left, right = prod(array.shape[first:]), prod(array.shape[last:])
         own = [
@@ -130,7 +132,7 @@ def operand(writer: Writer, array: Buf, view: View, *groups: str) -> Buf:
             for k in own
         ]
         positions = view.offset % left // right + sum(steps, np.zeros([1] * len(own), np.int64))
-        parts.append(Part(tuple(range(first, last)), positions))
+        parts.append(GatheredAxes(tuple(range(first, last)), positions))
         order += own
     found = taken(writer, array, parts)
     found = writer.transpose(found, [order.index(k) for k in range(len(walks))])
@@ -154,7 +156,7 @@ def _is_cut(unit: int, offset: int, walks: Sequence[Walk]) -> bool:
     )
 
 
-def placed(writer: Writer, result: Buf, target: View, *groups: str) -> Buf | None:
+def placed(writer: OnnxGraphBuilder, result: Buf, target: View, *groups: str) -> Buf | None:
     """What an operator computed, an axis for each word, in the axes of its output in memory order; None where it does not fill the output so."""
     walks = [walk for group in groups for walk in walks_of(target, group)]
     order = sorted(range(len(walks)), key=lambda k: (-walks[k][1], k))

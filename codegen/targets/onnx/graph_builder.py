@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 OPSET, IR = 18, 8  # of 2022: what every runtime reads that is in use
 
 
-class Writer:
+class OnnxGraphBuilder:
     """Adds nodes, each with the shape and element type of its result, and stores equal constants once."""
 
     def __init__(self, taken: Sequence[str] = ()):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Buf
-from codegen.targets.onnx.body import Level, known
-from codegen.targets.onnx.graph_builder import Writer
+from codegen.targets.onnx.body import LoopAxes, known
+from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import FLOATS, OPERATORS
 from einalg.frontends.graph import Names, needed, unique
 from einalg.language.analysis.batching import Slices
@@ -40,7 +40,7 @@ def onnx_model(
     """
     own = [tensor.name for tensor in inputs]
     input_names, output_names = names or (own, _distinct(outputs, own))
-    writer = Writer([*input_names, *output_names])
+    writer = OnnxGraphBuilder([*input_names, *output_names])
     given = {
         tensor.name: Buf(name, tensor.shape, tensor.dtype)
         for tensor, name in zip(inputs, input_names)
@@ -63,7 +63,7 @@ def onnx_model(
 
 
 def _scanned(
-    writer: Writer,
+    writer: OnnxGraphBuilder,
     results: Mapping[str, Buf],
     weights: Mapping[str, Array],
     one: tuple[Program, Sequence[Kernel], Slices],
@@ -96,7 +96,7 @@ def _distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     return found
 
 
-def _output(writer: Writer, name: str, found: Buf) -> Buf:
+def _output(writer: OnnxGraphBuilder, name: str, found: Buf) -> Buf:
     """A result under the name that the model has for it."""
     if found.name == name:  # an input
         return found
@@ -106,7 +106,9 @@ def _output(writer: Writer, name: str, found: Buf) -> Buf:
 class _Programs:
     """The statements of one program as nodes."""
 
-    def __init__(self, writer: Writer, results: Mapping[str, Buf], weights: Mapping[str, Array]):
+    def __init__(
+        self, writer: OnnxGraphBuilder, results: Mapping[str, Buf], weights: Mapping[str, Array]
+    ):
         self.writer, self.results, self.weights = writer, dict(results), weights
         self.holes: dict[str, Any] = {}
         self.scopes: dict[Scope, Buf] = {}
@@ -154,7 +156,7 @@ class _Programs:
         return self.writer.reshape(found, scope.shape)
 
     def _body(self, scope: Scope) -> Buf:
-        return Level(
+        return LoopAxes(
             self.writer, self._read, {it.index: (it.low, it.high) for it in scope.iterators}
         ).statement(scope)
 

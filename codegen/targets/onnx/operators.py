@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codegen.ir.nodes import Buf
-from codegen.ir.window import Window, reduction, setting, window
+from codegen.ir.window import SpatialAxes, reduction, setting, window
 from codegen.targets.onnx.gathers import operand, placed
-from codegen.targets.onnx.graph_builder import Writer
+from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
 FLOATS = ("f32", "f64")
 
 
-def matmul(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
+def matmul(
+    writer: OnnxGraphBuilder, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]
+) -> Buf | None:
     """`MatMul`."""
     left, right = (
         operand(writer, array, view, *letters)
@@ -25,7 +27,9 @@ def matmul(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) 
     return placed(writer, result, kernel.views[-1], *"bmn")
 
 
-def convolution(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
+def convolution(
+    writer: OnnxGraphBuilder, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]
+) -> Buf | None:
     """`Conv`."""
     found, pads = window(kernel), _pads(kernel)
     data = operand(writer, arrays[0], kernel.views[0], "n", "*c", *found.space)
@@ -45,7 +49,9 @@ def convolution(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[B
     return placed(writer, result, kernel.views[-1], "n", "*f", *found.space)
 
 
-def transposed(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
+def transposed(
+    writer: OnnxGraphBuilder, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]
+) -> Buf | None:
     """`ConvTranspose`, where its padding leaves what is wanted."""
     found, target = window(kernel), kernel.views[-1]
     data = operand(writer, arrays[0], kernel.views[0], "n", "*c", *found.space)
@@ -78,7 +84,9 @@ def transposed(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Bu
     return placed(writer, result, target, "n", "*f", *found.space)
 
 
-def pool(writer: Writer, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]) -> Buf | None:
+def pool(
+    writer: OnnxGraphBuilder, kernel: Kernel, scope: Scope, arrays: Sequence[Buf]
+) -> Buf | None:
     """`MaxPool`, or `AveragePool` that counts what is outside."""
     found, pads, how = window(kernel), _pads(kernel), reduction(scope)
     if (
@@ -112,11 +120,11 @@ def _pads(kernel: Kernel) -> list[tuple[int, int]]:
     return [kernel.views[0].pads.get(letter, (0, 0)) for letter in window(kernel).space]
 
 
-def _points(extent: int, found: Window, axis: int) -> int:
+def _points(extent: int, found: SpatialAxes, axis: int) -> int:
     return (extent - (found.sizes[axis] - 1) * found.dilation[axis] - 1) // found.stride[axis] + 1
 
 
-def _options(found: Window, pads: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _options(found: SpatialAxes, pads: Sequence[tuple[int, int]]) -> dict[str, Any]:
     around = [*(before for before, _ in pads), *(after for _, after in pads)]
     return {"kernel_shape": found.sizes, "strides": found.stride, "pads": around}
 

@@ -17,7 +17,7 @@ from einalg.language.ops.definition.axes import kept
 
 
 @dataclass(frozen=True)
-class Straight:
+class AxisOrder:
     """The scope over such operands, and for each of these, by name, the tensor and the axes of it that remain."""
 
     scope: Scope
@@ -41,7 +41,7 @@ class Straight:
         return View(base.name, offset, axes)
 
 
-def straightened(scope: Scope) -> Straight:
+def in_output_order(scope: Scope) -> AxisOrder:
     """A scope with the axes of every tensor in the order of the indices that walk along them; fixed ones are left out."""
     orders: dict[str, tuple[Tensor, tuple[int, ...]]] = {}
     starts: dict[str, tuple[int, ...]] = {}
@@ -63,7 +63,7 @@ def straightened(scope: Scope) -> Straight:
             for k, s in enumerate(access.subscripts)
         ):
             del orders[name], starts[name]  # what is fixed in one read is not in another
-    return Straight(
+    return AxisOrder(
         Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: _moved(a, orders))),
         orders,
         starts,

@@ -11,10 +11,10 @@ from functools import cache, cached_property
 from itertools import islice, permutations, product
 from typing import Any
 
-from derive.matching.arrays.axis_order import Straight, straightened
+from derive.matching.arrays.axis_order import AxisOrder, in_output_order
 from derive.matching.arrays.inlining import functions, inlined
-from derive.matching.arrays.parameter_sources import SOURCES, Look
-from derive.matching.patterns.normal_form import Profile, profile_of
+from derive.matching.arrays.parameter_sources import SOURCES, ReadSummary
+from derive.matching.patterns.normal_form import NormalForm, normal_form
 from derive.matching.patterns.operand_views import strides
 from derive.matching.patterns.scalar_parameters import as_python
 from derive.matching.patterns.unify import Reason, unlike
@@ -69,7 +69,7 @@ def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
     ]
 
 
-class Whole:
+class InlinedScope:
     """A scope with everything that it reads inlined, as it is written and with its operands' axes in the order of its own."""
 
     def __init__(self, scope: Scope):
@@ -86,15 +86,15 @@ class Whole:
         return inlined(self.given)
 
     @cached_property
-    def profile(self) -> Profile:
-        return profile_of(self.scope)
+    def profile(self) -> NormalForm:
+        return normal_form(self.scope)
 
     @cached_property
-    def straight(self) -> Straight:
-        return straightened(self.profile.scope)
+    def straight(self) -> AxisOrder:
+        return in_output_order(self.profile.scope)
 
-    def look(self, views: bool) -> Look:
-        return Look(self.straight.scope if views else self.scope)
+    def look(self, views: bool) -> ReadSummary:
+        return ReadSummary(self.straight.scope if views else self.scope)
 
     def key(self, views: bool) -> Any:
         """What a definition must have to be this scope: of a view the shape is free."""
@@ -106,11 +106,11 @@ class Whole:
         return self._keys[views]
 
 
-def _whole(scope: Scope) -> Whole:
-    kept_there = profile_of(scope).solved
+def _whole(scope: Scope) -> InlinedScope:
+    kept_there = normal_form(scope).solved
     found = kept_there.get("whole")
     if found is None:
-        found = kept_there["whole"] = Whole(scope)
+        found = kept_there["whole"] = InlinedScope(scope)
     return found
 
 
@@ -118,7 +118,7 @@ def _key(normal_scope: Scope, shape: tuple[int, ...] | None) -> Any:
     return key(normal_scope), shape
 
 
-def _solution(whole: Whole, template: ArrayTemplate) -> Solution | None:
+def _solution(whole: InlinedScope, template: ArrayTemplate) -> Solution | None:
     """The first operands and arguments with which the definition is the scope, found once."""
     if id(template) not in whole.solutions:
         found = (
@@ -128,7 +128,7 @@ def _solution(whole: Whole, template: ArrayTemplate) -> Solution | None:
     return whole.solutions[id(template)]
 
 
-def _tries(whole: Whole, template: ArrayTemplate) -> Iterator[Solution]:
+def _tries(whole: InlinedScope, template: ArrayTemplate) -> Iterator[Solution]:
     """Every assignment of tensors to operands with every proposal for each parameter."""
     if any(extent == 0 for extent in whole.profile.extents.values()):
         return
@@ -139,7 +139,7 @@ def _tries(whole: Whole, template: ArrayTemplate) -> Iterator[Solution]:
             yield operands, dict(zip(template.sources, row))
 
 
-def _unsourced(whole: Whole, template: ArrayTemplate) -> Iterator[str]:
+def _unsourced(whole: InlinedScope, template: ArrayTemplate) -> Iterator[str]:
     """Parameters for which there is no proposal."""
     look = whole.look(template.views)
     for operands in _operands(look, template):
@@ -150,7 +150,7 @@ def _unsourced(whole: Whole, template: ArrayTemplate) -> Iterator[str]:
         )
 
 
-def _operands(look: Look, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
+def _operands(look: ReadSummary, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
     """The tensors in every order that fits the ranks of the example; many operands in the order in which they lie along some axis."""
     if template.many:
         yield from look.joined_orders()
@@ -165,21 +165,24 @@ def _operands(look: Look, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
 
 
 def _failure(
-    whole: Whole, template: ArrayTemplate, operands: Sequence[Any], arguments: Mapping[str, Any]
+    whole: InlinedScope,
+    template: ArrayTemplate,
+    operands: Sequence[Any],
+    arguments: Mapping[str, Any],
 ) -> str | None:
     """Why the definition with these arguments is not the scope, in words; None where it is."""
     try:
         built = template.build(operands, arguments)
     except EinalgError as error:
         return str(error).splitlines()[0]
-    profile = Profile(inlined(built))
+    profile = NormalForm(inlined(built))
     if _key(profile.scope, None if template.views else built.shape) == whole.key(template.views):
         return None
     given = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f"{template.name} with {given} is {built}"
 
 
-def _alike(whole: Whole, template: ArrayTemplate) -> bool:
+def _alike(whole: InlinedScope, template: ArrayTemplate) -> bool:
     """Whether the body has the operations of the definition's: what rules out most templates at little cost."""
     boolean = template.many and whole.given.dtype == "bool"
     if whole.functions != _functions(template, boolean):
@@ -195,7 +198,7 @@ def _functions(template: ArrayTemplate, boolean: bool) -> frozenset[str]:
 
 @cache
 def _skeleton(template: ArrayTemplate, count: int, boolean: bool) -> Any:
-    return Profile(_example(template, count, BOOLEAN if boolean else NUMBER)).skeleton
+    return NormalForm(_example(template, count, BOOLEAN if boolean else NUMBER)).skeleton
 
 
 @cache
@@ -216,7 +219,7 @@ def _example(template: ArrayTemplate, count: int, dtype: str = NUMBER) -> Scope:
 
 
 def _kernel(
-    whole: Whole, template: ArrayTemplate, solution: Solution, scope: Scope, output: str
+    whole: InlinedScope, template: ArrayTemplate, solution: Solution, scope: Scope, output: str
 ) -> Kernel:
     operands, arguments = solution
     sizes = {it.index.name: it.extent for it in scope.iterators}

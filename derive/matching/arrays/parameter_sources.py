@@ -19,7 +19,7 @@ from einalg.language.ir.traversal import accesses, reductions
 Operands = Sequence[Any]
 
 
-class Look:
+class ReadSummary:
     """A scope without inner scopes, as sources see it."""
 
     def __init__(self, scope: Scope):
@@ -56,7 +56,7 @@ class Look:
                 )
 
 
-def _walk(look: Look, form: Affine) -> tuple[int, int] | None:
+def _walk(look: ReadSummary, form: Affine) -> tuple[int, int] | None:
     """The position of the index that alone moves a subscript, and its step; None where there is no such index."""
     if len(form.terms) != 1:
         return None
@@ -68,12 +68,12 @@ def _walk(look: Look, form: Affine) -> tuple[int, int] | None:
     )
 
 
-def sizes(look: Look, _: Operands) -> Iterator[tuple[int, ...]]:
+def sizes(look: ReadSummary, _: Operands) -> Iterator[tuple[int, ...]]:
     """The shape of the result."""
     yield look.scope.shape
 
 
-def ratios(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def ratios(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """How often each axis of an operand goes into that of the result, aligned at the end."""
     (base,) = operands
     front = look.rank - base.rank
@@ -82,20 +82,20 @@ def ratios(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
         yield tuple(full // size for size, full in zip(old, look.scope.shape))
 
 
-def enlarged_axes(look: Look, operands: Operands) -> Iterator[int]:
+def enlarged_axes(look: ReadSummary, operands: Operands) -> Iterator[int]:
     """Axes on which the result is larger than the operand."""
     for row in ratios(look, operands):
         if len(row) == operands[0].rank:
             yield from (axis for axis, times in enumerate(row) if times > 1)
 
 
-def ratio(look: Look, operands: Operands) -> Iterator[int]:
+def ratio(look: ReadSummary, operands: Operands) -> Iterator[int]:
     """How often the operand goes into the result on one of its axes."""
     for row in ratios(look, operands):
         yield from dict.fromkeys(times for times in row if times > 1)
 
 
-def order(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def order(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """For every axis of the result the axis of the operand along which its index walks; fixed axes stand for those of extent 1."""
     for read in look.reads_of(operands[0]):
         found = {
@@ -110,7 +110,7 @@ def order(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
             yield tuple(found[position] for position in range(look.rank))
 
 
-def reversed_axes(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def reversed_axes(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """The axes along which an index walks backwards."""
     for read in look.reads_of(operands[0]):
         walks = [_walk(look, form) for form in read.subscripts]
@@ -119,7 +119,7 @@ def reversed_axes(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
             yield found
 
 
-def _progressions(look: Look, operands: Operands) -> Iterator[list[tuple[int, int, int]]]:
+def _progressions(look: ReadSummary, operands: Operands) -> Iterator[list[tuple[int, int, int]]]:
     """For every axis of the operand the first place that is read, the step, and how many there are."""
     for read in look.reads_of(operands[0]):
         rows = []
@@ -139,24 +139,24 @@ def _progressions(look: Look, operands: Operands) -> Iterator[list[tuple[int, in
             yield rows
 
 
-def starts(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def starts(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """Where each axis of the operand is read first."""
     yield from (tuple(first for first, _, _ in rows) for rows in _progressions(look, operands))
 
 
-def stops(look: Look, operands: Operands) -> Iterator[tuple[int | None, ...]]:
+def stops(look: ReadSummary, operands: Operands) -> Iterator[tuple[int | None, ...]]:
     """Where each axis of the operand is no longer read; None before its begin."""
     for rows in _progressions(look, operands):
         ends = [first + step * count for first, step, count in rows]
         yield tuple(end if end >= 0 else None for end in ends)
 
 
-def steps(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def steps(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """How far apart the elements are that are read along each axis of the operand."""
     yield from (tuple(step for _, step, _ in rows) for rows in _progressions(look, operands))
 
 
-def overruns(look: Look, operands: Operands) -> Iterator[tuple[tuple[int, int], ...]]:
+def overruns(look: ReadSummary, operands: Operands) -> Iterator[tuple[tuple[int, int], ...]]:
     """How many elements more than the operand has are read before and after each axis; fewer are negative."""
     for rows in _progressions(look, operands):
         if all(step == 1 for _, step, _ in rows):
@@ -166,20 +166,20 @@ def overruns(look: Look, operands: Operands) -> Iterator[tuple[tuple[int, int], 
             )
 
 
-def fill(look: Look, operands: Operands) -> Iterator[Any]:
+def fill(look: ReadSummary, operands: Operands) -> Iterator[Any]:
     """What is read outside an operand."""
     for read in look.reads_of(operands[0]):
         yield read.base.fill if isinstance(read.base, Padded) else 0
 
 
-def padded_axes(look: Look, _: Operands) -> list[int]:
+def padded_axes(look: ReadSummary, _: Operands) -> list[int]:
     """The axes on which every operand that is read through padding is padded."""
     amounts = [read.base.amounts for read in look.reads if isinstance(read.base, Padded)]
     rank = min((len(a) for a in amounts), default=0)
     return [axis for axis in range(rank) if all(any(a[axis]) for a in amounts)]
 
 
-def reduced_axes(look: Look, operands: Operands) -> list[int]:
+def reduced_axes(look: ReadSummary, operands: Operands) -> list[int]:
     """The axes of the first operand along which a reduction moves."""
     summed = {index for node in reductions(look.scope.body) for index in node.indices}
     return sorted(
@@ -192,19 +192,19 @@ def reduced_axes(look: Look, operands: Operands) -> list[int]:
     )
 
 
-def all_reduced_axes(look: Look, operands: Operands) -> Iterator[tuple[int, ...]]:
+def all_reduced_axes(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
     """The axes of the first operand along which reductions move, together."""
     found = reduced_axes(look, operands)
     if found:
         yield tuple(found)
 
 
-def number(look: Look, _: Operands) -> list[Any]:
+def number(look: ReadSummary, _: Operands) -> list[Any]:
     """The numbers of the body, and what they may come from."""
     return proposals(list(dict.fromkeys(n for n in numbers(look.scope.body) if n.is_finite)))
 
 
-SOURCES: dict[str, Callable[[Look, Operands], Any]] = {
+SOURCES: dict[str, Callable[[ReadSummary, Operands], Any]] = {
     "sizes": sizes,
     "ratios": ratios,
     "ratio": ratio,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from derive.matching.patterns.normal_form import Profile
+from derive.matching.patterns.normal_form import NormalForm
 from derive.matching.patterns.operand_views import walker
 from derive.matching.patterns.pattern import Pattern
 from derive.matching.patterns.unify import Assignment
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
@@ -22,7 +22,7 @@ NUMBER = "f32"
 
 
 @dataclass(frozen=True)
-class Realised:
+class Instance:
     """The scope, and the shapes and data types of the operands by name."""
 
     scope: Scope
@@ -30,7 +30,7 @@ class Realised:
     dtypes: Mapping[str, str]
 
 
-def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realised | None:
+def instantiate(profile: NormalForm, found: Pattern, assignment: Assignment) -> Instance | None:
     """One index a role, operands with the definition's axes, of the part that is read; None where a condition names another index."""
     extents = {
         role: prod(profile.extents[i] for i in members)
@@ -69,7 +69,7 @@ def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realis
             where = tuple(c.substitute(names) for c in node.where)
             return Reduce(
                 node.op,
-                [Range(Index(r), 0, extents[r]) for r in roles],
+                [LoopIndex(Index(r), 0, extents[r]) for r in roles],
                 where,
                 rebuild(node.body, leaf),
             )
@@ -77,15 +77,15 @@ def realised(profile: Profile, found: Pattern, assignment: Assignment) -> Realis
 
     body = rebuild(profile.scope.body, leaf)
     where = tuple(c.substitute(names) for c in profile.scope.where)
-    iterators = [Range(Index(role), 0, extents.get(role, 1)) for role in found.output]
+    iterators = [LoopIndex(Index(role), 0, extents.get(role, 1)) for role in found.output]
     known = {*(Index(r) for r in extents), *(it.index for it in iterators)}
     if any(not c.indices <= known for c in where):
         return None
-    return Realised(Scope(iterators, where, body), shapes, dtypes)
+    return Instance(Scope(iterators, where, body), shapes, dtypes)
 
 
 def _axes(
-    profile: Profile,
+    profile: NormalForm,
     found: Pattern,
     assignment: Assignment,
     number: int,

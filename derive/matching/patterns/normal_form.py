@@ -12,7 +12,7 @@ import sympy
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, unpadded
@@ -22,7 +22,7 @@ OUTPUT = "output"
 Row = frozenset[
     Any
 ]  # the numbers of the reads in which an index occurs, and OUTPUT where it is not summed
-Replace = Callable[[Range], tuple[list[Range], Affine] | None]
+Replace = Callable[[LoopIndex], tuple[list[LoopIndex], Affine] | None]
 MOST_SPLITS = 16
 
 
@@ -31,7 +31,7 @@ def _by_name(index: Index) -> str:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ReadAxis:
     """An axis of a read along which some index moves: its number, the subscript, the box, and the first and last element read."""
 
     position: int
@@ -56,11 +56,11 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Read:
+class TensorRead:
     """An access with its live axes."""
 
     access: Access
-    axes: tuple[Axis, ...]
+    axes: tuple[ReadAxis, ...]
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class Read:
         return "the inner scope" if isinstance(base, Scope) else base.name
 
 
-class Profile:
+class NormalForm:
     """A scope in normal form, with its reads, each once, and its iterator mapping table."""
 
     def __init__(self, scope: Scope):
@@ -108,30 +108,30 @@ class Profile:
             self.scope.body, {read.access: name for read, name in zip(self.reads, names)}
         )
 
-    def separable(self, axis: Axis) -> bool:
+    def separable(self, axis: ReadAxis) -> bool:
         """Whether an axis is a mixed-radix number of its indices that stays inside the box, so that each walks an axis of its own."""
         return axis.overrun == (0, 0) and _has_digits(axis.form, self.extents)
 
-    def _read(self, access: Access) -> Read:
+    def _read(self, access: Access) -> TensorRead:
         base = access.base
         box = unpadded(base).box
         axes = []
         for position, (form, bounds) in enumerate(zip(access.subscripts, box)):
             if form.terms:
-                axes.append(Axis(position, form, bounds, form.interval(self.ranges)))
-        return Read(access, tuple(axes))
+                axes.append(ReadAxis(position, form, bounds, form.interval(self.ranges)))
+        return TensorRead(access, tuple(axes))
 
 
 _PROFILES: dict[
-    int, tuple[Scope, Profile]
+    int, tuple[Scope, NormalForm]
 ] = {}  # by identity: comparing expressions costs more than looking at one again
 _EQUAL: dict[
-    Any, Profile
+    Any, NormalForm
 ] = {}  # of scopes that are written alike, to the names of indices: the states of a search make them again
 _MOST_PROFILES = 4096
 
 
-def profile_of(scope: Scope) -> Profile:
+def normal_form(scope: Scope) -> NormalForm:
     """The profile of a scope, kept for those who ask again."""
     found = _PROFILES.get(id(scope))
     if found is None:
@@ -141,7 +141,7 @@ def profile_of(scope: Scope) -> Profile:
         written = scope, scope.indices, scope.body
         profile = _EQUAL.get(written)
         if profile is None:
-            profile = _EQUAL[written] = Profile(scope)
+            profile = _EQUAL[written] = NormalForm(scope)
         found = _PROFILES[id(scope)] = (scope, profile)
     return found[1]
 
@@ -182,22 +182,22 @@ def normal(scope: Scope) -> Scope:
     return scope
 
 
-def _all_iterators(scope: Scope) -> list[Range]:
+def _all_iterators(scope: Scope) -> list[LoopIndex]:
     return [*scope.iterators, *(it for node in reductions(scope.body) for it in node.iterators)]
 
 
-def _from_zero(it: Range) -> tuple[list[Range], Affine] | None:
+def _from_zero(it: LoopIndex) -> tuple[list[LoopIndex], Affine] | None:
     if it.extent == 1:
         return [], affine(it.low)
-    return ([Range(it.index, 0, it.extent)], affine(it.index) + it.low) if it.low else None
+    return ([LoopIndex(it.index, 0, it.extent)], affine(it.index) + it.low) if it.low else None
 
 
 def _halves(
-    it: Range, index: Index, divisor: int, high: Index, low: Index
-) -> tuple[list[Range], Affine] | None:
+    it: LoopIndex, index: Index, divisor: int, high: Index, low: Index
+) -> tuple[list[LoopIndex], Affine] | None:
     if it.index != index:
         return None
-    return [Range(high, 0, it.extent // divisor), Range(low, 0, divisor)], affine(
+    return [LoopIndex(high, 0, it.extent // divisor), LoopIndex(low, 0, divisor)], affine(
         high
     ) * divisor + low
 
@@ -276,9 +276,9 @@ def _rewritten(scope: Scope, replace: Replace) -> Scope:
 
 
 def _replaced(
-    iterators: Sequence[Range], replace: Replace
-) -> tuple[list[Range], dict[Index, Affine]]:
-    kept: list[Range] = []
+    iterators: Sequence[LoopIndex], replace: Replace
+) -> tuple[list[LoopIndex], dict[Index, Affine]]:
+    kept: list[LoopIndex] = []
     names: dict[Index, Affine] = {}
     for it in iterators:
         found = replace(it)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from derive.matching.patterns.normal_form import OUTPUT, Profile
+from derive.matching.patterns.normal_form import OUTPUT, NormalForm
 from derive.matching.patterns.pattern import UNIT, Pattern
 from derive.matching.patterns.unify import Assignment
 from einalg.language.index.affine import Index
@@ -13,7 +13,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, unpadded
 
 
-def view(profile: Profile, found: Pattern, assignment: Assignment, name: str) -> View:
+def view(profile: NormalForm, found: Pattern, assignment: Assignment, name: str) -> View:
     """An operand as strided axes, one group a letter."""
     read = profile.reads[assignment.operands[name]]
     steps_of = strides(unpadded(read.access.base).shape)
@@ -52,7 +52,7 @@ def view(profile: Profile, found: Pattern, assignment: Assignment, name: str) ->
     return View(read_name(read.access), offset, axes, pads, batch)
 
 
-def output_view(profile: Profile, found: Pattern, assignment: Assignment, output: str) -> View:
+def output_view(profile: NormalForm, found: Pattern, assignment: Assignment, output: str) -> View:
     """The result as strided axes."""
     steps = dict(zip(profile.scope.indices, strides(profile.scope.shape)))
     axes = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy
 
-from derive.matching.patterns.normal_form import OUTPUT, Profile, Row
+from derive.matching.patterns.normal_form import OUTPUT, NormalForm, Row
 from einalg.errors import EinalgError
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.ir.scope import Scope
@@ -56,7 +56,7 @@ class Pattern:
         self.template = template
         self.shapes = self._shapes(0)
         self.settings = self._apart(None)
-        self.example = Profile(self._instance(self.settings))
+        self.example = NormalForm(self._instance(self.settings))
 
     @property
     def _least(self) -> dict[Setting, int]:

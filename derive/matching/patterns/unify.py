@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
-from derive.matching.patterns.normal_form import OUTPUT, Axis, Profile, Row
+from derive.matching.patterns.normal_form import OUTPUT, NormalForm, ReadAxis, Row
 from derive.matching.patterns.pattern import Pattern, named
 from einalg.language.index.affine import Index
 from einalg.language.ir.printing.text import outline
@@ -66,7 +66,7 @@ def unlike(body: Any, form: Any) -> Reason:
     return Reason(f"the body {shown} is not of the form {outline(form)}", BODY, "body")
 
 
-def assignments(profile: Profile, pattern: Pattern) -> Iterator[Assignment]:
+def assignments(profile: NormalForm, pattern: Pattern) -> Iterator[Assignment]:
     """Every way to give the indices of a scope the roles of a pattern, with what is wrong in it; none where the body is another one."""
     if profile.skeleton != pattern.example.skeleton or len(profile.reads) != len(pattern.names):
         return
@@ -84,10 +84,10 @@ def assignments(profile: Profile, pattern: Pattern) -> Iterator[Assignment]:
                 yield found
 
 
-Mixed = dict[tuple[int, int], tuple[Axis, int]]
+Mixed = dict[tuple[int, int], tuple[ReadAxis, int]]
 
 
-def _mixed(profile: Profile, pattern: Pattern, names: list[str]) -> Iterator[Mixed]:
+def _mixed(profile: NormalForm, pattern: Pattern, names: list[str]) -> Iterator[Mixed]:
     """Every pairing of axes that several indices share with such axes of the operands; axes without a partner are left out."""
     yield from _choices(
         [
@@ -104,9 +104,9 @@ def _mixed(profile: Profile, pattern: Pattern, names: list[str]) -> Iterator[Mix
 
 
 def _choices(
-    left: Sequence[tuple[int, Axis]],
+    left: Sequence[tuple[int, ReadAxis]],
     chosen: Mixed,
-    profile: Profile,
+    profile: NormalForm,
     pattern: Pattern,
     names: list[str],
 ) -> Iterator[Mixed]:
@@ -141,7 +141,7 @@ def _inside(rows: Sequence[Row], roles: Sequence[Row]) -> bool:
 
 
 def _axes_agree(
-    profile: Profile, pattern: Pattern, names: list[str], mixed: Mixed, found: Assignment
+    profile: NormalForm, pattern: Pattern, names: list[str], mixed: Mixed, found: Assignment
 ) -> bool:
     """Give the indices of mixed axes their roles; False where two axes ask for different ones."""
     taken: dict[Index, str] = {}
@@ -160,7 +160,7 @@ def _axes_agree(
     return True
 
 
-def _rest(profile: Profile, pattern: Pattern, names: list[str], found: Assignment) -> None:
+def _rest(profile: NormalForm, pattern: Pattern, names: list[str], found: Assignment) -> None:
     """The other indices, and everything that does not fit."""
     assigned = {i for members in found.roles.values() for i in members}
     everywhere = frozenset([*names, OUTPUT])
@@ -191,7 +191,7 @@ def _rest(profile: Profile, pattern: Pattern, names: list[str], found: Assignmen
     ]
 
 
-def _stray(profile: Profile, names: list[str], index: Index, pattern: Pattern) -> Reason:
+def _stray(profile: NormalForm, names: list[str], index: Index, pattern: Pattern) -> Reason:
     places = [profile.reads[p].name for p in sorted(profile.rows[index] - {OUTPUT})]
     places += ["the output"] if OUTPUT in profile.rows[index] else []
     where = " and ".join(places) or "nothing"
@@ -207,7 +207,7 @@ def _by_name(index: Index) -> str:
     return index.name
 
 
-def _axis_reasons(profile: Profile, pattern: Pattern, found: Assignment) -> Iterator[Reason]:
+def _axis_reasons(profile: NormalForm, pattern: Pattern, found: Assignment) -> Iterator[Reason]:
     outputs = set(profile.scope.indices)
     for number, read in enumerate(profile.reads):
         seen: set[Index] = set()

@@ -14,7 +14,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Constant, Tensor
@@ -90,7 +90,7 @@ def _axes(program: Program, count: int) -> dict[str, int] | None:
     return None if whole & axes.keys() else axes
 
 
-def _walks(access: Access, places: list[int], along: Iterator) -> bool:
+def _walks(access: Access, places: list[int], along: LoopIndex) -> bool:
     """Whether an index walks over all of one axis, one by one."""
     (place, *others) = places
     return (
@@ -124,7 +124,7 @@ def _of_first(program: Program, axes: Mapping[str, int]) -> Program:
     for name, scope in program.statements:
         iterators = list(scope.iterators)
         if name in axes:
-            iterators[axes[name]] = Iterator(iterators[axes[name]].index, 0, 1)
+            iterators[axes[name]] = LoopIndex(iterators[axes[name]].index, 0, 1)
         body = map_accesses(
             scope.body, lambda access: rebased(access, known.get(access.tensor.name, access.tensor))
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from einalg.language.index.affine import Affine, Index
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.program import substitute_accesses
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Padded, Tensor
@@ -23,10 +23,10 @@ Places = tuple[
 
 
 @dataclass(frozen=True)
-class Slab:
+class ConstantSlice:
     """A part of a tensor: all of it but for the axes of which one place is read, whose range is then `[0, 1)`.
 
-    >>> Slab(Tensor("A", (9, 4)), (7, None)).called("S", "input").axes
+    >>> ConstantSlice(Tensor("A", (9, 4)), (7, None)).called("S", "input").axes
     ((0, 1), (0, 4))
     """
 
@@ -34,8 +34,8 @@ class Slab:
     places: Places
 
     @staticmethod
-    def whole(tensor: Tensor) -> Slab:
-        return Slab(tensor, (None,) * tensor.rank)
+    def whole(tensor: Tensor) -> ConstantSlice:
+        return ConstantSlice(tensor, (None,) * tensor.rank)
 
     def called(self, name: str, role: str) -> Tensor:
         """The slab as a tensor of this name."""
@@ -59,7 +59,7 @@ class Slab:
         """An access to the slab as one to the tensor; to a copy, where it is padded at an axis of one place, beside which the tensor has values."""
         if self._is_padded_there(access):
             iterators = [
-                Iterator(Index(f"i{k}"), *axis)
+                LoopIndex(Index(f"i{k}"), *axis)
                 for k, axis in enumerate(self.called("S", "input").axes)
             ]
             return rebased(
@@ -87,7 +87,7 @@ class Slab:
         return found
 
 
-def slabs(scope: Scope) -> dict[str, Slab]:
+def slabs(scope: Scope) -> dict[str, ConstantSlice]:
     """What a scope and the scopes below it read of every tensor that is no constant, in order of first use.
 
     >>> import einalg as ea
@@ -104,7 +104,7 @@ def slabs(scope: Scope) -> dict[str, Slab]:
                     a if a == b else None for a, b in zip(found.get(tensor.name, places), places)
                 )
     return {
-        name: Slab(tensor, found[name])
+        name: ConstantSlice(tensor, found[name])
         for name, tensor in scope.tensors.items()
         if not isinstance(tensor, Constant)
     }
@@ -122,14 +122,14 @@ def _places(access: Access, tensor: Tensor) -> Places:
     )
 
 
-def on_slabs(scope: Scope, found: Mapping[str, tuple[Slab, Tensor]]) -> Scope:
+def on_slabs(scope: Scope, found: Mapping[str, tuple[ConstantSlice, Tensor]]) -> Scope:
     """The scope, reading slabs, as these tensors, in the place of the tensors of these names."""
     return _changed(
         scope, {name: partial(slab.of, name=tensor) for name, (slab, tensor) in found.items()}
     )
 
 
-def on_tensors(scope: Scope, found: Mapping[str, Slab]) -> Scope:
+def on_tensors(scope: Scope, found: Mapping[str, ConstantSlice]) -> Scope:
     """A scope that reads slabs, by name, reading their tensors."""
     return _changed(scope, {name: slab.read for name, slab in found.items()})
 

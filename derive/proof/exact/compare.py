@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import islpy as isl
 
 from derive.proof.exact.congruence import Classes
-from derive.proof.exact.inlining import Expansion, output_indices
-from derive.proof.exact.polynomial import Opaque, OutsideFragment, Polynomial, single_factor
+from derive.proof.exact.inlining import Inliner, output_indices
+from derive.proof.exact.polynomial import FunctionFactor, OutsideFragment, Polynomial, single_factor
 from derive.proof.exact.relations import Difference, difference
 from derive.proof.outcome.regions import readable
 from einalg.language.index.affine import Index
@@ -22,7 +22,7 @@ OPERATIONS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExactComparison:
     """`equal` is None where the exact comparison does not decide; `region` holds the points that differ."""
 
     equal: bool | None
@@ -30,26 +30,26 @@ class Outcome:
     why: str = ""
 
 
-def compare_exactly(one: Scope, two: Scope) -> Outcome:
+def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
     """Compare two scopes of one shape, all that they read inlined, at every output point."""
     try:
         with bounded(OPERATIONS):
             return _compare(one, two)
     except OutsideFragment as reason:
-        return Outcome(None, why=str(reason))
+        return ExactComparison(None, why=str(reason))
     except isl.Error:
-        return Outcome(None, why="the relations are too large")
+        return ExactComparison(None, why="the relations are too large")
     except RecursionError:
-        return Outcome(None, why="the expression is nested too deeply")
+        return ExactComparison(None, why="the expression is nested too deeply")
 
 
-def _compare(one: Scope, two: Scope) -> Outcome:
-    expansion = Expansion()
+def _compare(one: Scope, two: Scope) -> ExactComparison:
+    expansion = Inliner()
     ours, theirs = expansion.output(one), expansion.output(two)
     classes, point = Classes(expansion.ranges), output_indices(one.rank)
     left = _left_over(classes, point, ours, theirs)
     if not left:
-        return Outcome(True)
+        return ExactComparison(True)
     reductions = _reduction(ours), _reduction(theirs)
     if (
         left.interpreted()
@@ -65,12 +65,12 @@ def _compare(one: Scope, two: Scope) -> Outcome:
             reductions[0].idempotent,
         )
         if not left:
-            return Outcome(True)
+            return ExactComparison(True)
     if left.interpreted():
-        return Outcome(
+        return ExactComparison(
             None, why=f"functions that may obey other laws: {', '.join(left.interpreted())}"
         )
-    return Outcome(False, readable(left.region(), [index.name for index in one.indices]))
+    return ExactComparison(False, readable(left.region(), [index.name for index in one.indices]))
 
 
 def _left_over(
@@ -83,11 +83,13 @@ def _left_over(
     return difference(classes.pieces(ours, point), classes.pieces(theirs, point), len(point), once)
 
 
-def _reduction(polynomial: Polynomial) -> Opaque | None:
+def _reduction(polynomial: Polynomial) -> FunctionFactor | None:
     """The maximum, minimum or product that a polynomial is: over elements of tensors it is decided by which elements it meets."""
     factor = single_factor(polynomial)
     return (
         factor.head
-        if factor and isinstance(factor.head, Opaque) and factor.head.function.endswith("[]")
+        if factor
+        and isinstance(factor.head, FunctionFactor)
+        and factor.head.function.endswith("[]")
         else None
     )

@@ -17,7 +17,7 @@ from typing import Any
 import islpy as isl
 
 from derive.proof.exact.constant_tables import evaluated
-from derive.proof.exact.polynomial import Factor, Opaque, Polynomial, Read
+from derive.proof.exact.polynomial import ElementFactor, Factor, FunctionFactor, Polynomial
 from derive.proof.exact.products import product_of, union
 from derive.proof.exact.relations import Piece, difference, opaque_name, piece
 from einalg.language.index.affine import Index
@@ -82,15 +82,15 @@ class Classes:
         """A name, and the map from points of `space` to coordinates; equal elements have equal names and coordinates."""
         coordinates = space.map(factor.subscripts)
         head = factor.head
-        if isinstance(head, Read):
+        if isinstance(head, ElementFactor):
             return head.tensor, coordinates
-        if isinstance(head, Opaque):
+        if isinstance(head, FunctionFactor):
             points = coordinates.intersect_domain(domain).range()
             name, change = self._classified(head, points)
             return name, coordinates.apply_range(change)
         return str(head), coordinates
 
-    def _classified(self, opaque: Opaque, domain: isl.Set) -> tuple[str, isl.Map]:
+    def _classified(self, opaque: FunctionFactor, domain: isl.Set) -> tuple[str, isl.Map]:
         """The class of a function, and the map from the indices it depends on to the elements of the class."""
         point = opaque.free
         orders = _orders(

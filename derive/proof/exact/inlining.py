@@ -23,14 +23,14 @@ from derive.proof.exact.guards import (
     outside,
 )
 from derive.proof.exact.polynomial import (
-    Constant,
+    ConstantFactor,
+    ElementFactor,
     Factor,
+    FunctionFactor,
     IndexValue,
     Known,
-    Opaque,
     OutsideFragment,
     Polynomial,
-    Read,
     constant,
     constant_value,
     guarded,
@@ -41,7 +41,7 @@ from derive.proof.exact.polynomial import (
 )
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Padded, Tensor, padded_box
@@ -60,7 +60,7 @@ def output_indices(rank: int) -> tuple[Index, ...]:
     return tuple(Index(f"x{k}") for k in range(rank))
 
 
-class Expansion:
+class Inliner:
     """Writes scopes out over the points of an output; `ranges` are those of every index that was introduced."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class Expansion:
     def read(self, base: Indexable, point: tuple[Affine, ...]) -> Polynomial:
         """The value of a tensor, a scope or a padded view at a point where it has one."""
         if isinstance(base, Tensor):
-            head = _known(base) if isinstance(base, ConstantTensor) else Read(base.name)
+            head = _known(base) if isinstance(base, ConstantTensor) else ElementFactor(base.name)
             return of_factor(Factor(head, tuple(s - low for s, (low, _) in zip(point, base.box))))
         if isinstance(base, Scope):
             return self.under(base, point, ())
@@ -180,7 +180,7 @@ class Expansion:
         names = dict(zip(inner.indices, point)) if isinstance(inner, Scope) else {}
         return (*inside(point, padded_box(inner)), *(c.substitute(names) for c in own))
 
-    def _bound(self, iterators: Sequence[Iterator]) -> tuple[Names, tuple[Iterator, ...]]:
+    def _bound(self, iterators: Sequence[LoopIndex]) -> tuple[Names, tuple[LoopIndex, ...]]:
         """Iterators with names that occur nowhere else, counted from 0; one of a single value is replaced by it."""
         names: dict[Index, Affine] = {
             it.index: affine(it.low) for it in iterators if it.extent == 1
@@ -191,7 +191,7 @@ class Expansion:
                 continue
             index = next(self._fresh)
             self.ranges[index] = (0, it.extent)
-            fresh.append(Iterator(index, 0, it.extent))
+            fresh.append(LoopIndex(index, 0, it.extent))
             names[it.index] = affine(index) + it.low
         return names, tuple(fresh)
 
@@ -207,7 +207,7 @@ class Expansion:
 
     def _collection(self, elements: Polynomial, op: str, where: Conjunction) -> Polynomial:
         """The values that a reduction meets, as a sum of single factors; its identity does not count."""
-        identity = Factor(Constant(str(IDENTITY[op])))
+        identity = Factor(ConstantFactor(str(IDENTITY[op])))
         found: list[Any] = []
         for part, (element,) in cells((elements,), self.ranges, where):
             for term in _met(element, op):
@@ -219,7 +219,7 @@ class Expansion:
         """A reduction of values that are given as a sum of single factors, so that their relation has a multiplicity."""
         found: list[Any] = []
         for where, (part,) in cells((values,), self.ranges):
-            reduced = Opaque(
+            reduced = FunctionFactor(
                 _reduction_name(node.op), (part,), idempotent=node.op in ("Max", "Min")
             )
             found += guarded(
@@ -256,7 +256,7 @@ class Expansion:
         for where, parts in cells(arguments, self.ranges):
             value = _folded(name, [constant_value(part) for part in parts], build)
             found += guarded(
-                of_factor(_factor_of(Opaque(name, parts, commutative)))
+                of_factor(_factor_of(FunctionFactor(name, parts, commutative)))
                 if value is None
                 else _number(value),
                 where,
@@ -269,7 +269,7 @@ def _known(tensor: ConstantTensor) -> Known:
     return Known(tensor.shape, tuple(Fraction(int(v.p), int(v.q)) for v in tensor.values))
 
 
-def _factor_of(opaque: Opaque) -> Factor:
+def _factor_of(opaque: FunctionFactor) -> Factor:
     """An opaque value as an element of a tensor of its own, whose axes are the indices that it depends on."""
     return Factor(opaque, tuple(affine(i) for i in opaque.free))
 
@@ -282,7 +282,7 @@ def _met(element: Polynomial, op: str) -> Polynomial:
     """What a reduction meets in one element: the factors of a product, what an inner reduction of its kind meets, or a value."""
     value = constant_value(element)
     if value is not None:
-        return of_factor(Factor(Constant(str(value))))
+        return of_factor(Factor(ConstantFactor(str(value))))
     if op == "Prod" and len(element) == 1 and not element[0].iterators and not element[0].where:
         numbers = constant(element[0].coefficient) if element[0].coefficient != 1 else None
         parts = (
@@ -294,8 +294,8 @@ def _met(element: Polynomial, op: str) -> Polynomial:
             return tuple(term for part in parts for term in _met(part, op))
     factor = single_factor(element)
     if factor is None or isinstance(factor.head, Known):
-        return of_factor(_factor_of(Opaque("value", (element,))))
-    if isinstance(factor.head, Opaque) and factor.head.function == _reduction_name(op):
+        return of_factor(_factor_of(FunctionFactor("value", (element,))))
+    if isinstance(factor.head, FunctionFactor) and factor.head.function == _reduction_name(op):
         return factor.head.arguments[0]
     return of_factor(factor)
 
@@ -331,7 +331,7 @@ def _number(value: Any) -> Polynomial:
         return constant(Fraction(int(value.p), int(value.q)))
     if value.is_Float:
         return constant(Fraction(float(value)))
-    return of_factor(Factor(Constant(str(value))))
+    return of_factor(Factor(ConstantFactor(str(value))))
 
 
 def _index_value(form: Affine) -> Polynomial:

@@ -14,7 +14,7 @@ from typing import Any
 
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 
 
 class OutsideFragment(Exception):
@@ -22,7 +22,7 @@ class OutsideFragment(Exception):
 
 
 @dataclass(frozen=True)
-class Read:
+class ElementFactor:
     """The elements of a tensor."""
 
     tensor: str
@@ -43,7 +43,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantFactor:
     """A number that is not rational, or the number that a reduction other than a sum meets."""
 
     value: str
@@ -61,7 +61,7 @@ class IndexValue:
 
 
 @dataclass(frozen=True, eq=False)
-class Opaque:
+class FunctionFactor:
     """A function of polynomials. `idempotent`: its argument is a set of values (maxima), without multiplicity."""
 
     function: str
@@ -76,7 +76,7 @@ class Opaque:
         return tuple(sorted(found, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
-Head = Read | Known | Constant | IndexValue | Opaque
+Head = ElementFactor | Known | ConstantFactor | IndexValue | FunctionFactor
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Factor:
 @dataclass(frozen=True)
 class Term:
     coefficient: Fraction
-    iterators: tuple[Iterator, ...] = ()
+    iterators: tuple[LoopIndex, ...] = ()
     where: tuple[Constraint, ...] = ()
     factors: tuple[Factor, ...] = ()
 
@@ -126,7 +126,7 @@ def guarded(polynomial: Polynomial, conditions: Iterable[Constraint]) -> Polynom
     return tuple(term.guarded(conditions) for term in polynomial)
 
 
-def summed(polynomial: Polynomial, iterators: tuple[Iterator, ...]) -> Polynomial:
+def summed(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomial:
     """`Σ[iterators] polynomial`; an iterator that a term does not use multiplies its coefficient."""
     result = []
     for term in polynomial:

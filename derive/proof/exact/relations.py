@@ -15,11 +15,11 @@ from typing import Any
 
 import islpy as isl
 
-from derive.proof.exact.polynomial import OutsideFragment, Read, Term
+from derive.proof.exact.polynomial import ElementFactor, OutsideFragment, Term
 from derive.proof.exact.products import sorted_product, union
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 
 MOST_LEVELS = 64  # of multiplicity that are counted
 MOST_PARTS = 64  # into which overlapping relations are cut
@@ -85,7 +85,7 @@ def piece(
     """A term as a relation over the points of `point`; None where it is empty. `factor` names a factor and maps to its coordinates."""
     iterators = _in_order_of_use(term)
     space = Space([*point, *(it.index for it in iterators)])
-    domain = space.set([*(Iterator(i, *ranges[i]) for i in point), *iterators], term.where)
+    domain = space.set([*(LoopIndex(i, *ranges[i]) for i in point), *iterators], term.where)
     if domain.is_empty():
         return None
     factors = sorted((factor(f, space, domain) for f in term.factors), key=lambda pair: pair[0])
@@ -100,11 +100,11 @@ def piece(
     )
 
 
-def _in_order_of_use(term: Term) -> list[Iterator]:
+def _in_order_of_use(term: Term) -> list[LoopIndex]:
     """Iterators in the order of their first use, so that those of equal terms correspond more often."""
     used: dict[Index, None] = {}
     for factor in sorted(
-        term.factors, key=lambda f: f.head.tensor if isinstance(f.head, Read) else ""
+        term.factors, key=lambda f: f.head.tensor if isinstance(f.head, ElementFactor) else ""
     ):
         for subscript in factor.subscripts:
             used.update(

@@ -11,7 +11,7 @@ import numpy as np
 
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 
 MOST_BOXES = 500  # of a region that is found by evaluation
 MOST_POINTS = 4096  # of a region that is listed to shorten its text
@@ -67,7 +67,8 @@ def _of_boxes(boxes: Sequence[Box], rank: int) -> isl.Set:
     indices = [Index(f"x{axis}") for axis in range(rank)]
     space = Space(indices)
     found = [
-        space.set([Range(i, low, high) for i, (low, high) in zip(indices, box)]) for box in boxes
+        space.set([LoopIndex(i, low, high) for i, (low, high) in zip(indices, box)])
+        for box in boxes
     ]
     while len(found) > 1:  # pairwise, so that every set is copied a few times only
         found = [

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from einalg.language.index.affine import Index, IndexArithmetic
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_double
 from einalg.language.ir.scope import Scope, all_scopes
@@ -23,7 +23,7 @@ Ranges = dict[Index, tuple[int, int]]
 
 
 @dataclass
-class Cut:
+class OutputBlock:
     """The scopes of both sides over one block of the output, which starts at `origin` (from 0), and what they read."""
 
     origin: tuple[int, ...]
@@ -39,11 +39,11 @@ class _Demand:
     tensors: dict[str, Box] = field(default_factory=dict)
 
 
-def cut(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> Cut:
+def cut(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> OutputBlock:
     """The expressions over one block of their outputs. Floating-point tensors become double precision."""
     demands = _demands(scopes, origin, extents)
     tensors: dict[str, Tensor] = {}
-    return Cut(origin, [_rebuilt(scope, demands, tensors) for scope in scopes], tensors)
+    return OutputBlock(origin, [_rebuilt(scope, demands, tensors) for scope in scopes], tensors)
 
 
 def _demands(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> _Demand:
@@ -125,7 +125,7 @@ def _rebuilt(scope: Scope, demands: _Demand, tensors: dict[str, Tensor]) -> Scop
     for node in all_scopes(scope):
         ranges = _ranges(node, demands.scopes[node])
         iterators = [
-            Iterator(it.index, low, high)
+            LoopIndex(it.index, low, high)
             for it, (low, high) in zip(node.iterators, demands.scopes[node])
         ]
         made[node] = Scope(iterators, node.where, map_accesses(node.body, change))

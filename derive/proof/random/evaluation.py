@@ -18,7 +18,7 @@ import numpy as np
 from derive.proof.exact.products import union
 from derive.proof.outcome.regions import from_mask
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
-from derive.proof.random.blocks import Cut, block_extents, cut, origins, values_for, work
+from derive.proof.random.blocks import OutputBlock, block_extents, cut, origins, values_for, work
 from derive.proof.random.laws import Laws, laws, miss_probability
 from derive.proof.random.rounding import in_double, rounding
 from einalg.language.index.affine import IndexArithmetic
@@ -44,7 +44,7 @@ MOST_REACH, MOST_MARK = (
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 Array = np.ndarray[Any, Any]
 Comparison = Callable[
-    [Cut, np.random.Generator], Array
+    [OutputBlock, np.random.Generator], Array
 ]  # where the sides differ at inputs that are drawn
 Found = dict[tuple[int, ...], Array]
 
@@ -58,7 +58,7 @@ class _Tests:
     rounds: int
     seed: int
 
-    def blocks(self, number: int, limit: int) -> Iterator[tuple[Cut, np.random.Generator]]:
+    def blocks(self, number: int, limit: int) -> Iterator[tuple[OutputBlock, np.random.Generator]]:
         """What is evaluated in a round: the whole output where it is small, else the first and the last corner in turn, and some block."""
         rng = np.random.default_rng([self.seed, number])
         scopes = [self.one, self.two]
@@ -135,7 +135,7 @@ def _differing(tests: _Tests, limit: int, differs: Comparison, confirm: bool = F
     return found
 
 
-def _unequal_in_field(block: Cut, rng: np.random.Generator) -> Array:
+def _unequal_in_field(block: OutputBlock, rng: np.random.Generator) -> Array:
     """Both sides over the prime field; the functions that it lacks are drawn anew every time."""
     field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
     arrays = {
@@ -184,7 +184,7 @@ def _numbers(body: Any) -> Iterator[Fraction]:
 def _unequal_exactly(marks: Sequence[Fraction]) -> Comparison:
     top = 2 * int(marks[-1]) + 2
 
-    def differs(block: Cut, rng: np.random.Generator) -> Array:
+    def differs(block: OutputBlock, rng: np.random.Generator) -> Array:
         low, high = map(int, rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-top, top)]))
         arrays = {
             name: values_for(t, _rationals(t, rng, low, high, marks))
@@ -252,9 +252,9 @@ def _in_floats(tests: _Tests) -> Proof:
 
 def _in_double(
     draw: Callable[[np.random.Generator, Any], Array],
-    differs: Callable[[Cut, Mapping[str, Array]], Array],
+    differs: Callable[[OutputBlock, Mapping[str, Array]], Array],
 ) -> Comparison:
-    def differs_at(block: Cut, rng: np.random.Generator) -> Array:
+    def differs_at(block: OutputBlock, rng: np.random.Generator) -> Array:
         return differs(
             block,
             {
@@ -270,12 +270,12 @@ def _of_type(drawn: Any, tensor: Tensor) -> Any:
     return drawn if is_float(tensor.dtype) else np.rint(4 * np.asarray(drawn))
 
 
-def _undefined(block: Cut, arrays: Mapping[str, Array]) -> Array:
+def _undefined(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
     one, two = (in_double(scope, arrays) for scope in block.scopes)
     return np.isfinite(one) != np.isfinite(two)
 
 
-def _apart(block: Cut, arrays: Mapping[str, Array]) -> Array:
+def _apart(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
     """Where the sides differ by more than a small part of the element itself, and by more than they are rounded there."""
     one, two = (in_double(scope, arrays) for scope in block.scopes)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -9,8 +9,8 @@ from typing import Any
 from derive.bilinear import STRASSEN, Factorisation, correlation, named, registered
 from derive.bilinear.assembly import assembled, fits_type
 from derive.bilinear.tiling import (
-    Cut,
     Pair,
+    TiledContraction,
     correlation_sides,
     cut_constant,
     cut_correlation,
@@ -103,7 +103,7 @@ def factorise(scope: Scope, factorisation: Any = None, **args: Any) -> Scope:
     return assembled(scope, _cut(scope, factorisation, args))
 
 
-def _cut(scope: Scope, factorisation: Any, args: dict[str, Any]) -> Cut:
+def _cut(scope: Scope, factorisation: Any, args: dict[str, Any]) -> TiledContraction:
     names = set(args)
     if names == {"row", "column", "inner"} and factorisation is not None:
         return cut_matmul(

@@ -16,7 +16,7 @@ import sympy
 
 from derive.rewriting.arguments import form, text
 from derive.rewriting.body_queries import (
-    Read,
+    ReadContext,
     around,
     covered,
     holds_everywhere,
@@ -32,7 +32,7 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import bounded
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
@@ -79,9 +79,9 @@ def stage(
     )
 
 
-def distinct_reads(scope: Scope) -> list[list[Read]]:
+def distinct_reads(scope: Scope) -> list[list[ReadContext]]:
     """The reads of a body in order of first occurrence; those that are equal stand together."""
-    found: dict[Access, list[Read]] = {}
+    found: dict[Access, list[ReadContext]] = {}
     for read in reads(scope):
         found.setdefault(read.access, []).append(read)
     return list(found.values())
@@ -100,7 +100,7 @@ def _stage_access(
     staged = tuple(form(s) for s in subscripts)
     _check_same(places, components, names, staged)
     intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
-    iterators = [Range(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
+    iterators = [LoopIndex(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
     inner = simplify_scope(Scope(iterators, (), covered(Access.of(old.base, staged), iterators)))
     read = Access.of(inner, tuple(components))
     return simplify_scope(
@@ -113,7 +113,10 @@ def _stage_access(
 
 
 def _check_same(
-    places: list[Read], components: list[Affine], names: list[Index], staged: tuple[Affine, ...]
+    places: list[ReadContext],
+    components: list[Affine],
+    names: list[Index],
+    staged: tuple[Affine, ...],
 ) -> None:
     """The staged subscripts at the components must be the subscripts that are read."""
     subscripts = places[0].access.subscripts
@@ -137,7 +140,7 @@ def _check_same(
                 raise RuleError(f"the axes give {given.substitute(mapping)} where {wanted} is read")
 
 
-def _vanishes(difference: Affine, read: Read) -> bool:
+def _vanishes(difference: Affine, read: ReadContext) -> bool:
     def question() -> bool:
         space, points = read.points()
         return points.is_subset(space.where(Constraint(difference, "==")))
@@ -145,7 +148,7 @@ def _vanishes(difference: Affine, read: Read) -> bool:
     return difference.terms != () and holds_everywhere(question)
 
 
-def exact_interval(component: Affine, read: Read) -> tuple[int, int]:
+def exact_interval(component: Affine, read: ReadContext) -> tuple[int, int]:
     """The smallest and the largest value of a form over the points at which a read is evaluated."""
     bounds = component.interval(read.ranges)
     if any(low >= high for low, high in read.ranges.values()):
@@ -170,7 +173,7 @@ def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
 # --- copies that are proposed
 
 
-def _copies(position: int, read: Read) -> Iterator[dict[str, Any]]:
+def _copies(position: int, read: ReadContext) -> Iterator[dict[str, Any]]:
     if (
         not _is_given(read.access.tensor)
         or not read.access.free_symbols
@@ -219,7 +222,7 @@ def _indices_in_order(subscript: Affine) -> list[Index]:
     return found
 
 
-def _digits(read: Read) -> Iterator[tuple[list[Affine], list[Affine]]]:
+def _digits(read: ReadContext) -> Iterator[tuple[list[Affine], list[Affine]]]:
     """Subscripts cut by divisors of their coefficients: `d·component + rest` with every value of the rest in a class of its own modulo `d`."""
     subscripts = read.access.subscripts
     choices = [[d for d in _divisors(s) if _cut(s, d, read) is not None] for s in subscripts]
@@ -237,7 +240,7 @@ def _divisors(subscript: Affine) -> list[int]:
     return sorted({abs(c) for _, c in subscript.terms if abs(c) > 1})
 
 
-def _cut(subscript: Affine, divisor: int, read: Read) -> list[tuple[Affine, int]] | None:
+def _cut(subscript: Affine, divisor: int, read: ReadContext) -> list[tuple[Affine, int]] | None:
     """Components with their coefficients; None where several values of the rest are one modulo the divisor, and so one element twice."""
     whole = Affine._make(
         tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0
@@ -300,7 +303,7 @@ def _stage_operands(
     )
 
 
-def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[Range, ...]]:
+def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[LoopIndex, ...]]:
     """The body of a reduction, or of the scope, and the iterators under which it stands."""
     if reduction is None:
         return scope.body, scope.iterators
@@ -345,7 +348,7 @@ def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
             )
 
 
-def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[Range, ...]]]:
+def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[LoopIndex, ...]]]:
     """The body of the scope (None) and of each reduction (its position), with the iterators under which it stands, none of them empty."""
     for position in (None, *range(len(list(reductions(scope.body))))):
         try:

@@ -9,13 +9,13 @@ from typing import Any
 import sympy
 
 from derive.rewriting.moves import Example, Rule
-from derive.rewriting.paths import Path, places, replace_at, scope_at
+from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, inner_scopes
@@ -27,7 +27,7 @@ MOST_PAIRED = 4  # tensors in which two siblings may differ
 
 def find(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Parts that fit together inside a scope, and statements that differ only in tensors that can be stacked."""
-    for path, scope in places(program):
+    for path, scope in paths(program):
         for first, second in _pairs_of_parts(scope):
             yield path, {"first": first, "second": second}
     for name, other in _siblings(program):
@@ -72,11 +72,11 @@ def _union(one: Any, two: Any) -> Access | None:
     axis = differing[0]
     if first.box[axis][1] != second.box[axis][0]:
         return None
-    renamed = [Range(b.index, a.low, a.high) for a, b in zip(first.iterators, second.iterators)]
+    renamed = [LoopIndex(b.index, a.low, a.high) for a, b in zip(first.iterators, second.iterators)]
     if Scope(renamed, second.where, second.body) != first:
         return None
     iterators = [
-        Range(it.index, it.low, second.box[axis][1]) if k == axis else it
+        LoopIndex(it.index, it.low, second.box[axis][1]) if k == axis else it
         for k, it in enumerate(first.iterators)
     ]
     amounts = [(a, b) for a, b in one.base.amounts]
@@ -137,7 +137,7 @@ def _pairing(one: Scope, two: Scope, axis: int | None) -> dict[str, Tensor] | No
     if len(mine) != len(theirs) or not 0 < len(mine) <= MOST_PAIRED:
         return None
     renamed = Scope(
-        [Range(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)],
+        [LoopIndex(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)],
         two.where,
         two.body,
     )
@@ -245,8 +245,8 @@ def _fresh_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def _traversal(tensor: Tensor) -> list[Range]:
-    return [Range(Index(f"i{k}"), low, high) for k, (low, high) in enumerate(tensor.axes)]
+def _traversal(tensor: Tensor) -> list[LoopIndex]:
+    return [LoopIndex(Index(f"i{k}"), low, high) for k, (low, high) in enumerate(tensor.axes)]
 
 
 def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
@@ -254,7 +254,7 @@ def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
     iterators = _traversal(mine)
     (low, end), (low2, high2) = mine.axes[position], theirs.axes[position]
     length = high2 - low2
-    iterators[position] = Range(iterators[position].index, low, end + length)
+    iterators[position] = LoopIndex(iterators[position].index, low, end + length)
     before = [(0, length) if k == position else (0, 0) for k in range(mine.rank)]
     after = [(end - low, 0) if k == position else (0, 0) for k in range(mine.rank)]
     subscripts = [affine(it.index) for it in iterators]
@@ -266,12 +266,12 @@ def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
 
 def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
     layer = Index("z")
-    iterators = [Range(layer, 0, 2), *_traversal(mine)]
+    iterators = [LoopIndex(layer, 0, 2), *_traversal(mine)]
     subscripts = tuple(affine(it.index) for it in iterators)
     total: Any = sympy.S.Zero
     for k, tensor in enumerate((mine, theirs)):
         plane = Scope(
-            [Range(layer, k, k + 1), *iterators[1:]], (), Access.of(tensor, subscripts[1:])
+            [LoopIndex(layer, k, k + 1), *iterators[1:]], (), Access.of(tensor, subscripts[1:])
         )
         total = total + Access.of(Padded(plane, [(k, 1 - k)] + [(0, 0)] * mine.rank), subscripts)
     return Scope(iterators, (), total)
@@ -291,13 +291,15 @@ def _with_new_axis(one: Scope, values: dict[str, Tensor]) -> Scope:
             stacked = Padded(stacked, [(0, 0), *access.base.amounts], access.base.fill)
         return Access.of(stacked, (affine(layer), *access.subscripts))
 
-    return Scope([Range(layer, 0, 2), *one.iterators], one.where, map_accesses(one.body, change))
+    return Scope(
+        [LoopIndex(layer, 0, 2), *one.iterators], one.where, map_accesses(one.body, change)
+    )
 
 
 def _with_longer_axis(one: Scope, two: Scope, values: dict[str, Tensor], axis: int) -> Scope:
     length = two.box[axis][1] - two.box[axis][0]
     iterators = [
-        Range(it.index, it.low, it.high + length) if k == axis else it
+        LoopIndex(it.index, it.low, it.high + length) if k == axis else it
         for k, it in enumerate(one.iterators)
     ]
     renamed = substitute_tensors(one, values)

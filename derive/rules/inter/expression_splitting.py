@@ -14,7 +14,7 @@ from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, unpadded
@@ -37,7 +37,7 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
                 yield {"index": it.index.name, "at": at}
 
 
-def _cuts(scope: Scope, it: Range) -> Iterator[int]:
+def _cuts(scope: Scope, it: LoopIndex) -> Iterator[int]:
     for read in reads(scope):
         ranges = {i: r for i, r in read.ranges.items() if i != it.index}
         for subscript, (low, high) in zip(read.access.subscripts, unpadded(read.access.base).box):
@@ -50,7 +50,7 @@ def _cuts(scope: Scope, it: Range) -> Iterator[int]:
         )
 
 
-def _crossings(form: Affine, it: Range, ranges: Any) -> Iterator[int]:
+def _crossings(form: Affine, it: LoopIndex, ranges: Any) -> Iterator[int]:
     """Values of the index from which `form >= 0` may hold, and from which it must."""
     coefficient = form.coefficient(it.index)
     rest = form - affine(it.index) * coefficient
@@ -122,7 +122,7 @@ def split(scope: Scope, index: Any, at: int | None = None, phases: Any = None) -
     )
 
 
-def _iterator(scope: Scope, index: str) -> Range:
+def _iterator(scope: Scope, index: str) -> LoopIndex:
     found = next((it for it in scope.iterators if it.index.name == index), None)
     if found is None:
         raise RuleError(
@@ -131,7 +131,7 @@ def _iterator(scope: Scope, index: str) -> Range:
     return found
 
 
-def _split_at(scope: Scope, it: Range, at: Any) -> Scope:
+def _split_at(scope: Scope, it: LoopIndex, at: Any) -> Scope:
     if not it.low < at < it.high:
         raise RuleError(
             f"{it.index} ranges over [{it.low},{it.high}): a cut at {at} leaves one part empty"
@@ -140,7 +140,7 @@ def _split_at(scope: Scope, it: Range, at: Any) -> Scope:
     parts = []
     for low, high in ((it.low, at), (at, it.high)):
         part = Scope(
-            [Range(o.index, low, high) if o is it else o for o in scope.iterators],
+            [LoopIndex(o.index, low, high) if o is it else o for o in scope.iterators],
             scope.where,
             scope.body,
         )
@@ -149,7 +149,7 @@ def _split_at(scope: Scope, it: Range, at: Any) -> Scope:
     return Scope(scope.iterators, scope.where, parts[0] + parts[1])
 
 
-def _split_phases(scope: Scope, counts: Mapping[Range, int]) -> Scope:
+def _split_phases(scope: Scope, counts: Mapping[LoopIndex, int]) -> Scope:
     if any(it.extent < 1 for it in scope.iterators):
         raise RuleError("a scope without points has no phases")
     parts = [
@@ -159,10 +159,10 @@ def _split_phases(scope: Scope, counts: Mapping[Range, int]) -> Scope:
     return Scope(scope.iterators, scope.where, sum(part for part in parts if part is not None))
 
 
-def _phase(scope: Scope, chosen: Mapping[Range, Sequence[int]]) -> Reduce | None:
+def _phase(scope: Scope, chosen: Mapping[LoopIndex, Sequence[int]]) -> Reduce | None:
     """The scope at the points with the given remainders, read under the condition that it is their phase; None if there are none."""
     inner = {
-        it: Range(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1)
+        it: LoopIndex(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1)
         for it, (count, rest) in chosen.items()
     }
     if any(it.extent < 1 for it in inner.values()):

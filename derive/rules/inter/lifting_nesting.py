@@ -8,7 +8,7 @@ from typing import Any
 
 from derive.rewriting.body_queries import reads
 from derive.rewriting.moves import Example, Rule
-from derive.rewriting.paths import Path, places, scope_at
+from derive.rewriting.paths import Path, paths, scope_at
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
@@ -17,7 +17,7 @@ from einalg.language.ir.traversal import map_accesses, rebased
 
 
 def find_liftable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for path, scope in places(program):
+    for path, scope in paths(program):
         if len(path) > 1 and _liftable(program, scope):
             yield path, {"name": fresh_statement(program)}
 
@@ -45,7 +45,7 @@ def lift(program: Program, path: Path, name: str) -> Program:
 
 def lifted(program: Program) -> Program:
     """The program with every inner scope as a statement before its first reader."""
-    inner = {scope for path, scope in places(program) if len(path) > 1}
+    inner = {scope for path, scope in paths(program) if len(path) > 1}
     if not inner:
         return program
     free = _fresh_names(program)

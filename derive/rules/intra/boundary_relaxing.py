@@ -24,7 +24,7 @@ from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import domain_set
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Padded, padded_box
@@ -57,7 +57,7 @@ def _holds(perform: Any, scope: Scope, args: dict[str, Any]) -> bool:
 
 
 def _larger(
-    iterators: Sequence[Range], where: tuple[Constraint, ...], scope: Scope
+    iterators: Sequence[LoopIndex], where: tuple[Constraint, ...], scope: Scope
 ) -> Iterator[tuple[Any, Any]]:
     """Candidate domains: the box without conditions; and the axes that are read bare, to their full padded extent."""
     box = [[it.low, it.high] for it in iterators]
@@ -143,10 +143,12 @@ def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequen
     return simplify_scope(result)
 
 
-def _grown(iterators: Sequence[Range], box: Box) -> tuple[Range, ...]:
+def _grown(iterators: Sequence[LoopIndex], box: Box) -> tuple[LoopIndex, ...]:
     if len(box) != len(iterators):
         raise RuleError(f"box has {len(box)} entries for {len(iterators)} indices")
-    return tuple(Range(it.index, int(low), int(high)) for it, (low, high) in zip(iterators, box))
+    return tuple(
+        LoopIndex(it.index, int(low), int(high)) for it, (low, high) in zip(iterators, box)
+    )
 
 
 def _check_larger(iterators: Any, where: Any, grown: Any, kept: Any) -> None:

@@ -22,7 +22,7 @@ from derive.rewriting.paths import child
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.isl import bounded, domain_set
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
@@ -147,10 +147,12 @@ def tighten(
     )
 
 
-def _shrunk(iterators: Sequence[Range], box: Box) -> tuple[Range, ...]:
+def _shrunk(iterators: Sequence[LoopIndex], box: Box) -> tuple[LoopIndex, ...]:
     if len(box) != len(iterators):
         raise RuleError(f"box has {len(box)} entries for {len(iterators)} indices")
-    return tuple(Range(it.index, int(low), int(high)) for it, (low, high) in zip(iterators, box))
+    return tuple(
+        LoopIndex(it.index, int(low), int(high)) for it, (low, high) in zip(iterators, box)
+    )
 
 
 def _removed(iterators: Any, where: Any, kept: Any) -> isl.Set:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from derive.rewriting.body_queries import Read
+from derive.rewriting.body_queries import ReadContext
 from einalg.language.analysis.simplify import known_remainder
 from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index
 
 WIDEST = 16  # window that is cut into smaller ones
@@ -18,7 +18,11 @@ Map = tuple[Forms, Forms]
 
 
 def maps(
-    iterators: tuple[Range, ...], where: Any, found: list[Read], taken: set[Index], ordered: bool
+    iterators: tuple[LoopIndex, ...],
+    where: Any,
+    found: list[ReadContext],
+    taken: set[Index],
+    ordered: bool,
 ) -> Iterator[Map]:
     """Changes of single indices, those that stand side by side (of `h` and of `w`) at once, and orders."""
     own = {it.index: it for it in iterators if it.extent > 0}
@@ -48,7 +52,7 @@ def maps(
 
 
 def _splits(
-    forms: list[Affine], own: Mapping[Index, Range], windows: bool, taken: set[Index]
+    forms: list[Affine], own: Mapping[Index, LoopIndex], windows: bool, taken: set[Index]
 ) -> Iterator[list[list[Change]]]:
     """For every divisor, the indices that it may split, those of one subscript together."""
     parts = list(dict.fromkeys(part for f in forms for part in _parts(f)))
@@ -71,7 +75,7 @@ class Change(NamedTuple):
     backward: Forms
 
 
-def _beside(groups: list[list[Change]], own: Mapping[Index, Range]) -> Iterator[list[Change]]:
+def _beside(groups: list[list[Change]], own: Mapping[Index, LoopIndex]) -> Iterator[list[Change]]:
     """One change of each group that speaks of other indices: those of the first index of each, and those of the last."""
     order = {index: k for k, index in enumerate(own)}
     for choose in (max, min):
@@ -103,12 +107,12 @@ def _parts(subscript: Affine) -> Iterator[Affine]:
             yield from _parts(atom.argument)
 
 
-def _replaced(own: Mapping[Index, Range], gone: Mapping[Index, list[Index]]) -> list[Index]:
+def _replaced(own: Mapping[Index, LoopIndex], gone: Mapping[Index, list[Index]]) -> list[Index]:
     """The indices in order, with some replaced by new ones."""
     return [new for index in own for new in gone.get(index, [index])]
 
 
-def _skews(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[Change]:
+def _skews(part: Affine, own: Mapping[Index, LoopIndex], taken: set[Index]) -> list[Change]:
     """`t = a·h + b·r + c` takes the place of one of its indices, so that the subscript becomes bare."""
     terms = [(a, c) for a, c in part.terms if isinstance(a, Index) and a in own]
     if len(terms) != len(part.terms) or part.as_index() is not None:
@@ -125,7 +129,7 @@ def _skews(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[
     return found
 
 
-def _skews_inside(form: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[Change]:
+def _skews_inside(form: Affine, own: Mapping[Index, LoopIndex], taken: set[Index]) -> list[Change]:
     """Skews of what the traversal contributes to a subscript in which reduced indices stand as well."""
     terms = tuple((a, c) for a, c in form.terms if isinstance(a, Index) and a in own)
     part = Affine._make(terms, 0)
@@ -135,7 +139,7 @@ def _skews_inside(form: Affine, own: Mapping[Index, Range], taken: set[Index]) -
 
 
 def _reflections(
-    parts: list[Affine], own: Mapping[Index, Range], taken: set[Index]
+    parts: list[Affine], own: Mapping[Index, LoopIndex], taken: set[Index]
 ) -> list[list[Change]]:
     """A window that is read backwards, `h - r`, is read forwards."""
     found: dict[Index, Change] = {}
@@ -152,7 +156,7 @@ def _reflections(
 
 
 def _quotients(
-    subscript: Affine, own: Mapping[Index, Range], where: Any, taken: set[Index]
+    subscript: Affine, own: Mapping[Index, LoopIndex], where: Any, taken: set[Index]
 ) -> list[Change]:
     """`u = (h + e)//d` takes the place of `h` where a condition fixes `(h + e) % d`."""
     atom = subscript.as_atom() or (subscript - subscript.const).as_atom()
@@ -177,7 +181,7 @@ def _quotients(
     return found
 
 
-def _merge(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[Change]:
+def _merge(part: Affine, own: Mapping[Index, LoopIndex], taken: set[Index]) -> list[Change]:
     """`k·x + y` with `y` in `[0,k)` and stride 1 becomes one index."""
     terms = sorted(((c, a) for a, c in part.terms if isinstance(a, Index)), key=lambda t: t[0])
     if len(terms) < 2 or any(own[a].low != 0 for _, a in terms):
@@ -199,7 +203,7 @@ def _merge(part: Affine, own: Mapping[Index, Range], taken: set[Index]) -> list[
     return [Change(gone, {name: merged}, backward)]
 
 
-def _divisors(parts: list[Affine], own: Mapping[Index, Range]) -> Iterator[tuple[Index, int]]:
+def _divisors(parts: list[Affine], own: Mapping[Index, LoopIndex]) -> Iterator[tuple[Index, int]]:
     """Index and number: the strides beside which it stands, and the divisors of quotients that it occurs in."""
     for part in parts:
         for atom, _ in part.terms:
@@ -218,7 +222,7 @@ def _divisors(parts: list[Affine], own: Mapping[Index, Range]) -> Iterator[tuple
             )
 
 
-def _windows(parts: list[Affine], own: Mapping[Index, Range]) -> Iterator[tuple[Index, int]]:
+def _windows(parts: list[Affine], own: Mapping[Index, LoopIndex]) -> Iterator[tuple[Index, int]]:
     """Widths of smaller windows of which a window `h + r` is made: for each index of a reduction that slides along another."""
     sliding = dict.fromkeys(
         a
@@ -240,7 +244,7 @@ def _split(index: Index, divisor: int, taken: set[Index]) -> Change:
     return Change({index: [high, low]}, forward, {index: affine(high) * divisor + low})
 
 
-def _reorders(iterators: tuple[Range, ...], found: list[Read]) -> Iterator[Map]:
+def _reorders(iterators: tuple[LoopIndex, ...], found: list[ReadContext]) -> Iterator[Map]:
     """The orders in which a read's own axes stand in the order of what it reads, the other indices after or before."""
     original = tuple(it.index for it in iterators)
     for read in found:
@@ -252,7 +256,7 @@ def _reorders(iterators: tuple[Range, ...], found: list[Read]) -> Iterator[Map]:
                 yield {i: affine(i) for i in candidate}, {i: affine(i) for i in candidate}
 
 
-def _completed(own: Mapping[Index, Range], changes: list[Change], taken: set[Index]) -> Map:
+def _completed(own: Mapping[Index, LoopIndex], changes: list[Change], taken: set[Index]) -> Map:
     """The identity on every index that no change speaks of, in the order of the iterators."""
     gone: dict[Index, list[Index]] = {}
     forward: Forms = {}

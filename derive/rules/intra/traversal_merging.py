@@ -7,14 +7,14 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import Read, holds_everywhere, reads_of
+from derive.rewriting.body_queries import ReadContext, holds_everywhere, reads_of
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import child
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
@@ -82,7 +82,7 @@ def _with_fresh_names(body: Any, taken: set[Index]) -> Any:
         for it in node.iterators:
             names[it.index] = fresh_index(it.index.name, taken)
             taken.add(names[it.index])
-        iterators = [Range(names[it.index], it.low, it.high) for it in node.iterators]
+        iterators = [LoopIndex(names[it.index], it.low, it.high) for it in node.iterators]
         renamed = Reduce(node.op, node.iterators, node.where, node.body)
         where = tuple(c.substitute({k: v + 0 for k, v in names.items()}) for c in renamed.where)
         return Reduce(
@@ -189,7 +189,7 @@ def _names_in(part: Any) -> set[Index]:
     return bound | (set(part.indices) if isinstance(part, Constraint) else part.free_symbols)
 
 
-def _mergeable(read: Read, inner: Scope) -> bool:
+def _mergeable(read: ReadContext, inner: Scope) -> bool:
     """Whether a read may be replaced: it lies inside the domain, or its fill is what a reduction over nothing gives."""
     base = read.access.base
     if not isinstance(base, Padded):

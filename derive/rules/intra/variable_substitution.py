@@ -12,7 +12,7 @@ import islpy as isl
 
 from derive.rewriting.arguments import form, text
 from derive.rewriting.body_queries import (
-    Read,
+    ReadContext,
     around,
     reads,
     reduction_at,
@@ -26,7 +26,7 @@ from einalg.language.analysis.simplify import needed_conditions, simplify, simpl
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import Space, affine_of, bounded
-from einalg.language.index.iterator import Iterator as Range
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -51,7 +51,7 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 
 
 def _targets(
-    scope: Scope, found: list[Read], taken: set[Index]
+    scope: Scope, found: list[ReadContext], taken: set[Index]
 ) -> Iterator[tuple[Iterator[Map], Any]]:
     yield maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
@@ -100,8 +100,12 @@ def _check_names(ahead: Forms, outer: set[Index]) -> None:
 
 
 def _renamed(
-    iterators: tuple[Range, ...], where: Any, ahead: Forms, back: Forms, outer: tuple[Range, ...]
-) -> tuple[list[Range], tuple[Constraint, ...], Forms]:
+    iterators: tuple[LoopIndex, ...],
+    where: Any,
+    ahead: Forms,
+    back: Forms,
+    outer: tuple[LoopIndex, ...],
+) -> tuple[list[LoopIndex], tuple[Constraint, ...], Forms]:
     """Ranges and conditions of the image of a domain under a bijective map, and the substitution for its body."""
     own = {it.index for it in iterators}
     if (
@@ -126,12 +130,12 @@ def _renamed(
     return box, needed_conditions(conditions, ranges), back
 
 
-def _image_box(iterators: tuple[Range, ...], ahead: Forms) -> list[Range]:
+def _image_box(iterators: tuple[LoopIndex, ...], ahead: Forms) -> list[LoopIndex]:
     ranges = {it.index: (it.low, it.high) for it in iterators}
     if any(it.extent <= 0 for it in iterators):
-        return [Range(i, 0, 0) for i in ahead]
+        return [LoopIndex(i, 0, 0) for i in ahead]
     bounds = {i: simplify(f, ranges).interval(ranges) for i, f in ahead.items()}
-    return [Range(i, low, high + 1) for i, (low, high) in bounds.items()]
+    return [LoopIndex(i, low, high + 1) for i, (low, high) in bounds.items()]
 
 
 def _check_bijective(iterators: Any, where: Any, ahead: Forms, back: Forms, outer: Any) -> None:
@@ -172,7 +176,7 @@ def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, A
 
 
 def _from_isl(
-    scope: Scope, given: isl.Map, iterators: tuple[Range, ...], where: Any
+    scope: Scope, given: isl.Map, iterators: tuple[LoopIndex, ...], where: Any
 ) -> dict[str, Any]:
     space = Space([it.index for it in iterators])
     if given.dim(isl.dim_type.in_) != len(iterators):

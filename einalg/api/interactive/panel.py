@@ -25,7 +25,7 @@ EXPORTS = {
 }
 
 
-class Panel:
+class SessionPanel:
     """The sections of a session by name, kept up to date with it; `listeners` are told which of them changed."""
 
     def __init__(self, session: Any):

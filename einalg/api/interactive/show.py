@@ -6,12 +6,12 @@ import sys
 from html import escape
 from typing import Any
 
-from einalg.api.interactive.panel import Panel
+from einalg.api.interactive.panel import SessionPanel
 from einalg.api.interactive.widget import widget
 from einalg.display.html import badge, code, page, table
 
 
-def bundle(panel: Panel) -> dict[str, Any]:
+def bundle(panel: SessionPanel) -> dict[str, Any]:
     """The session in every form that there is a front end for, of which it takes the best."""
     forms: dict[str, Any] = {"text/plain": str(panel.session), "text/html": static(panel)}
     view = _view(panel) if in_notebook() else None
@@ -25,7 +25,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _view(panel: Panel) -> dict[str, Any] | None:
+def _view(panel: SessionPanel) -> dict[str, Any] | None:
     """The view of the panel's widget, which is one however often it is shown; None where anywidget is not installed."""
     if panel.widget is None:
         try:
@@ -37,7 +37,7 @@ def _view(panel: Panel) -> dict[str, Any] | None:
     return {key: value for key, value in (view or {}).items() if "widget" in key}
 
 
-def static(panel: Panel) -> str:
+def static(panel: SessionPanel) -> str:
     """The session as HTML that needs nobody to run it; its moves are applied with `s.apply(number)`."""
     sections = panel.sections
     return page(

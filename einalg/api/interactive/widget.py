@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from einalg.api.interactive.panel import Panel
+from einalg.api.interactive.panel import SessionPanel
 from einalg.display.html import asset
 
 
-def widget(panel: Panel) -> Any:
+def widget(panel: SessionPanel) -> Any:
     """A widget that shows the sections of a panel, each a trait, and hands on the messages of its buttons.
 
     Raises `ImportError` where anywidget is not installed (`einalg[notebook]`).
@@ -37,7 +37,7 @@ def _kind() -> Any:
         export = traitlets.Dict().tag(sync=True)
         message = traitlets.Dict().tag(sync=True)
 
-        def __init__(self, panel: Panel):
+        def __init__(self, panel: SessionPanel):
             super().__init__(**panel.sections)
             self.panel = panel
             panel.listeners.append(self._show)

@@ -17,7 +17,7 @@ from einalg.frontends.onnx.nodes.attributes import (
     with_arguments,
 )
 from einalg.frontends.onnx.nodes.opaque_call import OnnxCall
-from einalg.frontends.onnx.nodes.outputs import Results, results_of
+from einalg.frontends.onnx.nodes.outputs import NodeOutputs, results_of
 from einalg.frontends.onnx.nodes.registry import Operator
 from einalg.frontends.onnx.nodes.shape_inference import Opsets, function_of, infer, is_deterministic
 from einalg.frontends.onnx.nodes.values import (
@@ -245,7 +245,7 @@ class Converter:
     def _add(
         self,
         node: Any,
-        results: Results,
+        results: NodeOutputs,
         kinds: Sequence[Any],
         seen: Mapping[str, Value],
         environment: Environment,

@@ -10,7 +10,7 @@ import numpy as np
 
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends.graph import Graph
-from einalg.frontends.import_cache import Origin, Reading, read_once
+from einalg.frontends.import_cache import ImportRecord, Origin, read_once
 from einalg.frontends.onnx.importer import Converter, given
 from einalg.frontends.onnx.nodes.model_file import DAMAGED, onnx_package, read_model
 from einalg.frontends.onnx.nodes.values import (
@@ -81,7 +81,7 @@ def _bytes(part: Any) -> bytes:
     return found
 
 
-def _read(model: Any, values: Mapping[str, Value]) -> Reading:
+def _read(model: Any, values: Mapping[str, Value]) -> ImportRecord:
     converter, environment = Converter(model), _stored(model.graph)
     names = {id(value.array): name for name, value in environment.items()}
     inputs = [value for value in values.values() if value.array is None]
@@ -97,7 +97,7 @@ def _read(model: Any, values: Mapping[str, Value]) -> Reading:
         tuple(output.name for output in model.graph.output),
     )
     found = converter.builder.graph([converter.reference(value) for value in outputs], told)
-    return Reading(
+    return ImportRecord(
         found,
         {place: names[id(array)] for place, array in found.weights.items() if id(array) in names},
     )

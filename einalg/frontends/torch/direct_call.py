@@ -11,12 +11,12 @@ from typing import Any
 
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.buffer_pool import LARGE, Results
+from einalg.runtime.buffer_pool import LARGE, BufferPool
 from einalg.runtime.direct_call import Direct, Objects
 
 
 @dataclass(frozen=True)
-class Row:
+class TensorSignature:
     """Of a module that takes tensors in a row: their dtypes, those of the tensors that it gives, and how these are nested."""
 
     inputs: Sequence[Any]
@@ -24,7 +24,9 @@ class Row:
     nest: Callable[[Iterator[Any]], Any]
 
 
-def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def on_tensors(
+    direct: Direct, row: TensorSignature, otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
     """A function of tensors in order, which gives new ones.
 
     Arguments that are no plain tensors of the right shape and dtype, contiguous in the memory of the CPU, are given to `otherwise`; so are
@@ -45,7 +47,7 @@ def on_tensors(direct: Direct, row: Row, otherwise: Callable[..., Any]) -> Calla
     expected = [
         (tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)
     ]
-    memory = Results()
+    memory = BufferPool()
     made = [_maker(memory, tensor, dtype) for tensor, dtype in zip(direct.outputs, row.outputs)]
     count = len(expected)
 
@@ -122,7 +124,7 @@ class _Exchange(ctypes.Structure):
     ]
 
 
-def _maker(memory: Results, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
+def _maker(memory: BufferPool, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
     """What makes new tensors for an output: torch's own, unless they are large."""
     import torch
 

@@ -13,7 +13,7 @@ import numpy as np
 from einalg.errors import EinalgError
 from einalg.frontends.graph import Builder, needed, unique
 from einalg.frontends.torch.capture.functionalize import names_of
-from einalg.frontends.torch.nodes.opaque_call import Call, leaves, mapped, nodes_in
+from einalg.frontends.torch.nodes.opaque_call import TorchCall, leaves, mapped, nodes_in
 from einalg.frontends.torch.nodes.registry import ATEN, BY_POSITION, NotExpressed, TrainingMode
 from einalg.frontends.torch.nodes.tensors import array_of, described, memory_of
 from einalg.language.analysis.overflow import may_wrap
@@ -58,7 +58,7 @@ FAILURES = (
 )  # of a handler, for arguments that it does not know
 
 
-class Reader:
+class GraphImporter:
     """The values of FX nodes, by node: the name of a value of the graph, a list of names, or what is no array."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class Reader:
             if base in SHAPE_ONLY
             else map(self._array, reads)
         )
-        results = Call(node, reads, range(len(examples)), self._fixed)(*arrays)
+        results = TorchCall(node, reads, range(len(examples)), self._fixed)(*arrays)
         names = []
         for result in results:
             name = self._unique(node.name)
@@ -231,7 +231,7 @@ class Reader:
         wanted = [k for k in (_used(node) if several else [0]) if examples[k] is not None]
         names = {k: self._unique(f"{node.name}_{k}" if several else node.name) for k in wanted}
         outputs = {names[k]: described(examples[k]) for k in wanted}
-        call = Call(node, reads, wanted, self._fixed)
+        call = TorchCall(node, reads, wanted, self._fixed)
         self.builder.call(
             overload,
             tuple(self.values[n] for n in reads),

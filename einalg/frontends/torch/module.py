@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from einalg.errors import ShapeError
 from einalg.frontends.graph import Graph
-from einalg.frontends.import_cache import Reading, read_once
+from einalg.frontends.import_cache import ImportRecord, read_once
 from einalg.frontends.torch.capture.export import decompositions, exported
 from einalg.frontends.torch.capture.functionalize import is_check, without_empty_parts
 from einalg.frontends.torch.capture.graph_json import origin_of
-from einalg.frontends.torch.direct_call import Row, on_tensors
-from einalg.frontends.torch.importer import Reader
+from einalg.frontends.torch.direct_call import TensorSignature, on_tensors
+from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.runtime.direct_call import Direct
 
@@ -33,7 +33,7 @@ class Model:
     graph: Graph
     arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
     results: Callable[[Arrays], Any] = field(repr=False)
-    row: Row | None = None
+    row: TensorSignature | None = None
 
     def function(
         self, run: Callable[..., Arrays] | None = None, direct: Direct | None = None
@@ -55,8 +55,8 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
     ]
     places = [(k, n.name, n.meta["val"].dtype) for k, n in enumerate(user_inputs) if _is_tensor(n)]
 
-    def read() -> Reading:
-        reader = Reader()
+    def read() -> ImportRecord:
+        reader = GraphImporter()
 
         def placeholder(node: fx.Node) -> None:
             if weight := found.weights.get(node.name):
@@ -65,7 +65,7 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
                 reader.input(node)
 
         graph, names = _read(found.graph, found.owner, reader, placeholder)
-        return Reading(graph, reader.sources, names)
+        return ImportRecord(graph, reader.sources, names)
 
     origin = origin_of(found)
     reading = read() if origin is None else read_once(origin, read)
@@ -76,7 +76,9 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
         range(found.in_spec.num_leaves)
     )
     row = (
-        Row([dtype for _, _, dtype in places], [output.dtype for output in outputs], nest)
+        TensorSignature(
+            [dtype for _, _, dtype in places], [output.dtype for output in outputs], nest
+        )
         if in_row and all(o.is_own for o in outputs)
         else None
     )
@@ -96,7 +98,7 @@ def read_fx(
         if n.op.startswith("call_")
     ):
         module = _traced(module, examples)
-    reader, places = Reader(), []
+    reader, places = GraphImporter(), []
     position = iter(range(len(examples)))
 
     def placeholder(node: fx.Node) -> None:
@@ -112,7 +114,9 @@ def read_fx(
     graph, names = _read(module.graph, module, reader, placeholder)
     outputs = _outputs(_output_leaves(module.graph), names, graph)
     row = (
-        Row([examples[place].dtype for place in places], [output.dtype for output in outputs], list)
+        TensorSignature(
+            [examples[place].dtype for place in places], [output.dtype for output in outputs], list
+        )
         if all(o.is_own for o in outputs)
         else None
     )
@@ -139,7 +143,7 @@ def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
 
 
 def _read(
-    graph: fx.Graph, owner: Any, reader: Reader, placeholder: Callable[[fx.Node], None]
+    graph: fx.Graph, owner: Any, reader: GraphImporter, placeholder: Callable[[fx.Node], None]
 ) -> tuple[Graph, list[str | None]]:
     """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
     _cleaned(graph)

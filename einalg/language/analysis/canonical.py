@@ -15,8 +15,8 @@ import sympy
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
-from einalg.language.interning import Stored, stored
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.interning import InternedTuple, interned
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -27,11 +27,11 @@ Names = Mapping[Index, Affine]
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
 
 
-_KNOWN: dict[Any, Stored] = {}  # of scopes that read no statement, by identity
+_KNOWN: dict[Any, InternedTuple] = {}  # of scopes that read no statement, by identity
 _MOST_KNOWN = 100_000
 
 
-def key(expression: Scope | Program) -> Stored:
+def key(expression: Scope | Program) -> InternedTuple:
     """The canonical key of a scope or a program.
 
     >>> import einalg as ea
@@ -43,7 +43,7 @@ def key(expression: Scope | Program) -> Stored:
     if isinstance(expression, Scope):
         return _Keys({}).scope(expression, keep_units=True)
     keys = _Keys(dict(expression.statements))
-    return stored(
+    return interned(
         "program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs)
     )
 
@@ -51,9 +51,9 @@ def key(expression: Scope | Program) -> Stored:
 class _Keys:
     def __init__(self, statements: Mapping[str, Scope]):
         self.statements = statements
-        self.known: dict[Any, Stored] = {}
+        self.known: dict[Any, InternedTuple] = {}
 
-    def scope(self, scope: Scope, keep_units: bool = False) -> Stored:
+    def scope(self, scope: Scope, keep_units: bool = False) -> InternedTuple:
         """`keep_units` keeps the unit axes of an output; in an inner scope nothing can tell them."""
         known = _KNOWN if self._is_closed(scope) else self.known
         memo = known.get((scope.identity, keep_units))
@@ -61,7 +61,7 @@ class _Keys:
             kept = [it for it in scope.iterators if keep_units or it.extent != 1]
             names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
             extents = tuple(it.extent for it in kept)
-            memo = stored(
+            memo = interned(
                 "L",
                 extents,
                 _conditions(scope.where, names),
@@ -76,7 +76,7 @@ class _Keys:
         """Whether a scope reads no statement, so that its key is the same in every program."""
         return len(self.statements) < 2 or self.statements.keys().isdisjoint(scope.tensors)
 
-    def body(self, body: Any, names: Names, depth: int) -> Stored:
+    def body(self, body: Any, names: Names, depth: int) -> InternedTuple:
         if isinstance(body, Access):
             return self.access(body, names)
         if isinstance(body, Reduce):
@@ -84,9 +84,11 @@ class _Keys:
         if isinstance(body, (IndexArithmetic, sympy.Add, sympy.Mul)):
             indices, others = _index_terms(body)
             if indices.terms:
-                number = stored("index", indices.substitute(names).sort_tuple)
+                number = interned("index", indices.substitute(names).sort_tuple)
                 return (
-                    stored("Add", *sorted([number, *(self.body(a, names, depth) for a in others)]))
+                    interned(
+                        "Add", *sorted([number, *(self.body(a, names, depth) for a in others)])
+                    )
                     if others
                     else number
                 )
@@ -94,11 +96,11 @@ class _Keys:
         if not operands:
             return _constant(body)
         parts = [self.body(a, names, depth) for a in operands]
-        return stored(
+        return interned(
             type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts)
         )
 
-    def access(self, access: Access, names: Names) -> Stored:
+    def access(self, access: Access, names: Names) -> InternedTuple:
         subscripts = [s.substitute(names) for s in access.subscripts]
         base, fills = access.base, []
         padded = [False] * len(subscripts)
@@ -114,7 +116,7 @@ class _Keys:
                 if isinstance(base, Constant)
                 else ()
             )
-            return stored(
+            return interned(
                 "tensor",
                 base.name,
                 base.axes,
@@ -127,25 +129,25 @@ class _Keys:
         read = [
             s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1
         ]
-        return stored(
+        return interned(
             "scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read)
         )
 
-    def reduction(self, node: Reduce, names: Names, depth: int) -> Stored:
+    def reduction(self, node: Reduce, names: Names, depth: int) -> InternedTuple:
         """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
         free = [it for it in node.iterators if it.extent != 1]
         units = _named([it for it in node.iterators if it.extent == 1], [], depth)
         return self._ordered(node, {**names, **units}, depth, [], free)
 
     def _ordered(
-        self, node: Reduce, names: Names, depth: int, placed: list[Iterator], rest: list[Iterator]
-    ) -> Stored:
+        self, node: Reduce, names: Names, depth: int, placed: list[LoopIndex], rest: list[LoopIndex]
+    ) -> InternedTuple:
         if not rest:
             own = {**names, **_named(placed, placed, depth)}
             inner = self.body(node.body, own, depth + len(placed))
             if not placed and not _conditions(node.where, own):
                 return inner
-            return stored(
+            return interned(
                 node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner
             )
         alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
@@ -162,7 +164,7 @@ class _Keys:
         )
 
     def _occurrences(
-        self, node: Reduce, names: Names, rest: list[Iterator]
+        self, node: Reduce, names: Names, rest: list[LoopIndex]
     ) -> dict[Index, list[Any]]:
         """For each index, the axes of tensors in which it occurs: what tells most indices apart at little cost."""
         units = {
@@ -197,20 +199,20 @@ class _Keys:
         node: Reduce,
         names: Names,
         depth: int,
-        placed: list[Iterator],
-        rest: list[Iterator],
-        it: Iterator,
-    ) -> Stored:
+        placed: list[LoopIndex],
+        rest: list[LoopIndex],
+        it: LoopIndex,
+    ) -> InternedTuple:
         """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
         if all(it.index not in part.free_symbols for part in (node.body,)) and all(
             it.index not in c.indices for c in node.where
         ):
-            return stored("unused", it.extent)
+            return interned("unused", it.extent)
         own = {**names, **_named([*placed, it], [*placed, it], depth)}
         for other in rest:
             if other is not it:
                 own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
-        return stored(
+        return interned(
             "used",
             it.extent,
             _conditions(node.where, own),
@@ -218,7 +220,7 @@ class _Keys:
         )
 
 
-def _first_alike(rest: list[Iterator], occurrences: dict[Index, list[Any]]) -> list[Iterator]:
+def _first_alike(rest: list[LoopIndex], occurrences: dict[Index, list[Any]]) -> list[LoopIndex]:
     """The indices that come first by where they occur."""
     marks = [(occurrences[it.index][0], sorted(occurrences[it.index][1:])) for it in rest]
     first = min(marks)
@@ -239,7 +241,7 @@ def _index_terms(body: Any) -> tuple[Affine, list[Any]]:
     return total, others
 
 
-def _named(bound: Any, kept: list[Iterator], depth: int) -> dict[Index, Affine]:
+def _named(bound: Any, kept: list[LoopIndex], depth: int) -> dict[Index, Affine]:
     """Positional names from origin 0 for `kept`; the others, of extent 1, are their constant value."""
     names: dict[Index, Affine] = {it.index: affine(it.low) for it in bound if it not in kept}
     names.update({it.index: affine(Index(f"_{depth + k}")) + it.low for k, it in enumerate(kept)})
@@ -251,7 +253,7 @@ def _conditions(where: tuple[Constraint, ...], names: Names) -> tuple[Any, ...]:
     return tuple(sorted((c.relation, c.form.sort_tuple) for c in placed if c.truth is not True))
 
 
-def _constant(value: Any) -> Stored:
+def _constant(value: Any) -> InternedTuple:
     if value.is_Rational:
-        return stored("number", int(value.p), int(value.q))
-    return stored("constant", repr(float(value)) if value.is_Float else str(value))
+        return interned("number", int(value.p), int(value.q))
+    return interned("constant", repr(float(value)) if value.is_Float else str(value))

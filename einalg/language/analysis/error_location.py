@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from einalg.errors import Error, underline
-from einalg.language.index.iterator import Twice, iterators_text
+from einalg.language.index.iterator import BoundTwice, iterators_text
 from einalg.language.ir.printing.text import text
 from einalg.language.ir.tensor import Access
 
@@ -15,7 +15,7 @@ def located(error: Error, iterators: Any, body: Any) -> Error:
     """The error with the expression above it in which what it is about is underlined."""
     if error.placed or error.about is None:
         return error
-    about = error.about.index if isinstance(error.about, Twice) else error.about
+    about = error.about.index if isinstance(error.about, BoundTwice) else error.about
     access, axis = about if isinstance(about, tuple) else (about, None)
     shown = f"L[{iterators_text(iterators)}]({text(body)})"
     found = re.search(rf"(?<!\w){re.escape(text(access))}", shown)

@@ -23,7 +23,7 @@ MOST_VALUES = 1024  # of an index whose conditions are tried one by one
 
 
 @dataclass(frozen=True)
-class Fact:
+class IndexFact:
     """One row: in a term `coefficient·before`, `before` may be replaced by `after` where `requires` holds."""
 
     name: str
@@ -96,22 +96,22 @@ def _exact_remainder(atom: Any, coefficient: int, ranges: Ranges, where: Any) ->
 
 
 FACTS = (
-    Fact(
+    IndexFact(
         "quotient of a small part",
         "(g*x + y)//(g*k)",
         "x//k",
         "0 <= y < g",
         _quotient_of_small_part,
     ),
-    Fact(
+    IndexFact(
         "remainder of a small part",
         "(g*x + y)%(g*k)",
         "g*(x%k) + y",
         "0 <= y < g",
         _remainder_of_small_part,
     ),
-    Fact("exact quotient", "k*((e + d)//k)", "e + d - d%k", "e%k == 0", _exact_quotient),
-    Fact("exact remainder", "(e + d)%k", "d%k", "e%k == 0", _exact_remainder),
+    IndexFact("exact quotient", "k*((e + d)//k)", "e + d - d%k", "e%k == 0", _exact_quotient),
+    IndexFact("exact remainder", "(e + d)%k", "d%k", "e%k == 0", _exact_remainder),
 )
 
 

@@ -13,7 +13,7 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space, bounded, domain_set
-from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import OPERATIONS, not_a_function
 from einalg.language.ir.scope import Scope, all_scopes, tensors
@@ -44,17 +44,17 @@ def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> 
 
 
 def _bind(
-    ranges: dict[Index, tuple[int, int]], iterators: tuple[Iterator, ...]
+    ranges: dict[Index, tuple[int, int]], iterators: tuple[LoopIndex, ...]
 ) -> dict[Index, tuple[int, int]]:
     ranges = dict(ranges)
     for it in iterators:
         if it.index in ranges:
-            raise Twice(it.index).error()
+            raise BoundTwice(it.index).error()
         if it.high < it.low:
             message = f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start"
-            raise RangeError(f"{message}\n  write {Iterator(it.index, it.high, it.low)}").regarding(
-                it.index
-            )
+            raise RangeError(
+                f"{message}\n  write {LoopIndex(it.index, it.high, it.low)}"
+            ).regarding(it.index)
         ranges[it.index] = (it.low, it.high)
     return ranges
 
@@ -68,7 +68,7 @@ def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
 
 def _visit(
     body: Any,
-    iterators: tuple[Iterator, ...],
+    iterators: tuple[LoopIndex, ...],
     where: tuple[Constraint, ...],
     statements: Statements,
 ) -> None:
@@ -98,7 +98,7 @@ def _visit(
 
 
 def _check_access(
-    access: Access, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...], ranges: Any
+    access: Access, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...], ranges: Any
 ) -> None:
     for subscript in access.subscripts:
         _all_bound(subscript.indices, ranges, access)
@@ -135,7 +135,7 @@ def outside(access: Access, axis: int, subscript: Affine, first: int, last: int)
 
 
 def _exact_interval(
-    form: Affine, iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]
+    form: Affine, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> tuple[int, int] | None:
     """Smallest and largest value on the domain; None where the domain is empty."""
     space = Space([it.index for it in iterators])
@@ -152,7 +152,7 @@ def _exact_interval(
 
 def _check_inside_domain(
     access: Access,
-    iterators: tuple[Iterator, ...],
+    iterators: tuple[LoopIndex, ...],
     where: tuple[Constraint, ...],
     statements: Statements,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as PyIterator
+from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
@@ -90,7 +90,7 @@ def constraints(condition: Any) -> tuple[Constraint, ...]:
     return tuple(sorted(found, key=lambda c: (c.form.sort_tuple, c.relation)))
 
 
-def _conjuncts(condition: Any) -> PyIterator[Any]:
+def _conjuncts(condition: Any) -> Iterator[Any]:
     if condition is None or condition is sympy.true:
         return
     if isinstance(condition, (tuple, list, sympy.Tuple)):

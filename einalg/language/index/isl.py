@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Iterator as PyIterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from math import prod
@@ -15,14 +14,14 @@ from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, FloorDiv, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine as to_affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 
 OPERATIONS = 2_000_000  # about a second of isl's time
 _ASKING = RLock()  # the count of operations belongs to isl's context, which all threads share
 
 
 @contextmanager
-def bounded(operations: int = OPERATIONS) -> PyIterator[None]:
+def bounded(operations: int = OPERATIONS) -> Iterator[None]:
     """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One thread at a time asks."""
     context = isl.DEFAULT_CONTEXT
     with _ASKING:
@@ -36,11 +35,11 @@ def bounded(operations: int = OPERATIONS) -> PyIterator[None]:
             context.reset_operations()
 
 
-def number_of_points(iterators: Sequence[Iterator], where: Sequence[Constraint]) -> int | None:
+def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int | None:
     """How many integer points of these ranges meet some conditions; None where that would take long to count.
 
     >>> i, j = Index("i"), Index("j")
-    >>> number_of_points([Iterator(i, 0, 4), Iterator(j, 0, 4)], [Constraint(i - j, ">=")])
+    >>> number_of_points([LoopIndex(i, 0, 4), LoopIndex(j, 0, 4)], [Constraint(i - j, ">=")])
     10
     """
     of_conditions = {index for condition in where for index in condition.indices}
@@ -102,11 +101,11 @@ class Space:
             self.where(Constraint(-form + (high - 1), ">="))
         )
 
-    def set(self, iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
+    def set(self, iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> isl.Set:
         """The box of `iterators`, cut by `where`."""
         return _points(self.indices, tuple(iterators), tuple(where))
 
-    def _box(self, iterators: Sequence[Iterator]) -> isl.Set:
+    def _box(self, iterators: Sequence[LoopIndex]) -> isl.Set:
         points = self.universe()
         for it in iterators:
             k = self.indices.index(it.index)
@@ -127,7 +126,7 @@ class Space:
 
 @lru_cache(maxsize=8192)
 def _points(
-    indices: tuple[Index, ...], iterators: tuple[Iterator, ...], where: tuple[Constraint, ...]
+    indices: tuple[Index, ...], iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
     space = Space(indices)
     points = space._box(iterators)
@@ -136,7 +135,7 @@ def _points(
     return points
 
 
-def domain_set(iterators: Sequence[Iterator], where: Sequence[Constraint] = ()) -> isl.Set:
+def domain_set(iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> isl.Set:
     """The integer points of a domain."""
     return Space([it.index for it in iterators]).set(iterators, where)
 
@@ -148,7 +147,7 @@ def access_relation(indices: Iterable[Index], subscripts: Sequence[Affine]) -> i
 
 def box_set(box: Sequence[tuple[int, int]]) -> isl.Set:
     """The integer points of a box, without names."""
-    iterators = [Iterator(Index(f"d{k}"), low, high) for k, (low, high) in enumerate(box)]
+    iterators = [LoopIndex(Index(f"d{k}"), low, high) for k, (low, high) in enumerate(box)]
     points = domain_set(iterators)
     for k in range(len(box)):
         points = points.set_dim_name(isl.dim_type.set, k, f"d{k}")

@@ -9,11 +9,11 @@ from einalg.errors import NotationError
 from einalg.language.index.affine import Index
 
 
-def iterators_text(iterators: tuple[Iterator, ...]) -> str:
+def iterators_text(iterators: tuple[LoopIndex, ...]) -> str:
     return ", ".join(map(str, iterators)) or "()"
 
 
-class Iterator(NamedTuple):
+class LoopIndex(NamedTuple):
     """An index with its half-open range `[low, high)`; both None while the range is still to be inferred."""
 
     index: Index
@@ -32,7 +32,7 @@ class Iterator(NamedTuple):
         )
 
 
-class Twice(NamedTuple):
+class BoundTwice(NamedTuple):
     """An index that is bound a second time, which is what an error is about."""
 
     index: Index
@@ -43,9 +43,9 @@ class Twice(NamedTuple):
         ).regarding(self)
 
 
-def iterator(index: Index, low: Any = None, high: Any = None) -> Iterator:
-    return Iterator(index, None if low is None else int(low), None if high is None else int(high))
+def loop_index(index: Index, low: Any = None, high: Any = None) -> LoopIndex:
+    return LoopIndex(index, None if low is None else int(low), None if high is None else int(high))
 
 
-def _iterators(entries: Iterable[Any]) -> tuple[Iterator, ...]:
-    return tuple(e if isinstance(e, Iterator) else iterator(*e) for e in entries)
+def loop_indices(entries: Iterable[Any]) -> tuple[LoopIndex, ...]:
+    return tuple(e if isinstance(e, LoopIndex) else loop_index(*e) for e in entries)

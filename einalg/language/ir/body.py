@@ -16,8 +16,7 @@ from einalg.errors import NotationError
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint, constraints
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator as Range
-from einalg.language.index.iterator import _iterators
+from einalg.language.index.iterator import LoopIndex, loop_indices
 from einalg.language.ir.tensor import Access
 from einalg.language.node import Element, Node
 
@@ -49,7 +48,7 @@ class Reduce(Node, Element, Expr):
         if str(op) not in REDUCTIONS:
             raise NotationError(f"{op} is not a reduction\n  use one of: {', '.join(REDUCTIONS)}")
         return cls._build(
-            str(op), _iterators(iterators), constraints(where), sympy.sympify(body, strict=True)
+            str(op), loop_indices(iterators), constraints(where), sympy.sympify(body, strict=True)
         )
 
     @property
@@ -231,7 +230,7 @@ def _substitute_reduce(node: Reduce, mapping: Mapping[Index, Affine]) -> Reduce:
             taken.add(fresh)
             if fresh is not it.index:
                 inner[it.index] = affine(fresh)
-            renamed.append(Range(fresh, it.low, it.high))
+            renamed.append(LoopIndex(fresh, it.low, it.high))
         iterators = tuple(renamed)
     body = substitute(node.body, inner)
     where = tuple(c.substitute(inner) for c in node.where)
@@ -264,7 +263,7 @@ def _positional(body: Any, depth: int) -> Any:
         names = {it.index: affine(Index(f"_{depth + k}")) for k, it in enumerate(node.iterators)}
         inner = _positional(substitute(node.body, names), depth + len(names))
         iterators = tuple(
-            Range(names[it.index].as_index(), it.low, it.high) for it in node.iterators
+            LoopIndex(names[it.index].as_index(), it.low, it.high) for it in node.iterators
         )
         return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inner)
 

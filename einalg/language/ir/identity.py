@@ -15,8 +15,8 @@ import sympy
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
-from einalg.language.interning import Stored, stored
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.interning import InternedTuple, interned
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access, Padded
 
@@ -24,7 +24,9 @@ COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, 
 Names = Mapping[Index, int]
 
 
-def identity(iterators: Sequence[Iterator], where: tuple[Constraint, ...], body: Any) -> Stored:
+def identity(
+    iterators: Sequence[LoopIndex], where: tuple[Constraint, ...], body: Any
+) -> InternedTuple:
     """Return the identity of a scope with these ranges, conditions and body, stored once.
 
     >>> import einalg as ea
@@ -35,7 +37,7 @@ def identity(iterators: Sequence[Iterator], where: tuple[Constraint, ...], body:
     """
     names = {it.index: k for k, it in enumerate(iterators)}
     box = tuple((it.low, it.high) for it in iterators)
-    return stored(box, _conditions(where, names), _body(body, names, len(names)))
+    return interned(box, _conditions(where, names), _body(body, names, len(names)))
 
 
 def _body(body: Any, names: Names, depth: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Iterator as PyIterator
 from typing import Any
 
 import sympy
@@ -14,7 +13,7 @@ from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import domain_set
-from einalg.language.index.iterator import _iterators
+from einalg.language.index.iterator import loop_indices
 from einalg.language.ir.body import _constraint_order, _positional, substitute, where_text
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.identity import identity
@@ -35,7 +34,7 @@ class _Content:
     def __len__(self) -> int:
         return 3
 
-    def __iter__(self) -> PyIterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         yield sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in self.scope.iterators))
         yield from self.scope.alpha[1:]
 
@@ -87,7 +86,7 @@ class Scope(Node, Indexable, Basic):
 
     @classmethod
     def _made(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
-        node = cls._build(_iterators(iterators), constraints(where), body)
+        node = cls._build(loop_indices(iterators), constraints(where), body)
         node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = (
             None
         )

@@ -11,7 +11,7 @@ from einalg.errors import EinalgError, NotationError
 from einalg.language.analysis.error_location import located
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.operators import whole_number
 from einalg.language.ir.body import Reduce, as_number
 from einalg.language.ir.scope import Scope
@@ -50,19 +50,19 @@ def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Te
     return Tensor(name, shape, dtype, role)
 
 
-def binder(key: Any) -> list[Iterator]:
+def binder(key: Any) -> list[LoopIndex]:
     """Read `h`, `h:224`, `t:-1:225` of `L[...]`, `Sum[...]`."""
     found = [_iterator(entry) for entry in (key if isinstance(key, tuple) else (key,))]
     bound = [it.index for it in found]
     twice = next((index for index in bound if bound.count(index) > 1), None)
     if twice is not None:
-        raise Twice(twice).error()
+        raise BoundTwice(twice).error()
     return found
 
 
-def _iterator(entry: Any) -> Iterator:
+def _iterator(entry: Any) -> LoopIndex:
     if isinstance(entry, Index):
-        return Iterator(entry, None, None)
+        return LoopIndex(entry, None, None)
     if not isinstance(entry, slice):
         raise NotationError(
             f"expected an index or index:size between the brackets, not {entry}\n  e.g. L[h, w:224, t:-1:225](...)"
@@ -79,7 +79,7 @@ def _iterator(entry: Any) -> Iterator:
         raise NotationError(
             f"a range is written index:size or index:start:end, not {shown}\n  e.g. h:224, or t:-1:225"
         )
-    return Iterator(index, _integer(low, index.name), _integer(high, index.name))
+    return LoopIndex(index, _integer(low, index.name), _integer(high, index.name))
 
 
 def _integer(value: Any, what: str) -> int:
@@ -174,7 +174,7 @@ class _Traversal:
         return "L"
 
 
-class _Reduction:
+class _ReductionBuilder:
     """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod`.
 
     Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
@@ -218,7 +218,7 @@ class _Reduction:
 
 
 L = _Traversal()
-Sum = _Reduction("Sum")
-Prod = _Reduction("Prod")
-Max = _Reduction("Max", sympy.Max)
-Min = _Reduction("Min", sympy.Min)
+Sum = _ReductionBuilder("Sum")
+Prod = _ReductionBuilder("Prod")
+Max = _ReductionBuilder("Max", sympy.Max)
+Min = _ReductionBuilder("Min", sympy.Min)

@@ -10,7 +10,7 @@ from einalg.errors import EinalgError, NotationError, ShapeError, underline
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.identifiers import CONSTANT_NAMES
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Indexable, describe
@@ -160,9 +160,9 @@ def _scope(
                 tuple(_subscript(letters[n], box, ranges[n]) for n, box in zip(axes, operand.box))
             ]
         )
-    summed = [Iterator(letters[n], *ranges[n]) for n in ranges if n not in out]
+    summed = [LoopIndex(letters[n], *ranges[n]) for n in ranges if n not in out]
     body = Reduce("Sum", summed, None, body) if summed else body
-    return build_scope([Iterator(letters[n], *ranges[n]) for n in out], body)
+    return build_scope([LoopIndex(letters[n], *ranges[n]) for n in out], body)
 
 
 def _subscript(index: Index, box: tuple[int, int], full: tuple[int, int]) -> Affine:

@@ -14,7 +14,7 @@ from einalg.errors import EinalgError, NotationError
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, SPELT, known_functions  # fmt: skip
 from einalg.language.ir.tensor import Access, Indexable
@@ -33,16 +33,16 @@ from einalg.language.notation.grammar import (
     not_in_notation,
 )
 from einalg.language.notation.range_inference import build_scope
-from einalg.language.notation.source import Source
+from einalg.language.notation.source import SourceText
 
 EXTREMA = (sympy.Max, sympy.Min)
 GROWING = (sympy.gamma, sympy.loggamma)  # SymPy computes them of whole numbers, digit for digit
 
 
-class Reader:
+class ExpressionParser:
     """Reads the expressions of one statement; remembers where every access stands."""
 
-    def __init__(self, source: Source, tensors: Mapping[str, Any], statement: ast.AST):
+    def __init__(self, source: SourceText, tensors: Mapping[str, Any], statement: ast.AST):
         self.source, self.tensors = source, tensors
         parts = list(ast.walk(statement))
         if len(parts) > MAX_PARTS:
@@ -89,7 +89,7 @@ class Reader:
         """The part of the grammar tree that an error is about."""
         if isinstance(about, Index):
             return next((n for n in self.words if n.id == about.name), None)
-        if isinstance(about, Twice):
+        if isinstance(about, BoundTwice):
             return ([n for n in self.bindings if n.id == about.index.name] + [None, None])[1]
         access, axis = about if isinstance(about, tuple) else (about, None)
         node = next((n for a, n in self.read if a == access), None)
@@ -107,7 +107,7 @@ class Reader:
     def body(self, node: ast.expr) -> Any:
         return self.guard(node, as_body, self.value(node))
 
-    def iterators(self, key: ast.expr) -> list[Iterator]:
+    def iterators(self, key: ast.expr) -> list[LoopIndex]:
         """What stands between the brackets of `L[...]`, `Sum[...]` and of a left side."""
         entries = key.elts if isinstance(key, ast.Tuple) else [key]
         for entry in entries:

@@ -15,9 +15,9 @@ from einalg.language.ir.program import Program, statement_tensor, substitute_ten
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Indexable, Tensor
 from einalg.language.ir.traversal import accesses, reductions
-from einalg.language.notation.expression_parser import Reader
+from einalg.language.notation.expression_parser import ExpressionParser
 from einalg.language.notation.range_inference import build_scope
-from einalg.language.notation.source import Source
+from einalg.language.notation.source import SourceText
 
 LEFT, READ = (
     re.compile(r"\s*[^\W\d]\w*"),
@@ -40,10 +40,10 @@ def parse(text: str, **tensors: Any) -> Any:
     >>> parse("O[n,f] += A[n,c] * K[f,c]", A=(8, 3), K=(4, 3)).shape
     (8, 4)
     """
-    source = Source(text)
+    source = SourceText(text)
     known = {name: _as_tensor(name, value) for name, value in tensors.items()}
     try:
-        return _Statements(source, known).module(source.module())
+        return _StatementParser(source, known).module(source.module())
     except RecursionError:
         raise NotationError(
             "the expression is nested too deeply to be read\n  name the inner parts: T[i] = ..."
@@ -56,7 +56,7 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
     >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
     [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
     """
-    reader, statements = _Statements(Source(""), dict(tensors)), list[tuple[str, Scope]]()
+    reader, statements = _StatementParser(SourceText(""), dict(tensors)), list[tuple[str, Scope]]()
     for line in lines:
         try:
             statements += reader.line(line)
@@ -76,7 +76,7 @@ def line_reader() -> Callable[[str, Mapping[str, Tensor]], Scope]:
     alike: Alike = {}
 
     def read(line: str, tensors: Mapping[str, Tensor]) -> Scope:
-        ((_, scope),) = _Statements(Source(""), dict(tensors), alike).line(line)
+        ((_, scope),) = _StatementParser(SourceText(""), dict(tensors), alike).line(line)
         return scope
 
     return read
@@ -88,12 +88,12 @@ def parse_value(text: str) -> Any:
     >>> parse_value("2*h + r - 1")
     2*h + r - 1
     """
-    source = Source(text)
+    source = SourceText(text)
     body = source.module().body
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         raise NotationError(f"{text!r} is not one index form or condition\n  e.g. 2*h + r - 1")
     try:
-        reader = Reader(source, {}, body[0])
+        reader = ExpressionParser(source, {}, body[0])
         reader.bound |= {word.id for word in reader.words}
         return reader.value(body[0].value)
     except RecursionError:
@@ -108,10 +108,10 @@ def _as_tensor(name: str, value: Any) -> Any:
     return Tensor(name, (value,) if isinstance(value, int) else value)
 
 
-class _Statements:
+class _StatementParser:
     """Reads statement by statement; each one's result is a tensor for the next."""
 
-    def __init__(self, source: Source, tensors: dict[str, Any], alike: Alike | None = None):
+    def __init__(self, source: SourceText, tensors: dict[str, Any], alike: Alike | None = None):
         self.source, self.tensors = source, tensors
         self.scopes: dict[str, Scope] = {}
         self.alike: Alike = {} if alike is None else alike
@@ -148,7 +148,7 @@ class _Statements:
                     ),
                 )
             ]
-        self.source = Source(text)
+        self.source = SourceText(text)
         statements = [self.taken(node) for node in self.source.module().body]
         if [one for one, _ in statements] == [name]:
             self.alike[form] = reads, statements[0][1]
@@ -201,7 +201,7 @@ class _Statements:
         return Program(statements, outputs)
 
     def expression(self, node: ast.Expr) -> Scope:
-        value = Reader(self.source, self.tensors, node).value(node.value)
+        value = ExpressionParser(self.source, self.tensors, node).value(node.value)
         if not isinstance(value, Scope):
             raise self.source.error(
                 node, "this is not a whole expression\n  write O[i, ...] = ..., or L[i, ...](...)"
@@ -230,7 +230,7 @@ class _Statements:
                 name,
                 f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1",
             )
-        reader = Reader(self.source, self.tensors, node)
+        reader = ExpressionParser(self.source, self.tensors, node)
         scope = (
             self.assigned(reader, node, target)
             if isinstance(target, ast.Subscript)
@@ -241,7 +241,7 @@ class _Statements:
                 reader.guard(node, check_scope, inner, self.scopes)
         return name.id, scope
 
-    def named(self, reader: Reader, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
+    def named(self, reader: ExpressionParser, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
             raise self.source.error(
@@ -251,7 +251,7 @@ class _Statements:
         return scope
 
     def assigned(
-        self, reader: Reader, node: ast.Assign | ast.AugAssign, target: ast.Subscript
+        self, reader: ExpressionParser, node: ast.Assign | ast.AugAssign, target: ast.Subscript
     ) -> Scope:
         iterators = reader.iterators(target.slice)
         body = reader.body(node.value)

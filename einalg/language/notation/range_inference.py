@@ -15,7 +15,7 @@ from einalg.errors import NotationError, RangeError
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator, Twice
+from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, describe, padded_box
@@ -60,7 +60,7 @@ class _Problem:
     of_reduction: dict[int, list[_Binding]] = field(default_factory=dict)
 
 
-def build_scope(iterators: list[Iterator], body: Any, where: Any = None) -> Scope:
+def build_scope(iterators: list[LoopIndex], body: Any, where: Any = None) -> Scope:
     """A checked scope from iterators of which some ranges are still open (in the reductions of `body` too)."""
     problem = _Problem()
     outer = [_Binding(it.index, _given(it)) for it in iterators]
@@ -78,18 +78,18 @@ def build_scope(iterators: list[Iterator], body: Any, where: Any = None) -> Scop
     return scope
 
 
-def _given(it: Iterator) -> tuple[int, int] | None:
+def _given(it: LoopIndex) -> tuple[int, int] | None:
     return None if it.high is None else (it.low, it.high)
 
 
-def _iterator(binding: _Binding) -> Iterator:
+def _iterator(binding: _Binding) -> LoopIndex:
     assert binding.range is not None
-    return Iterator(binding.index, *binding.range)
+    return LoopIndex(binding.index, *binding.range)
 
 
 def _bind(bound: dict[Index, _Binding], binding: _Binding) -> None:
     if binding.index in bound:
-        raise Twice(binding.index).error()
+        raise BoundTwice(binding.index).error()
     bound[binding.index] = binding
 
 
@@ -133,7 +133,7 @@ def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeErr
         sizes = f"two sizes: {b} ({binding.source}) and {d} ({use.source})"
     else:
         sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
-    both = Iterator(binding.index, max(a, c), min(b, d))
+    both = LoopIndex(binding.index, max(a, c), min(b, d))
     remedy = (
         f"write {both} where it is bound, or use two indices"
         if both.extent > 0

@@ -12,7 +12,7 @@ from einalg.language.notation.grammar import MAX_DEPTH, MAX_TEXT
 OPENING, CLOSING = "([{", ")]}"
 
 
-class Source:
+class SourceText:
     """Some text without its indentation, its lines, and its places."""
 
     def __init__(self, text: str):

@@ -12,7 +12,7 @@ import numpy as np
 
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.driver import Start
-from codegen.targets.cuda.device.memory_pool import FreeMemory
+from codegen.targets.cuda.device.memory_pool import MemoryPool
 from codegen.targets.cuda.launch import Launch
 from codegen.targets.cuda.shim import ShimLibrary
 from einalg.errors import DeviceError
@@ -36,7 +36,7 @@ class FakeDevice:
 
     def __init__(self, room: int = 1 << 30):
         self.room, self.calls = room, list[tuple[Any, ...]]()
-        self.free, self.graphs, self.launches = FreeMemory(), True, True
+        self.free, self.graphs, self.launches = MemoryPool(), True, True
         self.stream = Lock()  # kernels run one after the other, whatever thread starts them
         self.alive: weakref.WeakValueDictionary[int, HostMemory] = weakref.WeakValueDictionary()
 

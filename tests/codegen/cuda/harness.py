@@ -12,7 +12,7 @@ from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source, entry_name
 from codegen.targets.cuda.device_types import from_device, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, BlockTile, CudaSchedule, TensorTile
 from codegen.targets.cuda.shim import Shim
 from codegen.targets.cuda.text.printer import MAX_GRID
 from codegen.targets.cuda.text.serialize import serial
@@ -21,7 +21,7 @@ from einalg.language.ir.program import Program, as_program
 from tests.codegen.harness import Array, agrees, call, compiler
 
 ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
-SMALL = (Tile(8, 8, 4, 4, 2), Tile(4, 4, 4, 2, 1))
+SMALL = (BlockTile(8, 8, 4, 4, 2), BlockTile(4, 4, 4, 2, 1))
 NARROW = (TensorTile(32, 32, 16, 1, 2), TensorTile(16, 16, 16, 1, 1))
 SHARING = dict(long=3, short=2, lanes=(4, 8), shuffled=4, blocks=2, steps=1, parts=3)
 TIGHT = CudaSchedule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.ir.nodes import Buf, For, Function, Number, Put, Ref, Statement, Sync
+from codegen.ir.nodes import Buf, For, Function, Number, Ref, Statement, Store, Sync
 from codegen.targets.cuda.text.barriers import with_barriers
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -19,13 +19,13 @@ def nest(*body: Statement) -> For:
 
 
 def write(buf: Buf, *part: Affine) -> For:
-    return nest(Put(Ref(buf, (*part, affine(thread))), "=", Number(1, "f32")))
+    return nest(Store(Ref(buf, (*part, affine(thread))), "=", Number(1, "f32")))
 
 
 def read(buf: Buf, *part: Affine) -> For:
     """Each thread reads what another one wrote."""
     private = Buf("private", (), "f32", "reg")
-    return nest(Put(Ref(private, ()), "=", Ref(buf, (*part, affine(THREADS - 1) - thread))))
+    return nest(Store(Ref(private, ()), "=", Ref(buf, (*part, affine(THREADS - 1) - thread))))
 
 
 def loop(*body: Statement, steps: int = 5) -> For:
@@ -45,7 +45,7 @@ def _letter(statement: Statement) -> str:
     if statement.kind != "thread":
         return f"({''.join(map(_letter, statement.body))})"
     put = statement.body[0]
-    return "w" if isinstance(put, Put) and isinstance(put.value, Number) else "r"
+    return "w" if isinstance(put, Store) and isinstance(put.value, Number) else "r"
 
 
 def test_one_after_the_other() -> None:

@@ -15,7 +15,7 @@ import einalg as ea
 from codegen.program.compile import checked
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device.graph_cache import ROOM, Graphs
-from codegen.targets.cuda.device.memory_pool import FreeMemory, allocate, lend
+from codegen.targets.cuda.device.memory_pool import MemoryPool, acquire, allocate
 from codegen.targets.cuda.launch import Launch
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
@@ -286,8 +286,8 @@ def compile_again(device: FakeDevice) -> CudaCompiled:
 
 def test_free_memory_is_bounded_and_the_lowest_address_is_first() -> None:
     device = FakeDevice()
-    device.free = FreeMemory(most=250)
-    blocks = [lend(device, 100) for _ in range(3)]
+    device.free = MemoryPool(most=250)
+    blocks = [acquire(device, 100) for _ in range(3)]
     lowest, middle, _ = sorted(blocks, key=lambda block: block.address)
     wanted = [lowest.address, middle.address]
     del lowest, middle, _
@@ -297,8 +297,8 @@ def test_free_memory_is_bounded_and_the_lowest_address_is_first() -> None:
         blocks.pop()
     gc.collect()
     assert len(held) == 2, "the third is freed"
-    assert [lend(device, 100).address for _ in range(2)] == [wanted[0]] * 2
-    again = [lend(device, 100), lend(device, 100), lend(device, 40)]
+    assert [acquire(device, 100).address for _ in range(2)] == [wanted[0]] * 2
+    again = [acquire(device, 100), acquire(device, 100), acquire(device, 40)]
     assert [block.address for block in again[:2]] == wanted
 
 
@@ -310,7 +310,7 @@ def test_free_memory_gives_way_where_there_is_none() -> None:
             return super().allocate(size)
 
     device = Small()
-    lend(device, 150)
+    acquire(device, 150)
     assert len(device.alive) == 1
     kept = allocate(device, 100)
     assert len(device.alive) == 1 and kept.address in device.alive
@@ -321,7 +321,7 @@ def test_free_memory_gives_way_where_there_is_none() -> None:
 def test_memory_that_is_given_back_while_some_is_taken_is_freed() -> None:
     """As by a collection of garbage in the midst of it."""
     device = FakeDevice()
-    block = lend(device, 100)
+    block = acquire(device, 100)
     with device.free._lock:
         del block
     assert not device.alive and device.free.take(100) is None

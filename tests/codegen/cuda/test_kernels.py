@@ -11,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Alloc, Sync, walk
 from codegen.targets.cuda.lowering.lower import lower_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TILES, CudaSchedule, Tile
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TILES, BlockTile, CudaSchedule
 from codegen.targets.cuda.text.barriers import with_barriers
 from codegen.targets.cuda.text.printer import cuda_source, index_type, launch
 from einalg.errors import CodegenError
@@ -22,7 +22,7 @@ from tests.codegen.harness import evaluated
 from tests.codegen.test_expressions import arrays_for
 
 i, j, k, m, b, c, f, h, r = ea.indices("i j k m b c f h r")
-TILED = CudaSchedule(contraction=1, tiles=(Tile(16, 8, 4, 4, 2),), parts=1)
+TILED = CudaSchedule(contraction=1, tiles=(BlockTile(16, 8, 4, 4, 2),), parts=1)
 
 
 def shared(scope: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> set[str]:
@@ -83,7 +83,7 @@ def test_contractions_of_more_kinds() -> None:
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
-def test_every_tile(tile: Tile) -> None:
+def test_every_tile(tile: BlockTile) -> None:
     scope = ea.L[i, j](
         ea.Sum[k](
             ea.tensor("A", (tile.rows + 3, 19), "i32")[i, k]
@@ -186,7 +186,7 @@ def test_axes_of_blocks_beyond_what_a_device_has() -> None:
 
 
 def test_what_no_device_runs_is_refused() -> None:
-    wide = Tile(64, 64, 4, 1, 1)
+    wide = BlockTile(64, 64, 4, 1, 1)
     assert not wide.is_legal("f32")
     scope = ea.L[i](ea.tensor("A", (5000,))[i] + 1)
     with pytest.raises(CodegenError, match="2048 threads"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.ir.nodes import For, Function, If, Put, Sync, walk
+from codegen.ir.nodes import For, Function, If, Store, Sync, walk
 from codegen.targets.cuda.lowering.lower import lower_cuda
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TensorTile
 from codegen.targets.cuda.shim import Shim, ShimLibrary, cpp_compiler
@@ -131,7 +131,11 @@ def test_mutants_are_noticed(change: Any) -> None:
     def changed(node: Any) -> Any:
         if isinstance(node, For) and (node.kind == "thread" or node.extent == 1):
             return None  # threads that are not there, and names of values: other changes cover them
-        if change is other_start and isinstance(node, Put) and node.ref.buf.name.endswith("_next"):
+        if (
+            change is other_start
+            and isinstance(node, Store)
+            and node.ref.buf.name.endswith("_next")
+        ):
             return None  # beyond the end both factors are 0: one is enough
         return change(node)
 

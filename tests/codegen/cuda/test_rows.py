@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.ir.nodes import Combine, walk
+from codegen.ir.nodes import WarpReduce, walk
 from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
 from codegen.targets.cuda.text.printer import cuda_source, launch
@@ -34,7 +34,7 @@ def softmax(rows: int, columns: int, dtype: str = "f32") -> Any:
 def test_softmax(columns: int) -> None:
     """Each row by one warp or one block, which sums once for all its outputs."""
     kernel = lower_cuda("O", softmax(3, columns))
-    assert sum(isinstance(node, Combine) for node in walk(kernel)) == 2, (
+    assert sum(isinstance(node, WarpReduce) for node in walk(kernel)) == 2, (
         "the largest element and the sum"
     )
     a = np.random.default_rng(3).normal(size=(3, columns)).astype(np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.ir.nodes import Multiply, walk
+from codegen.ir.nodes import FragmentMma, walk
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, compile_all, find_nvcc
 from codegen.targets.cuda.launch import SHARED
 from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
@@ -33,7 +33,7 @@ def product(rows: int, columns: int, depth: int, dtype: str = "f16", turned: boo
 
 def multiplies(scope: Any, schedule: Any = SMALL) -> bool:
     return any(
-        isinstance(node, Multiply) for node in walk(lower_cuda("O", scope, schedule=schedule))
+        isinstance(node, FragmentMma) for node in walk(lower_cuda("O", scope, schedule=schedule))
     )
 
 
@@ -149,7 +149,7 @@ def test_registers(dtype: str, record_property: Any) -> None:
         lower_cuda("O", product(*size, dtype), schedule=schedule)
         for size in ((1024, 1024, 1024), (1000, 1003, 1001))
     ]
-    assert all(any(isinstance(node, Multiply) for node in walk(kernel)) for kernel in kernels)
+    assert all(any(isinstance(node, FragmentMma) for node in walk(kernel)) for kernel in kernels)
     for cubin in compile_all(cuda_source(kernels), ARCHITECTURES):
         for name, usage in cubin.usage.items():
             record_property(f"{name} sm_{cubin.sm}", str(usage))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.batched_executable import Sliced
+from codegen.program.batched_executable import BatchedExecutable
 from derive.programs.passes import batch_splitting
-from einalg.api.backend import Machine
+from einalg.api.backend import LocalBackend
 from einalg.errors import RecordError
 from tests.frontends.onnx_models import convolutional, model, node
 
@@ -141,9 +141,11 @@ def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(batch_splitting, "LEAST", 0)
     monkeypatch.setattr(batch_splitting, "REUSED", 0)
     monkeypatch.setattr(
-        Machine,
+        LocalBackend,
         "seconds",
-        lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs],
+        lambda self, runs, arrays: [
+            0.1 if isinstance(run, BatchedExecutable) else 1.0 for run in runs
+        ],
     )
     text = "S[k] = exp(K[k])\nP[n,i] += A[n,i,k]*S[k]\nO[n:5,i:4] = Max(P[n,i], 0) + B[i]\nQ[n:5,i:4] = P[n,3-i]"
     p = ea.parse(text, A=(5, 4, 70), B=(4,), K=ea.tensor("K", (70,), role="weight"))

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 import einalg as ea
-from codegen.program.batched_executable import Sliced
-from einalg.api.backend import Machine
+from codegen.program.batched_executable import BatchedExecutable
+from einalg.api.backend import LocalBackend
 
 torch = pytest.importorskip("torch")
 
@@ -79,9 +79,11 @@ def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
     monkeypatch.setattr("derive.programs.passes.batch_splitting.LEAST", 0)
     monkeypatch.setattr("derive.programs.passes.batch_splitting.REUSED", 0)
     monkeypatch.setattr(
-        Machine,
+        LocalBackend,
         "seconds",
-        lambda _, runs, arrays: [1e-6 if isinstance(run, Sliced) else 1e-3 for run in runs],
+        lambda _, runs, arrays: [
+            1e-6 if isinstance(run, BatchedExecutable) else 1e-3 for run in runs
+        ],
     )
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU()).eval()
     x = torch.randn(5, 3, 6, 7)
@@ -151,7 +153,8 @@ def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
     asked = []
     monkeypatch.setattr(
-        "einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or list(seconds)
+        "einalg.api.backend.LocalBackend.seconds_of_all",
+        lambda *given: asked.append(1) or list(seconds),
     )
     model, x = torch.nn.ReLU().eval(), torch.ones(3)
     found = [ea.optimize(model, (x,), seconds=0) for _ in range(2)]
@@ -167,7 +170,8 @@ def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
     """What they do is not known by their names: these two differ in shape alone."""
     asked = []
     monkeypatch.setattr(
-        "einalg.api.backend.Machine.seconds_of_all", lambda *given: asked.append(1) or [1e-3, 5e-4]
+        "einalg.api.backend.LocalBackend.seconds_of_all",
+        lambda *given: asked.append(1) or [1e-3, 5e-4],
     )
 
     class Sorted(torch.nn.Module):

@@ -23,7 +23,7 @@ from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
 from derive.results.derivation import Candidate, derivation
 from derive.search.best_first import Budget
-from einalg.api.backend import Machine
+from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.graph import Builder
@@ -231,9 +231,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     o = ea.optimize(program, given, seconds=60)
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
-    make, line = build.Making.__init__, program_json.line_reader
+    make, line = build.KernelBuilder.__init__, program_json.line_reader
     monkeypatch.setattr(
-        build.Making, "__init__", lambda self, *given: made.append(1) or make(self, *given)
+        build.KernelBuilder, "__init__", lambda self, *given: made.append(1) or make(self, *given)
     )
     monkeypatch.setattr(
         program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given)
@@ -329,7 +329,7 @@ class Preferring:
     """The backend of this machine, but that some programs are said to be fast."""
 
     def __init__(self, preferred):
-        self.preferred, self.own = preferred, Machine()
+        self.preferred, self.own = preferred, LocalBackend()
 
     def __getattr__(self, name):
         return getattr(self.own, name)

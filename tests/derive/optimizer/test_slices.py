@@ -8,18 +8,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.program.batched_executable import Sliced
+from codegen.program.batched_executable import BatchedExecutable
 from derive.programs import optimize as optimizer
 from derive.programs.layers import UNREADABLE
-from derive.programs.optimized_program import Part, compiled, part_from_record, part_record
+from derive.programs.optimized_program import (
+    OptimizedProgram,
+    compiled,
+    part_from_record,
+    part_record,
+)
 from derive.programs.passes import batch_splitting as module
 from derive.programs.passes.batch_splitting import one_of, sliced
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
-from einalg.api.backend import Machine
+from einalg.api.backend import LocalBackend
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.ir.scope import Scope
@@ -83,7 +88,7 @@ def with_samples(program, count, places):
         place = 0 if name in program.outputs else min(places[name], len(iterators))
         places[name] = place
         if along or name in program.outputs:
-            iterators.insert(place, Iterator(BATCH, 0, count))
+            iterators.insert(place, LoopIndex(BATCH, 0, count))
         statements.append((name, Scope(iterators, scope.where, map_accesses(scope.body, read))))
         if along or name in program.outputs:
             known[name] = statement_tensor(*statements[-1])
@@ -172,9 +177,11 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
         optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0)
     )
     monkeypatch.setattr(
-        Machine,
+        LocalBackend,
         "seconds",
-        lambda self, runs, arrays: [0.1 if isinstance(run, Sliced) else 1.0 for run in runs],
+        lambda self, runs, arrays: [
+            0.1 if isinstance(run, BatchedExecutable) else 1.0 for run in runs
+        ],
     )
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     program = network(channels=8, space=12, layers=1, samples=5)
@@ -222,13 +229,15 @@ def test_without_slices_what_is_loaded_is_what_it_was(small, tmp_path):
     """A device is given all samples at once."""
     program = as_program(ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 5), B=(5,)))
     one, slices = sliced(program)
-    part = Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices)
-    again = part_from_record(part_record(part), None, {}, Machine())
+    part = OptimizedProgram(
+        program, one, run=compiled(one, LocalBackend(), {}, slices), slices=slices
+    )
+    again = part_from_record(part_record(part), None, {}, LocalBackend())
     assert (again.before, again.after, again.slices) == (program, one, slices)
     arrays = {"A": np.arange(20.0).reshape(4, 5), "B": np.arange(5.0)}
     np.testing.assert_allclose(again.run(**arrays), 2 * arrays["A"] + arrays["B"])
 
-    class Device(Machine):
+    class Device(LocalBackend):
         has_slices = False
 
     whole = part_from_record({**part_record(part), "run": part.run.record()}, None, {}, Device())
@@ -265,7 +274,9 @@ def test_a_record_of_slices_that_do_not_fit_is_damaged(damage):
         ea.parse("O[n,i] = 2*A[n,i] + B[i]", A=(4, 4), B=(4,))
     )  # B has as many elements as there are slices
     one, slices = one_of(program)
-    row = part_record(Part(program, one, run=compiled(one, Machine(), {}, slices), slices=slices))
+    row = part_record(
+        OptimizedProgram(program, one, run=compiled(one, LocalBackend(), {}, slices), slices=slices)
+    )
     damage(row)
     with pytest.raises(UNREADABLE):
-        part_from_record(row, program if row["slices"] is None else None, {}, Machine())
+        part_from_record(row, program if row["slices"] is None else None, {}, LocalBackend())

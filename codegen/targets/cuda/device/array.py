@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codegen.targets.cuda.device.driver import Array, Driver, Memory
-from codegen.targets.cuda.device.memory_pool import Lent
+from codegen.targets.cuda.device.memory_pool import PooledBuffer
 from codegen.targets.cuda.device_types import device_dtype, from_device
 from einalg.errors import ShapeError
 from einalg.language.ir.tensor import Tensor
@@ -24,7 +24,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if isinstance(self.memory, Lent):
+        if isinstance(self.memory, PooledBuffer):
             self.memory.shown = True
         return self.facts
 

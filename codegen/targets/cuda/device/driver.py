@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codegen.targets.cuda.device.memory_pool import FreeMemory, Memory
+from codegen.targets.cuda.device.memory_pool import Memory, MemoryPool
 from codegen.targets.cuda.launch import Launch
 
 Array = np.ndarray[Any, Any]
@@ -18,7 +18,7 @@ Start = tuple[
 ]  # a kernel, how it is launched, and the addresses that it is given
 
 
-class Graph(Protocol):
+class LaunchGraph(Protocol):
     """Several kernels at fixed addresses, each after the one before."""
 
     def launch(self) -> bool:
@@ -31,7 +31,7 @@ class Driver(Protocol):
 
     name: str
     sm: int  # the compute capability: 90 is 9.0
-    free: FreeMemory  # what calls have given back
+    free: MemoryPool  # what calls have given back
 
     def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
         """The kernels of machine code, by their names."""
@@ -47,7 +47,7 @@ class Driver(Protocol):
 
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
 
-    def graph(self, kernels: Sequence[Start]) -> Graph | None:
+    def graph(self, kernels: Sequence[Start]) -> LaunchGraph | None:
         """Kernels that are started by one call from now on, in the thread that asks; None where the driver cannot do so."""
         ...
 

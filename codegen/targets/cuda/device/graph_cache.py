@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from codegen.targets.cuda.device.driver import Driver, Graph, Start
+from codegen.targets.cuda.device.driver import Driver, LaunchGraph, Start
 
 ROOM = 16  # the graphs that are kept of the same kernels, each for other addresses
 
@@ -19,7 +19,7 @@ class Graphs:
 
     def __init__(self, driver: Driver, room: int = ROOM):
         self._driver, self._room = driver, room
-        self._known = dict[tuple[str, ...], OrderedDict[tuple[int, ...], Graph | None]]()
+        self._known = dict[tuple[str, ...], OrderedDict[tuple[int, ...], LaunchGraph | None]]()
 
     def start(self, kernels: Sequence[Start]) -> None:
         """Start kernels in order; one by one where there is no graph of them."""
@@ -28,7 +28,7 @@ class Graphs:
             for kernel in kernels:
                 self._driver.launch(*kernel)
 
-    def _found(self, kernels: Sequence[Start]) -> Graph | None:
+    def _found(self, kernels: Sequence[Start]) -> LaunchGraph | None:
         known = self._known.setdefault(tuple(how.name for _, how, _ in kernels), OrderedDict())
         addresses = tuple(address for _, _, some in kernels for address in some)
         again = addresses in known

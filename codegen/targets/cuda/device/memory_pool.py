@@ -21,7 +21,7 @@ class Memory(Protocol):
 class Allocator(Protocol):
     """What a pool needs of a device."""
 
-    free: FreeMemory
+    free: MemoryPool
 
     def allocate(self, size: int) -> Memory:
         """Return new memory of `size` bytes; `DeviceError` where there is no more."""
@@ -32,10 +32,10 @@ class Allocator(Protocol):
         ...
 
 
-class Lent:
+class PooledBuffer:
     """Memory of a call, or of a result that a user holds. `shown`: others know its address, and may use it on any stream."""
 
-    def __init__(self, memory: Memory, size: int, free: FreeMemory):
+    def __init__(self, memory: Memory, size: int, free: MemoryPool):
         self.address, self.shown = memory.address, False
         self._memory, self._size, self._free = memory, size, free
 
@@ -43,7 +43,7 @@ class Lent:
         self._free.give(self._memory, self._size, self.shown)
 
 
-class FreeMemory:
+class MemoryPool:
     """Blocks that were given back, by their sizes in bytes."""
 
     def __init__(self, most: int = MOST):
@@ -77,17 +77,17 @@ class FreeMemory:
         return any(blocks.values())
 
 
-def lend(driver: Allocator, size: int) -> Lent:
+def acquire(driver: Allocator, size: int) -> PooledBuffer:
     """Memory of some bytes for a call; `DeviceError` where there is no more.
 
     What runs on the default stream is done with it before what comes after there; what others may do with it is waited for.
     """
     found = driver.free.take(size)
     if found is None:
-        return Lent(allocate(driver, size), size, driver.free)
+        return PooledBuffer(allocate(driver, size), size, driver.free)
     if found[1]:
         driver.wait()
-    return Lent(found[0], size, driver.free)
+    return PooledBuffer(found[0], size, driver.free)
 
 
 def allocate(driver: Allocator, size: int) -> Memory:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from codegen.targets.c.compiler import PROBE_TIMEOUT, TIMEOUT, built, too_slow
 from einalg.errors import DeviceError
-from einalg.storage.disk_cache import Shelf, hashed
+from einalg.storage.disk_cache import DiskCache, hashed
 
-CUBINS = Shelf("cubins", ".cubin", "compiled CUDA kernels")
-REPORTS = Shelf("cubins", ".txt", "reports on compiled CUDA kernels")
+CUBINS = DiskCache("cubins", ".cubin", "compiled CUDA kernels")
+REPORTS = DiskCache("cubins", ".txt", "reports on compiled CUDA kernels")
 ARCHITECTURES = (80, 90)  # compute capabilities that every kernel must compile for
 FLAGS = ("-cubin", "-O3", "-std=c++17", "-w", "-Xptxas", "-v")
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")

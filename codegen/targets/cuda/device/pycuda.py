@@ -13,7 +13,7 @@ import numpy as np
 
 from codegen.targets.cuda.device.driver import Start
 from codegen.targets.cuda.device.graph_api import LibCuda, find_libcuda
-from codegen.targets.cuda.device.memory_pool import FreeMemory
+from codegen.targets.cuda.device.memory_pool import MemoryPool
 from codegen.targets.cuda.launch import Launch
 from einalg.errors import DeviceError
 
@@ -40,7 +40,7 @@ class PyCuda:
         self.name, (major, minor) = device.name(), device.compute_capability()
         self.sm = 10 * major + minor
         self.context = device.retain_primary_context()
-        self.free, self.has_graphs = FreeMemory(), True
+        self.free, self.has_graphs = MemoryPool(), True
 
     @contextmanager
     def current(self) -> Iterator[Any]:
@@ -147,7 +147,7 @@ class _Code:
 
 
 class _Graph:
-    """`codegen.targets.cuda.device.driver.Graph`; the device forgets it when it is forgotten here."""
+    """`codegen.targets.cuda.device.driver.LaunchGraph`; the device forgets it when it is forgotten here."""
 
     def __init__(self, device: PyCuda, library: LibCuda, kernels: Sequence[Start]):
         self._device, self._library = device, library

@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy
 
-from codegen.lowering.loop_plan import Level
+from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import outermost_reductions
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.lowering.schedule import AnyTile, CudaSchedule
@@ -30,19 +30,19 @@ class ContractionSource(CudaSource):
 
 
 @dataclass(frozen=True)
-class Contraction:
+class BlockedProduct:
     """A sum of `left` times `right`: the indices of the output that one of them has, those that both have, and those summed."""
 
     reduce: Reduce
     left: Any
     right: Any
-    rows: tuple[Level, ...]
-    columns: tuple[Level, ...]
-    batch: tuple[Level, ...]
-    depth: tuple[Level, ...]
+    rows: tuple[LoopLevel, ...]
+    columns: tuple[LoopLevel, ...]
+    batch: tuple[LoopLevel, ...]
+    depth: tuple[LoopLevel, ...]
 
 
-def contraction(source: CudaSource) -> Contraction | None:
+def contraction(source: CudaSource) -> BlockedProduct | None:
     """The statement as a contraction of two factors, with as many rows and columns as possible; None where it is none."""
     reduces = outermost_reductions(source.scope.body)
     if source.scope.where or len(reduces) != 1 or reduces[0].op != "Sum" or reduces[0].where:
@@ -71,22 +71,26 @@ def _parts(factors: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
 
 
 def _split(
-    source: CudaSource, reduce: Reduce, left: list[Any], right: list[Any], depth: tuple[Level, ...]
-) -> Contraction:
+    source: CudaSource,
+    reduce: Reduce,
+    left: list[Any],
+    right: list[Any],
+    depth: tuple[LoopLevel, ...],
+) -> BlockedProduct:
     one, two = ({s for f in part for s in f.free_symbols} for part in (left, right))
     levels = source.plan.output
     rows = tuple(level for level in levels if level.index in one and level.index not in two)
     batch = tuple(level for level in levels if level.index in one and level.index in two)
     columns = tuple(level for level in levels if level.index not in one)
-    return Contraction(reduce, sympy.Mul(*left), sympy.Mul(*right), rows, columns, batch, depth)
+    return BlockedProduct(reduce, sympy.Mul(*left), sympy.Mul(*right), rows, columns, batch, depth)
 
 
-def _count(levels: Sequence[Level]) -> int:
+def _count(levels: Sequence[LoopLevel]) -> int:
     return prod(level.extent for level in levels)
 
 
 def choose_tile(
-    found: Contraction, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]
+    found: BlockedProduct, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]
 ) -> tuple[AnyTile, int] | None:
     """A tile, and how many blocks share the terms of one: the largest that leaves work for the whole device.
 
@@ -129,7 +133,7 @@ def choose_tile(
     return next(iter([*busy, *shared, *few]), None)
 
 
-def exact_type(source: CudaSource, found: Contraction) -> str | None:
+def exact_type(source: CudaSource, found: BlockedProduct) -> str | None:
     """The type of both factors where tensor cores multiply them as they are: elements of f16 or bf16, padded with 0 at most.
 
     Elements of f32 lose precision there (tf32), which the schedule must allow.

@@ -11,7 +11,7 @@ from math import prod
 
 from codegen.ir.nodes import Buf, Function
 from codegen.targets.cuda.lowering.contraction import (
-    Contraction,
+    BlockedProduct,
     ContractionSource,
     choose_tile,
     contraction,
@@ -26,7 +26,7 @@ from codegen.targets.cuda.lowering.reduction import (
     shared_reductions,
 )
 from codegen.targets.cuda.lowering.register_tiles import register_tiles
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile, Tile
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, BlockTile, CudaSchedule, TensorTile
 from codegen.targets.cuda.lowering.tensor_cores import tensor_tiles
 from codegen.targets.cuda.lowering.thread_points import CudaSource
 from einalg.language.index.convert import affine
@@ -90,7 +90,7 @@ class _Lowering:
         self.schedule = schedule
         self.source: CudaSource = ContractionSource(name, scope, holes, schedule)
         self.rows: Rows | None = None
-        self.found: Contraction | None = None
+        self.found: BlockedProduct | None = None
         self.dtype: str | None = None
         if not prod(self.source.output.shape):
             return
@@ -146,7 +146,7 @@ class _Lowering:
         if isinstance(self.tile, TensorTile):
             assert self.dtype
             return tensor_tiles(self.source, self.found, self.tile, self.dtype, partial)
-        assert isinstance(self.tile, Tile)
+        assert isinstance(self.tile, BlockTile)
         return register_tiles(self.source, self.found, self.tile, partial)
 
 

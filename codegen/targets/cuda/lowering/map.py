@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.ir.nodes import Function, If, Statement
-from codegen.lowering.loop_plan import Level
+from codegen.lowering.loop_plan import LoopLevel
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted, named
 from einalg.language.index.convert import affine
@@ -62,7 +62,7 @@ def _width(source: CudaSource) -> int:
     )
 
 
-def _vectors(source: CudaSource, level: Level, width: int) -> tuple[Statement, ...]:
+def _vectors(source: CudaSource, level: LoopLevel, width: int) -> tuple[Statement, ...]:
     groups, threads = level.extent // width, source.numbers.threads
     blocks = -(-groups // threads)
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
@@ -74,7 +74,7 @@ def _vectors(source: CudaSource, level: Level, width: int) -> tuple[Statement, .
         .fix(level.index, affine(group) * width + affine(lane) + level.range[0])
     )
     source.put_point(inside)
-    points = Points(group, (Level(group, affine(0), affine(groups), (0, groups)),))
+    points = Points(group, (LoopLevel(group, affine(0), affine(groups), (0, groups)),))
     body: tuple[Statement, ...] = (counted(lane, width, inside.statements, "vec"),)
     if blocks * threads > groups:
         body = (If(points.exists(), body),)

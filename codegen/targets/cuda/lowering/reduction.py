@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Buf, Combine, Function, Holds, If, Put, Ref, Statement
+from codegen.ir.nodes import Alloc, Buf, Function, If, Predicate, Ref, Statement, Store, WarpReduce
 from codegen.lowering.block import LOCAL_NAMES, Block
-from codegen.lowering.loop_plan import Level, points
+from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import ASSIGN, outermost_reductions, reads_inside, value
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
@@ -31,8 +31,8 @@ class Rows:
     """Reductions, inner ones first, that have the same value for all points of `along` at one point of `over`."""
 
     reduces: tuple[Reduce, ...]
-    over: tuple[Level, ...]
-    along: tuple[Level, ...]
+    over: tuple[LoopLevel, ...]
+    along: tuple[LoopLevel, ...]
 
     @property
     def terms(self) -> int:
@@ -97,7 +97,7 @@ def _count(levels: Any) -> int:
 
 def reduction_kernel(source: CudaSource, rows: Rows) -> Function:
     """The kernel in which a group of threads computes what one row needs, and then the row."""
-    return source.function(_Reduction(source, rows).body())
+    return source.function(_ReductionKernel(source, rows).body())
 
 
 def partial_kernel(source: CudaSource, rows: Rows, output: Buf) -> Function:
@@ -106,12 +106,12 @@ def partial_kernel(source: CudaSource, rows: Rows, output: Buf) -> Function:
         output.name,
         tuple(source.buffers.values()),
         output,
-        _Reduction(source, rows, output).body(),
+        _ReductionKernel(source, rows, output).body(),
         str(source.scope),
     )
 
 
-class _Reduction:
+class _ReductionKernel:
     def __init__(self, source: CudaSource, rows: Rows, partial: Buf | None = None):
         numbers, self.source, self.rows = source.numbers, source, rows
         few, many = numbers.lanes
@@ -179,7 +179,7 @@ class _Reduction:
             self.group, self.groups, [counted(self.warp, self.warps, [inner], "thread")], "thread"
         )
 
-    def at_point(self, known: Any, *more: Level) -> Block:
+    def at_point(self, known: Any, *more: LoopLevel) -> Block:
         """A block at one row, where some reductions are summed already."""
         block = self.source.block([*self.rows.over, *more])
         block.names |= self.names
@@ -206,7 +206,7 @@ class _Reduction:
             self.source.put_point(block)
         statements = block.statements
         if self.lanes > 1:
-            statements = [If(Holds((Constraint(self.position, "=="),)), tuple(statements))]
+            statements = [If(Predicate((Constraint(self.position, "=="),)), tuple(statements))]
         return self.placed(self.along.named(statements))
 
     def written_row(self) -> Statement:
@@ -239,24 +239,26 @@ class _Reduction:
         total, op = Ref(self.totals[reduce], ()), ASSIGN[reduce.op]
         block = self.at_point(known)
         block.add(self.strided(reduce, total, block))
-        start = Put(total, "=", self.source.identity(reduce))
+        start = Store(total, "=", self.source.identity(reduce))
         found: list[Statement] = [
             Alloc(total.buf),
             self.threads([start, *self.placed(block.statements)]),
         ]
         if self.width > 1:
-            found.append(Combine(total, op, self.width))
+            found.append(WarpReduce(total, op, self.width))
         if self.warps > 1:
             gathered = self.gathered[reduce]
             parts = [
                 Ref(gathered, (affine(self.group), affine(warp))) for warp in range(self.warps)
             ]
-            give = Put(Ref(gathered, (affine(self.group), affine(self.warp))), "=", total)
+            give = Store(Ref(gathered, (affine(self.group), affine(self.warp))), "=", total)
             found.append(Alloc(gathered))
-            found.append(self.threads([If(Holds((Constraint(affine(self.lane), "=="),)), (give,))]))
+            found.append(
+                self.threads([If(Predicate((Constraint(affine(self.lane), "=="),)), (give,))])
+            )
             found.append(
                 self.threads(
-                    [Put(total, "=", parts[0]), *(Put(total, op, part) for part in parts[1:])]
+                    [Store(total, "=", parts[0]), *(Store(total, op, part) for part in parts[1:])]
                 )
             )
         return found
@@ -307,7 +309,7 @@ class _Reduction:
         return counted(step, steps, terms.at(form, self.parts * steps * self.lanes - 1, statements))
 
 
-def _within(block: Block, levels: tuple[Level, ...]) -> Block:
+def _within(block: Block, levels: tuple[LoopLevel, ...]) -> Block:
     place = block.place
     for level in levels:
         place = place.loop(level.index, *level.range)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.ir.nodes import Alloc, Apply, Buf, Function, Number, Put, Ref, Statement
+from codegen.ir.nodes import Alloc, Apply, Buf, Function, Number, Ref, Statement, Store
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.contraction import Contraction
-from codegen.targets.cuda.lowering.schedule import Tile
+from codegen.targets.cuda.lowering.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.schedule import BlockTile
 from codegen.targets.cuda.lowering.thread_points import CudaSource, counted
 from codegen.targets.cuda.lowering.tiled import Tiled
 from einalg.language.index.affine import Affine
@@ -15,17 +15,17 @@ from einalg.language.index.convert import affine
 
 
 def register_tiles(
-    source: CudaSource, found: Contraction, tile: Tile, partial: Buf | None = None
+    source: CudaSource, found: BlockedProduct, tile: BlockTile, partial: Buf | None = None
 ) -> Function:
     """The kernel in which a block computes one tile of the product."""
     return _Registers(source, found, tile, partial).function()
 
 
 class _Registers(Tiled):
-    tile: Tile
+    tile: BlockTile
 
     def __init__(
-        self, source: CudaSource, found: Contraction, tile: Tile, partial: Buf | None = None
+        self, source: CudaSource, found: BlockedProduct, tile: BlockTile, partial: Buf | None = None
     ):
         self.dtype = source.accumulated(found.reduce)
         super().__init__(source, found, tile, self.dtype, partial, deep=False)
@@ -97,7 +97,11 @@ class _Registers(Tiled):
         return [
             Alloc(self.sums),
             self.threads(
-                [self.over_rows([self.over_columns([Put(self.sum_, "=", Number(0, self.dtype))])])]
+                [
+                    self.over_rows(
+                        [self.over_columns([Store(self.sum_, "=", Number(0, self.dtype))])]
+                    )
+                ]
             ),
         ]
 
@@ -108,12 +112,12 @@ class _Registers(Tiled):
         row, column = Ref(one, (self.held_row,)), Ref(two, (self.held_column,))
         read = [
             self.over_rows(
-                [Put(row, "=", Ref(self.left.buf, (half, affine(self.inner), self.tile_row)))],
+                [Store(row, "=", Ref(self.left.buf, (half, affine(self.inner), self.tile_row)))],
                 "vec",
             ),
             self.over_columns(
                 [
-                    Put(
+                    Store(
                         column,
                         "=",
                         Ref(self.right.buf, (half, affine(self.inner), self.tile_column)),
@@ -122,7 +126,7 @@ class _Registers(Tiled):
                 "vec",
             ),
         ]
-        product = Put(self.sum_, "+=", Apply("mul", (row, column), self.dtype))
+        product = Store(self.sum_, "+=", Apply("mul", (row, column), self.dtype))
         body = [Alloc(one), Alloc(two), *read, self.over_rows([self.over_columns([product])])]
         return self.threads([counted(self.inner, self.tile.depth, body, "unroll")])
 

@@ -13,7 +13,7 @@ SPARE = 4  # elements between its rows in shared memory
 
 
 @dataclass(frozen=True)
-class Tile:
+class BlockTile:
     """The part of a product that a block computes: `rows` × `columns` outputs, `depth` terms at a time, some of each for a thread."""
 
     rows: int
@@ -121,14 +121,14 @@ class TensorTile:
         )
 
 
-AnyTile = Tile | TensorTile
+AnyTile = BlockTile | TensorTile
 TILES = (
-    Tile(128, 128, 8, 8, 8),
-    Tile(128, 64, 8, 8, 4),
-    Tile(64, 64, 16, 4, 4),
-    Tile(64, 32, 16, 4, 2),
-    Tile(32, 32, 16, 2, 2),
-    Tile(16, 16, 16, 1, 1),
+    BlockTile(128, 128, 8, 8, 8),
+    BlockTile(128, 64, 8, 8, 4),
+    BlockTile(64, 64, 16, 4, 4),
+    BlockTile(64, 32, 16, 4, 2),
+    BlockTile(32, 32, 16, 2, 2),
+    BlockTile(16, 16, 16, 1, 1),
 )
 TENSOR_TILES = (
     TensorTile(128, 64, 32, 4, 2),
@@ -161,7 +161,7 @@ class CudaSchedule(Schedule):
     lanes: tuple[int, int] = (32, 256)
     shuffled: int = 32
     contraction: int = 1 << 15
-    tiles: tuple[Tile, ...] = TILES
+    tiles: tuple[BlockTile, ...] = TILES
     tensor_tiles: tuple[TensorTile, ...] = TENSOR_TILES
     tf32: bool = False
     blocks: int = 128

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Buf, For, Holds, If, Number, Put, Ref, Statement
-from codegen.lowering.loop_plan import Level
+from codegen.ir.nodes import Alloc, Buf, For, If, Number, Predicate, Ref, Statement, Store
+from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import value
 from codegen.lowering.schedule import strides
 from codegen.targets.cuda.device_types import element_size
@@ -24,14 +24,14 @@ WORD = 16  # bytes
 
 
 @dataclass(frozen=True)
-class Side:
+class StagedFactor:
     """One factor of a contraction, the levels of the output that it has, and the part of a tile that is staged of it.
 
     `block` counts the tiles of `size` elements, of which there are `blocks`.
     """
 
     factor: Any
-    levels: tuple[Level, ...]
+    levels: tuple[LoopLevel, ...]
     size: int
     block: Index
     blocks: int
@@ -41,7 +41,7 @@ class Side:
 class Depth:
     """The summed levels, `size` terms of which are staged at a time, in `steps` steps of each of `parts` blocks."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[LoopLevel, ...]
     size: int
     steps: int
     parts: int
@@ -58,9 +58,9 @@ class Staged:
         source: CudaSource,
         name: str,
         dtype: str,
-        side: Side,
+        side: StagedFactor,
         depth: Depth,
-        batch: Sequence[Level],
+        batch: Sequence[LoopLevel],
         threads: int,
         deep: bool | None,
     ):
@@ -128,7 +128,7 @@ class Staged:
             named(self.row, row, (0, sizes[0]), (named(self.term, term, (0, sizes[1]), body),)),
         )
         if self.rounds * self.threads > self.entries:
-            inside = (If(Holds((below(self.entry, self.entries),)), inside),)
+            inside = (If(Predicate((below(self.entry, self.entries),)), inside),)
         inside = (
             named(
                 self.entry,
@@ -171,8 +171,8 @@ class Staged:
             if most > points.count
         ]
         if conditions:
-            zero = self._each([Put(target, "=", Number(0, self.dtype))])
-            inside = (If(Holds(tuple(conditions)), inside, zero),)
+            zero = self._each([Store(target, "=", Number(0, self.dtype))])
+            inside = (If(Predicate(tuple(conditions)), inside, zero),)
         inside = (
             named(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),
         )
@@ -198,7 +198,7 @@ class Staged:
         target = Ref(self.buf, (half, *((row, term) if self.deep else (term, row))))
         return self._moved(
             self._each(
-                [Put(target, "=", Ref(self.fetched, (affine(self.turn) * self.width + lane,)))]
+                [Store(target, "=", Ref(self.fetched, (affine(self.turn) * self.width + lane,)))]
             )
         )
 
@@ -214,7 +214,7 @@ class Staged:
         )
 
 
-def is_deep(source: CudaSource, factor: Any, depth: Sequence[Level]) -> bool:
+def is_deep(source: CudaSource, factor: Any, depth: Sequence[LoopLevel]) -> bool:
     """Whether neighbours of the summed index lie side by side in memory."""
     last = depth[-1].index if depth else None
     return last is not None and any(
@@ -222,7 +222,7 @@ def is_deep(source: CudaSource, factor: Any, depth: Sequence[Level]) -> bool:
     )
 
 
-def _widths(source: CudaSource, size: int, last: Level | None) -> Iterator[int]:
+def _widths(source: CudaSource, size: int, last: LoopLevel | None) -> Iterator[int]:
     for width in (8, 4, 2):
         if (
             last is not None

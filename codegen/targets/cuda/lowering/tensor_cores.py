@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from codegen.ir.nodes import (
     Alloc,
     Buf,
-    Fill,
+    FragmentFill,
+    FragmentLoad,
+    FragmentMma,
+    FragmentStore,
     Function,
-    LoadMatrix,
-    Multiply,
     Number,
     Ref,
     Statement,
-    StoreMatrix,
 )
 from codegen.targets.cuda.launch import WARP
-from codegen.targets.cuda.lowering.contraction import Contraction
+from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import SPARE, TensorTile
 from codegen.targets.cuda.lowering.thread_points import CudaSource, counted
 from codegen.targets.cuda.lowering.tiled import Tiled
@@ -27,7 +27,11 @@ from einalg.language.index.convert import affine
 
 
 def tensor_tiles(
-    source: CudaSource, found: Contraction, tile: TensorTile, dtype: str, partial: Buf | None = None
+    source: CudaSource,
+    found: BlockedProduct,
+    tile: TensorTile,
+    dtype: str,
+    partial: Buf | None = None,
 ) -> Function:
     """The kernel in which the tensor cores compute the product of two factors of type `dtype`."""
     return _TensorCores(source, found, tile, dtype, partial).function()
@@ -39,7 +43,7 @@ class _TensorCores(Tiled):
     def __init__(
         self,
         source: CudaSource,
-        found: Contraction,
+        found: BlockedProduct,
         tile: TensorTile,
         dtype: str,
         partial: Buf | None = None,
@@ -100,7 +104,11 @@ class _TensorCores(Tiled):
             Alloc(self.product),
             Alloc(self.sums),
             self.warps(
-                [self.over_rows([self.over_columns([Fill(self.sum_, Number(0, self.sums.dtype))])])]
+                [
+                    self.over_rows(
+                        [self.over_columns([FragmentFill(self.sum_, Number(0, self.sums.dtype))])]
+                    )
+                ]
             ),
         ]
 
@@ -113,7 +121,7 @@ class _TensorCores(Tiled):
             Alloc(self.two),
             self.over_rows(
                 [
-                    LoadMatrix(
+                    FragmentLoad(
                         one,
                         Ref(self.left.buf, (half, *(left if self.left.deep else left[::-1]))),
                         not self.left.deep,
@@ -122,14 +130,14 @@ class _TensorCores(Tiled):
             ),
             self.over_columns(
                 [
-                    LoadMatrix(
+                    FragmentLoad(
                         two,
                         Ref(self.right.buf, (half, *(right if self.right.deep else right[::-1]))),
                         self.right.deep,
                     )
                 ]
             ),
-            self.over_rows([self.over_columns([Multiply(self.sum_, one, two)])]),
+            self.over_rows([self.over_columns([FragmentMma(self.sum_, one, two)])]),
         ]
         return self.warps([counted(self.inner, self.tile.depth // self.size[2], body, "unroll")])
 
@@ -137,7 +145,7 @@ class _TensorCores(Tiled):
         """Each fragment passes through shared memory, from where the threads of a warp take the elements."""
         own = (affine(self.down), affine(self.across))
         store = self.warps(
-            [StoreMatrix(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)]
+            [FragmentStore(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)]
         )
         place = affine(self.element) * WARP + affine(self.lane)
         row, column = place.quotient(self.size[1]), place.remainder(self.size[1])

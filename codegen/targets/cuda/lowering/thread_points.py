@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from codegen.ir.nodes import Buf, For, Function, Holds, If, Number, Ref, Statement
-from codegen.lowering.block import Block, Source
+from codegen.ir.nodes import Buf, For, Function, If, Number, Predicate, Ref, Statement
+from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import Place, Range
-from codegen.lowering.loop_plan import Level, Plan, has_numbers, merge_last
+from codegen.lowering.loop_plan import LoopLevel, LoopPlan, has_numbers, merge_last
 from codegen.lowering.reductions import value
 from codegen.targets.cuda.lowering.schedule import CudaSchedule
 from einalg.language.index.affine import Affine, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import accesses, reductions
 
 
-class CudaSource(Source):
+class CudaSource(StatementSource):
     """A statement with the loops of a GPU: one for each index, none cut, neighbours merged where memory allows it."""
 
     merging = True
@@ -31,10 +31,12 @@ class CudaSource(Source):
         self.numbers = schedule
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> LoopPlan:
         reduces = list(reductions(self.scope.body))
         inner = [it for reduce in reduces for it in reduce.iterators]
-        plan = Plan(ranges={it.index: (it.low, it.high) for it in (*self.scope.iterators, *inner)})
+        plan = LoopPlan(
+            ranges={it.index: (it.low, it.high) for it in (*self.scope.iterators, *inner)}
+        )
         for it in self.scope.iterators:
             plan.output += _level(plan, it)
         for it in inner:
@@ -49,7 +51,7 @@ class CudaSource(Source):
                 pass
         return plan
 
-    def block(self, bound: Sequence[Level]) -> Block:
+    def block(self, bound: Sequence[LoopLevel]) -> Block:
         """An empty block inside loops over some levels."""
         place = Place(self.plan.ranges, self.plan.fixed)
         for level in bound:
@@ -88,11 +90,11 @@ class CudaSource(Source):
         )
 
 
-def _level(plan: Plan, it: Iterator) -> list[Level]:
+def _level(plan: LoopPlan, it: LoopIndex) -> list[LoopLevel]:
     if it.extent == 1:
         plan.fixed[it.index] = affine(it.low)
         return []
-    return [Level(it.index, affine(it.low), affine(it.high), (it.low, it.high))]
+    return [LoopLevel(it.index, affine(it.low), affine(it.high), (it.low, it.high))]
 
 
 @dataclass(frozen=True)
@@ -100,22 +102,22 @@ class Points:
     """The points of some levels, counted by one index."""
 
     index: Index
-    levels: tuple[Level, ...]
+    levels: tuple[LoopLevel, ...]
 
     @classmethod
-    def of(cls, source: CudaSource, name: str, levels: Sequence[Level]) -> Points:
+    def of(cls, source: CudaSource, name: str, levels: Sequence[LoopLevel]) -> Points:
         return cls(source.fresh(name, prod(level.extent for level in levels)), tuple(levels))
 
     @classmethod
     def of_groups(
-        cls, source: CudaSource, name: str, levels: Sequence[Level], width: int
+        cls, source: CudaSource, name: str, levels: Sequence[LoopLevel], width: int
     ) -> tuple[Points, Index, Affine]:
         """Groups of `width` neighbours along the last level, whose index there is the first of a group, and so many more."""
         *outer, last = levels
         groups = last.extent // width
         group = source.fresh(f"{last.index.name}_group", groups)
         points = cls.of(
-            source, name, (*outer, Level(group, affine(0), affine(groups), (0, groups)))
+            source, name, (*outer, LoopLevel(group, affine(0), affine(groups), (0, groups)))
         )
         return points, last.index, affine(group) * width + last.range[0]
 
@@ -142,8 +144,8 @@ class Points:
             body = (If(self.exists(), body),)
         return (named(self.index, form, (0, max(largest + 1, self.count)), body),)
 
-    def exists(self) -> Holds:
-        return Holds((below(self.index, self.count),))
+    def exists(self) -> Predicate:
+        return Predicate((below(self.index, self.count),))
 
 
 def below(index: Index, end: int) -> Constraint:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from codegen.ir.nodes import Buf, Function, Put, Ref, Statement
+from codegen.ir.nodes import Buf, Function, Ref, Statement, Store
 from codegen.lowering.block import Block
-from codegen.targets.cuda.lowering.contraction import Contraction
+from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import AnyTile
-from codegen.targets.cuda.lowering.shared_staging import Depth, Side, Staged
+from codegen.targets.cuda.lowering.shared_staging import Depth, Staged, StagedFactor
 from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted, named
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
@@ -21,7 +21,7 @@ class Tiled(ABC):
     def __init__(
         self,
         source: CudaSource,
-        found: Contraction,
+        found: BlockedProduct,
         tile: AnyTile,
         dtype: str,
         partial: Buf | None = None,
@@ -55,8 +55,10 @@ class Tiled(ABC):
         ]
         depth = Depth(found.depth, tile.depth, self.steps, self.parts)
         sides = (
-            Side(found.left, found.rows, tile.rows, self.row_tile, self.row_tiles),
-            Side(found.right, found.columns, tile.columns, self.column_tile, self.column_tiles),
+            StagedFactor(found.left, found.rows, tile.rows, self.row_tile, self.row_tiles),
+            StagedFactor(
+                found.right, found.columns, tile.columns, self.column_tile, self.column_tiles
+            ),
         )
         self.left, self.right = (
             Staged(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep)
@@ -133,7 +135,7 @@ class Tiled(ABC):
             self.source.put_point(block)
         else:
             block.add(
-                Put(self.source.partial_target(self.partial, self.part, block.place), "=", sum_)
+                Store(self.source.partial_target(self.partial, self.part, block.place), "=", sum_)
             )
         return block
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from codegen.ir.nodes import For, Function, If, Put, Ref, Statement, StoreMatrix, Sync, walk
+from codegen.ir.nodes import For, FragmentStore, Function, If, Ref, Statement, Store, Sync, walk
 from codegen.targets.cuda.launch import WARP
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index, Modulo
@@ -54,19 +54,19 @@ def _are_apart(one: Affine | None, two: Affine | None) -> bool:
 
 
 @dataclass(frozen=True)
-class _Touched:
+class _Footprint:
     """What threads read and write since the last barrier."""
 
     reads: frozenset[_Access] = frozenset()
     writes: frozenset[_Access] = frozenset()
 
-    def __or__(self, other: _Touched) -> _Touched:
-        return _Touched(self.reads | other.reads, self.writes | other.writes)
+    def __or__(self, other: _Footprint) -> _Footprint:
+        return _Footprint(self.reads | other.reads, self.writes | other.writes)
 
-    def __le__(self, other: _Touched) -> bool:
+    def __le__(self, other: _Footprint) -> bool:
         return self.reads <= other.reads and self.writes <= other.writes
 
-    def clashes(self, after: _Touched) -> Iterator[int]:
+    def clashes(self, after: _Footprint) -> Iterator[int]:
         """The number of threads on each side of an access that must wait for an earlier one."""
         for first, second in (
             (self.reads, after.writes),
@@ -75,21 +75,21 @@ class _Touched:
             for one in first:
                 yield from (max(one.threads, two.threads) for two in second if one.clashes(two))
 
-    def without_warp(self) -> _Touched:
+    def without_warp(self) -> _Footprint:
         """What is still open after the threads of the first warp waited for each other."""
-        return _Touched(
+        return _Footprint(
             frozenset(a for a in self.reads if a.threads > WARP),
             frozenset(a for a in self.writes if a.threads > WARP),
         )
 
-    def earlier(self, index: Index, steps: int | None) -> _Touched:
-        return _Touched(
+    def earlier(self, index: Index, steps: int | None) -> _Footprint:
+        return _Footprint(
             frozenset(a.earlier(index, steps) for a in self.reads),
             frozenset(a.earlier(index, steps) for a in self.writes),
         )
 
 
-NOTHING = _Touched()
+NOTHING = _Footprint()
 
 
 def nest_extents(loop: For) -> tuple[int, ...]:
@@ -115,8 +115,8 @@ def with_barriers(function: Function, repeated: frozenset[str] = frozenset()) ->
     >>> from codegen.ir.nodes import Buf
     >>> from einalg.language.index.affine import Index, affine
     >>> t, part, out = Index("t"), Buf("part", (64,), "f32", "shared"), Buf("O", (64,), "f32")
-    >>> write = For(t, affine(0), affine(64), (0, 64), (Put(Ref(part, (affine(t),)), "=", Ref(part, (affine(t),))),), "thread")
-    >>> read = For(t, affine(0), affine(64), (0, 64), (Put(Ref(out, (affine(t),)), "=", Ref(part, (affine(63) - t,))),), "thread")
+    >>> write = For(t, affine(0), affine(64), (0, 64), (Store(Ref(part, (affine(t),)), "=", Ref(part, (affine(t),))),), "thread")
+    >>> read = For(t, affine(0), affine(64), (0, 64), (Store(Ref(out, (affine(t),)), "=", Ref(part, (affine(63) - t,))),), "thread")
     >>> [type(s).__name__ for s in with_barriers(Function("O", (), out, (write, read))).body]
     ['For', 'Sync', 'For']
     """
@@ -129,8 +129,8 @@ class _Inference:
     repeated: frozenset[str]
 
     def body(
-        self, body: Sequence[Statement], before: _Touched
-    ) -> tuple[tuple[Statement, ...], _Touched]:
+        self, body: Sequence[Statement], before: _Footprint
+    ) -> tuple[tuple[Statement, ...], _Footprint]:
         """Statements with their barriers, and what is still open after them."""
         out: list[Statement] = []
         for statement in body:
@@ -139,11 +139,11 @@ class _Inference:
         return tuple(out), before
 
     def statement(
-        self, statement: Statement, before: _Touched
-    ) -> tuple[Statement, tuple[Sync, ...], _Touched]:
+        self, statement: Statement, before: _Footprint
+    ) -> tuple[Statement, tuple[Sync, ...], _Footprint]:
         if isinstance(statement, For) and statement.kind in THREADED:
             touched = self.touched(statement)
-            sync, before = _waited(before, touched)
+            sync, before = _with_barrier(before, touched)
             return statement, sync, before | touched
         if isinstance(statement, For):
             return self.loop(statement, before)
@@ -153,7 +153,7 @@ class _Inference:
             return replace(statement, then=then, orelse=orelse), (), one | two
         return statement, (), before
 
-    def loop(self, loop: For, before: _Touched) -> tuple[Statement, tuple[Sync, ...], _Touched]:
+    def loop(self, loop: For, before: _Footprint) -> tuple[Statement, tuple[Sync, ...], _Footprint]:
         """A loop: each step comes after what is before it, and after any step that was earlier."""
         body, after = self.body(loop.body, before)
         once = loop.extent == 1 or (loop.kind == "block" and loop.index.name not in self.repeated)
@@ -168,21 +168,21 @@ class _Inference:
         runs = loop.extent is not None and loop.extent > 0
         return replace(loop, body=body), (), after if runs else before | after
 
-    def step_before(self, index: Index, body: Sequence[Statement], after: _Touched) -> _Touched:
+    def step_before(self, index: Index, body: Sequence[Statement], after: _Footprint) -> _Footprint:
         """What the steps before leave open: only the last one, where each waits somewhere."""
         return after.earlier(index, 1 if Sync() in body else None)
 
-    def touched(self, nest: For) -> _Touched:
+    def touched(self, nest: For) -> _Footprint:
         """What a nest of thread loops reads and writes in memory that other threads read or write too."""
         threads = nest_threads(nest)
         puts = [
-            node.ref if isinstance(node, Put) else node.target
+            node.ref if isinstance(node, Store) else node.target
             for node in walk(nest)
-            if isinstance(node, (Put, StoreMatrix))
+            if isinstance(node, (Store, FragmentStore))
         ]
         written = {ref for ref in puts if self.is_common(ref)}
         read = {node for node in walk(nest) if isinstance(node, Ref) and self.is_common(node)}
-        return _Touched(
+        return _Footprint(
             frozenset(_access(ref, threads) for ref in read),
             frozenset(_access(ref, threads) for ref in written),
         )
@@ -200,7 +200,7 @@ def _access(ref: Ref, threads: int) -> _Access:
     )
 
 
-def _waited(before: _Touched, touched: _Touched) -> tuple[tuple[Sync, ...], _Touched]:
+def _with_barrier(before: _Footprint, touched: _Footprint) -> tuple[tuple[Sync, ...], _Footprint]:
     """The barrier in front of a nest, and what is still open after it."""
     threads = max(before.clashes(touched), default=0)
     if threads <= 1:  # the first thread does both

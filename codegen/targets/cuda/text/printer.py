@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from codegen.ir.nodes import Alloc, Buf, Combine, For, Function, Put, Ref, Statement, Sync, walk
+from codegen.ir.nodes import (
+    Alloc,
+    Buf,
+    For,
+    Function,
+    Ref,
+    Statement,
+    Store,
+    Sync,
+    WarpReduce,
+    walk,
+)
 from codegen.targets.c.helpers import C_TYPES, RESERVED
 from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
@@ -16,7 +27,7 @@ from codegen.targets.c.source_file import entry_name
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import MAX_GRID, SHARED, THREADS, WARP, Grid, Launch
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents, nest_threads, with_barriers
-from codegen.targets.cuda.text.vectors import Row, copied_row, vector_rows
+from codegen.targets.cuda.text.vectors import VectorAccess, copied_row, vector_rows
 from codegen.targets.cuda.text.warp_ops import is_fragment
 from codegen.targets.cuda.text.wmma import (
     ALIGNED_MATRIX,
@@ -229,11 +240,11 @@ class CudaPrinter(Printer):
             return self.line(
                 f"{self.space(buf)}{self.types[buf.dtype]} {self.names('buf', buf.name)}{shape};"
             )
-        if isinstance(statement, Combine):
+        if isinstance(statement, WarpReduce):
             return self.combine(statement)
         if isinstance(statement, FRAGMENT_STATEMENTS):
             return self.fragments.statement(statement)
-        if isinstance(statement, Put) and not self.threaded and self.launch.threads > 1:
+        if isinstance(statement, Store) and not self.threaded and self.launch.threads > 1:
             raise CodegenError(
                 f"{statement.ref.buf.name} is set outside of the thread loops of {self.source.name}"
             )
@@ -246,7 +257,7 @@ class CudaPrinter(Printer):
         aligned = ALIGNED_MATRIX if self.fragments.size else ALIGNED_ROW
         return f"__shared__ __align__({aligned}) "
 
-    def combine(self, statement: Combine) -> None:
+    def combine(self, statement: WarpReduce) -> None:
         ref, width = self.ref(statement.ref), statement.lanes // 2
         while width:
             other = f"__shfl_xor_sync(0xffffffffu, {ref}, {width})"
@@ -369,7 +380,7 @@ class CudaPrinter(Printer):
         self.depth -= 1
         self.line("}")
 
-    def vector_loop(self, loop: For, rows: Sequence[Row]) -> None:
+    def vector_loop(self, loop: For, rows: Sequence[VectorAccess]) -> None:
         """A loop over elements that lie side by side: all of them are read and written at once."""
         for row in rows:
             name = self.rows[row.ref] = self.names("row", f"{row.ref.buf.name}_row")
@@ -392,7 +403,7 @@ class CudaPrinter(Printer):
         self.depth -= 1
         self.line("}")
 
-    def put(self, put: Put) -> str:
+    def put(self, put: Store) -> str:
         """An assignment; a copy of what has two bytes needs no arithmetic."""
         if put.op == "=" and isinstance(put.value, Ref) and put.value.dtype == put.ref.dtype:
             return f"{self.ref(put.ref)} = {self.ref(put.value)};"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from codegen.ir.nodes import Alloc, For, Holds, If, Put, Ref, walk
+from codegen.ir.nodes import Alloc, For, If, Predicate, Ref, Store, walk
 from codegen.targets.cuda.device_types import element_size
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -14,7 +14,7 @@ MEMORY = ("global", "shared")
 
 
 @dataclass(frozen=True)
-class Row:
+class VectorAccess:
     """The elements that one reference visits in a loop: `width` neighbours from `first` on, which one `word` holds."""
 
     ref: Ref
@@ -24,23 +24,25 @@ class Row:
     written: bool
 
 
-def vector_rows(loop: For) -> list[Row]:
+def vector_rows(loop: For) -> list[VectorAccess]:
     """The rows that a loop walks; none where a part of it is guarded, for then not all of a row may be there."""
     nodes = [node for statement in loop.body for node in walk(statement)]
     width = loop.extent
     if (
         width is None
         or loop.low != affine(0)
-        or any(isinstance(node, (If, For, Alloc, Holds)) for node in nodes)
+        or any(isinstance(node, (If, For, Alloc, Predicate)) for node in nodes)
     ):
         return []
-    written = {node.ref for node in nodes if isinstance(node, Put) and node.op == "="}
-    found: dict[Ref, Row] = {}
+    written = {node.ref for node in nodes if isinstance(node, Store) and node.op == "="}
+    found: dict[Ref, VectorAccess] = {}
     for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space in MEMORY):
         word = WORDS.get(width * element_size(ref.dtype))
         if word and ref not in found and _is_row(ref, loop.index, width):
             first = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
-            found[ref] = Row(ref, replace(ref, subscripts=first), width, word, ref in written)
+            found[ref] = VectorAccess(
+                ref, replace(ref, subscripts=first), width, word, ref in written
+            )
     return list(found.values())
 
 
@@ -48,7 +50,7 @@ def copied_row(loop: For) -> tuple[Ref, Ref, str] | None:
     """The first elements of two rows, target and source, of which a loop copies one to the other, and the word that holds either."""
     put = loop.body[0] if len(loop.body) == 1 else None
     if (
-        not isinstance(put, Put)
+        not isinstance(put, Store)
         or put.op != "="
         or not isinstance(put.value, Ref)
         or put.value.dtype != put.ref.dtype

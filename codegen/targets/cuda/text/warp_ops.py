@@ -8,16 +8,16 @@ from dataclasses import replace
 from codegen.ir.nodes import (
     Apply,
     Buf,
-    Combine,
-    Fill,
     For,
+    FragmentFill,
+    FragmentLoad,
+    FragmentMma,
+    FragmentStore,
     If,
-    LoadMatrix,
-    Multiply,
-    Put,
     Ref,
     Statement,
-    StoreMatrix,
+    Store,
+    WarpReduce,
     walk,
 )
 from codegen.ir.scalar import cast, computed
@@ -32,7 +32,7 @@ PRIVATE = ("reg", "local", *FRAGMENTS)  # to a thread, or to a warp
 def written_out(
     body: Sequence[Statement], extents: Mapping[Buf, tuple[int, ...]]
 ) -> tuple[Statement, ...]:
-    """Statements without `Combine` and fragments; `extents` are those of the threads that have each private buffer."""
+    """Statements without `WarpReduce` and fragments; `extents` are those of the threads that have each private buffer."""
     taken = {
         node.index: node.range
         for statement in body
@@ -58,30 +58,30 @@ class _Plain:
                     statement, then=self.body(statement.then), orelse=self.body(statement.orelse)
                 )
             ]
-        if isinstance(statement, Combine):
+        if isinstance(statement, WarpReduce):
             return self.combined(statement)
-        if isinstance(statement, Fill):
+        if isinstance(statement, FragmentFill):
             return self.over(
                 statement.fragment.buf.shape[-2:],
-                lambda i, j: Put(_at(statement.fragment, i, j), "=", statement.value),
+                lambda i, j: Store(_at(statement.fragment, i, j), "=", statement.value),
             )
-        if isinstance(statement, LoadMatrix):
+        if isinstance(statement, FragmentLoad):
             target, source = statement.fragment, statement.source
             return self.over(
                 target.buf.shape[-2:],
-                lambda i, j: Put(
+                lambda i, j: Store(
                     _at(target, i, j),
                     "=",
                     _beyond(source, *((j, i) if statement.turned else (i, j))),
                 ),
             )
-        if isinstance(statement, StoreMatrix):
+        if isinstance(statement, FragmentStore):
             target, source = statement.target, statement.fragment
             return self.over(
                 source.buf.shape[-2:],
-                lambda i, j: Put(_beyond(target, i, j), "=", _at(source, i, j)),
+                lambda i, j: Store(_beyond(target, i, j), "=", _at(source, i, j)),
             )
-        return self.multiplied(statement) if isinstance(statement, Multiply) else [statement]
+        return self.multiplied(statement) if isinstance(statement, FragmentMma) else [statement]
 
     def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         return tuple(part for statement in body for part in self.statement(statement))
@@ -92,7 +92,7 @@ class _Plain:
         i, j = self.indices[:2]
         return [_loop(i, shape[0], [_loop(j, shape[1], [make(affine(i), affine(j))])])]
 
-    def multiplied(self, statement: Multiply) -> list[Statement]:
+    def multiplied(self, statement: FragmentMma) -> list[Statement]:
         i, j, k = self.indices[:3]
         dtype = computed(statement.sums.dtype)
         factors = (
@@ -100,11 +100,11 @@ class _Plain:
             _at(statement.right, affine(k), affine(j)),
         )
         product = Apply("mul", tuple(cast(factor, dtype) for factor in factors), dtype)
-        add = Put(_at(statement.sums, affine(i), affine(j)), "+=", product)
+        add = Store(_at(statement.sums, affine(i), affine(j)), "+=", product)
         rows, depth = statement.left.buf.shape[-2:]
         return [_loop(i, rows, [_loop(j, statement.right.buf.shape[-1], [_loop(k, depth, [add])])])]
 
-    def combined(self, statement: Combine) -> list[Statement]:
+    def combined(self, statement: WarpReduce) -> list[Statement]:
         """The first of each group of threads gathers the values of the others, and gives them the result."""
         ref, lanes = statement.ref, statement.lanes
         *outer, last = self.extents[ref.buf]
@@ -117,8 +117,10 @@ class _Plain:
             )
 
         first, other = element(affine(0)), element(affine(lane))
-        gather = For(lane, affine(1), affine(lanes), (1, lanes), (Put(first, statement.op, other),))
-        give = For(lane, affine(1), affine(lanes), (1, lanes), (Put(other, "=", first),))
+        gather = For(
+            lane, affine(1), affine(lanes), (1, lanes), (Store(first, statement.op, other),)
+        )
+        give = For(lane, affine(1), affine(lanes), (1, lanes), (Store(other, "=", first),))
         found: Statement = _loop(group, last // lanes, [gather, give])
         for index, extent in reversed(list(zip(above, outer))):
             found = _loop(index, extent, [found])

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from codegen.ir.nodes import Buf, Fill, Function, LoadMatrix, Multiply, Ref, StoreMatrix, walk
+from codegen.ir.nodes import (
+    Buf,
+    FragmentFill,
+    FragmentLoad,
+    FragmentMma,
+    FragmentStore,
+    Function,
+    Ref,
+    walk,
+)
 from codegen.ir.scalar import computed
 
 ALIGNED_MATRIX = 32  # bytes, of the first element of a matrix in memory
@@ -14,12 +23,12 @@ SIZES = {
     ("bf16", "f32"): (16, 16, 16),
     ("f32", "f32"): (16, 16, 8),
 }  # rows, columns, depth
-FRAGMENT_STATEMENTS = (Fill, LoadMatrix, Multiply, StoreMatrix)
+FRAGMENT_STATEMENTS = (FragmentFill, FragmentLoad, FragmentMma, FragmentStore)
 SPACE = "nvcuda::wmma"
 
 
 def uses_tensor_cores(function: Function) -> bool:
-    return any(isinstance(node, Multiply) for node in walk(function))
+    return any(isinstance(node, FragmentMma) for node in walk(function))
 
 
 class FragmentPrinter(Protocol):
@@ -51,12 +60,12 @@ class Fragments:
     def __init__(self, printer: FragmentPrinter):
         self.printer = printer
         nodes = list(walk(printer.source))
-        products = [node for node in nodes if isinstance(node, Multiply)]
+        products = [node for node in nodes if isinstance(node, FragmentMma)]
         self.size = (
             (*products[0].sums.buf.shape[-2:], products[0].left.buf.shape[-1]) if products else ()
         )
         self.turned = {
-            node.fragment.buf.name: node.turned for node in nodes if isinstance(node, LoadMatrix)
+            node.fragment.buf.name: node.turned for node in nodes if isinstance(node, FragmentLoad)
         }
 
     def declaration(self, buf: Buf) -> str:
@@ -78,16 +87,16 @@ class Fragments:
 
     def statement(self, statement: Any) -> None:
         ref, line = self.printer.ref, self.printer.line
-        if isinstance(statement, Fill):
+        if isinstance(statement, FragmentFill):
             line(
                 f"{SPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});"
             )
-        elif isinstance(statement, Multiply):
+        elif isinstance(statement, FragmentMma):
             sums = ref(statement.sums)
             line(
                 f"{SPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});"
             )
-        elif isinstance(statement, StoreMatrix):
+        elif isinstance(statement, FragmentStore):
             target = statement.target
             line(
                 f"{SPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {SPACE}::mem_row_major);"

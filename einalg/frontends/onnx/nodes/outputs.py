@@ -21,7 +21,7 @@ from einalg.language.notation.builders import L
 
 
 @dataclass
-class Results:
+class NodeOutputs:
     """The outputs of a node: those that are an expression, those that are an input, those that are known."""
 
     names: list[str] = field(default_factory=list)  # of what is expressed, in order
@@ -55,11 +55,11 @@ class Results:
         return {name: scope.shape for name, scope in zip(self.names, scopes)}
 
 
-def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> Results:
+def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> NodeOutputs:
     """The outputs that are read, in the types and shapes that they must have; raises `NotExpressible` where they have others."""
     if node.unread:
         raise NotExpressible(f"attribute {node.unread[0]} has no meaning in the definition")
-    results = Results()
+    results = NodeOutputs()
     if isinstance(found, Program):
         _program(found, node, results)
     else:
@@ -87,7 +87,7 @@ def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> Results:
     return results
 
 
-def _program(program: Program, node: Operator, results: Results) -> None:
+def _program(program: Program, node: Operator, results: NodeOutputs) -> None:
     wanted = [
         (output, node.outputs[k], node.dtypes[k])
         for k, output in enumerate(program.outputs)
@@ -105,7 +105,7 @@ def _program(program: Program, node: Operator, results: Results) -> None:
     )
 
 
-def _output(one: Any, name: str, dtype: str | None, results: Results) -> None:
+def _output(one: Any, name: str, dtype: str | None, results: NodeOutputs) -> None:
     if isinstance(one, Tensor) and dtype in (None, one.dtype):
         results.same[name] = one
     elif isinstance(one, np.ndarray):

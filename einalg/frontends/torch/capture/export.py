@@ -21,10 +21,10 @@ from einalg.frontends.torch.capture.graph_json import (
 )
 from einalg.frontends.torch.capture.recurrent_ops import kept_whole
 from einalg.frontends.torch.nodes.registry import ATEN, TrainingMode
-from einalg.storage.disk_cache import Shelf, hashed, own_code
+from einalg.storage.disk_cache import DiskCache, hashed, own_code
 
 LOG = logging.getLogger("einalg")
-GRAPHS = Shelf("graphs", ".json", "graphs of models")
+GRAPHS = DiskCache("graphs", ".json", "graphs of models")
 
 
 def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:

@@ -12,7 +12,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Indexable
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import aligned, kept
-from einalg.language.ops.definition.operands import Operand, operand, spans
+from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.math.cast import cast
 
 
@@ -83,7 +83,7 @@ def broadcast_element(value: Any, at: Sequence[Index], shape: Sequence[int]) -> 
 
 def everywhere(
     x: Any,
-    function: Callable[[Operand, tuple[Index, ...]], Any],
+    function: Callable[[ArrayView, tuple[Index, ...]], Any],
     shape: Sequence[int] | None = None,
 ) -> Scope:
     """`L[i…](function(operand, (i, …)))` over the shape of `x`, or another one."""

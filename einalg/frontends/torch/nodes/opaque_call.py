@@ -34,7 +34,7 @@ def leaves(result: Any) -> list[Any]:
     )
 
 
-class Call:
+class TorchCall:
     """`call(*arrays)` runs a node's operator on arrays of its `inputs`, without gradients, and gives the results at `wanted`.
 
     `fixed` holds arguments that are no arrays, such as the modules of a branch.

@@ -17,7 +17,7 @@ import numpy as np
 
 from einalg.errors import ShapeError
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array, is_exact
-from einalg.language.interpreters.numpy.arrays import Store, Stored
+from einalg.language.interpreters.numpy.arrays import BoxedArray, Store
 from einalg.language.interpreters.numpy.body import Evaluator
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import all_scopes
@@ -53,7 +53,7 @@ def execute(
         name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()
     }
     store.tensors.update(
-        (name, Stored(loaded[name], tensor.box)) for name, tensor in program.tensors.items()
+        (name, BoxedArray(loaded[name], tensor.box)) for name, tensor in program.tensors.items()
     )
     with np.errstate(all="ignore"):
         _run(program, store, Evaluator(store, arithmetic, memory))

@@ -16,7 +16,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Padded, Tensor, padded_box
 
 
-class Stored(NamedTuple):
+class BoxedArray(NamedTuple):
     """Values over a box. `known` is False where a scope with a condition has no value, None where it has one everywhere."""
 
     values: Array
@@ -29,11 +29,11 @@ class Store:
 
     def __init__(self, arithmetic: Arithmetic):
         self.arithmetic = arithmetic
-        self.tensors: dict[str, Stored] = {}
-        self.scopes: dict[Scope, Stored] = {}
-        self._padded: dict[Padded, Stored] = {}
+        self.tensors: dict[str, BoxedArray] = {}
+        self.scopes: dict[Scope, BoxedArray] = {}
+        self._padded: dict[Padded, BoxedArray] = {}
 
-    def __getitem__(self, base: Any) -> Stored:
+    def __getitem__(self, base: Any) -> BoxedArray:
         if isinstance(base, Tensor):
             return self.tensors[base.name]
         if isinstance(base, Scope):
@@ -48,14 +48,14 @@ class Store:
             for kept in (self.tensors, self.scopes, self._padded):
                 kept.pop(base, None)
 
-    def _pad(self, view: Padded) -> Stored:
+    def _pad(self, view: Padded) -> BoxedArray:
         values, _, known = self[view.base]
         box = padded_box(view)
         fill = self.arithmetic.number(view.fill)
         if known is not None:
             values = self.arithmetic.select(known, values, fill)
         if not any(before or after for before, after in view.amounts):
-            return Stored(values, box)
+            return BoxedArray(values, box)
         padded = np.full(
             tuple(high - low for low, high in box), fill, np.result_type(values.dtype, fill)
         )
@@ -65,10 +65,10 @@ class Store:
                 for (before, _), extent in zip(view.amounts, values.shape)
             )
         ] = values
-        return Stored(padded, box)
+        return BoxedArray(padded, box)
 
 
-def view(stored: Stored, subscripts: Sequence[Affine], loops: Loops) -> Array:
+def view(stored: BoxedArray, subscripts: Sequence[Affine], loops: Loops) -> Array:
     """`stored[subscripts]` at every point of the loops, without a copy where every subscript is affine and stays inside.
 
     A subscript that leaves the box does so only at points that a condition excludes: it is moved to the nearest element.

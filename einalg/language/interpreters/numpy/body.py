@@ -15,7 +15,7 @@ from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array
-from einalg.language.interpreters.numpy.arrays import Store, Stored, view
+from einalg.language.interpreters.numpy.arrays import BoxedArray, Store, view
 from einalg.language.interpreters.numpy.blocking import fitting, largest, largest_of_reduction
 from einalg.language.interpreters.numpy.contraction_path import contract
 from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
@@ -54,11 +54,11 @@ class Evaluator:
         self.store, self.arithmetic, self.limit = store, arithmetic, max(1, memory // ELEMENT)
         self.indices_only = self if arithmetic is FLOAT else Evaluator(store, FLOAT, memory)
 
-    def scope(self, scope: Scope) -> Stored:
+    def scope(self, scope: Scope) -> BoxedArray:
         """The scope as an array over its box; 0 where its condition does not hold."""
         ranges = {it.index: (it.low, it.high) for it in scope.iterators}
         if 0 in scope.shape:
-            return Stored(np.zeros(scope.shape, np.int64), scope.box)
+            return BoxedArray(np.zeros(scope.shape, np.int64), scope.box)
 
         def elements(block: Mapping[Index, Range]) -> int:
             return max(
@@ -75,7 +75,7 @@ class Evaluator:
                 known.put(loops, mask)
                 part = self.arithmetic.select(mask, part, np.asarray(part).dtype.type(0))
             values.put(loops, part)
-        return Stored(
+        return BoxedArray(
             self.arithmetic.kept(values.whole()), scope.box, known.whole() if scope.where else None
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from einalg.language.interpreters.numpy.arithmetic import Arithmetic, Array
 
 
-class Step(NamedTuple):
+class PairContraction(NamedTuple):
     """Contract the operands at two positions; the result, with axes `kept`, goes to the end. `summed` is what disappears."""
 
     first: int
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 def plan(
     operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Mapping[Any, int]
-) -> list[Step]:
+) -> list[PairContraction]:
     """The order in which operands, given by their axes, are contracted in pairs: always the pair that frees the most memory.
 
     >>> plan([frozenset("ik"), frozenset("kj"), frozenset("j")], frozenset("kj"), {"i": 2, "j": 9, "k": 9})[0][:2]
@@ -46,7 +46,7 @@ def plan(
     return steps
 
 
-def _pairs(operands: Sequence[frozenset[Any]], summed: frozenset[Any]) -> Iterable[Step]:
+def _pairs(operands: Sequence[frozenset[Any]], summed: frozenset[Any]) -> Iterable[PairContraction]:
     for second in range(1, len(operands)):
         for first in range(second):
             others = frozenset().union(
@@ -54,7 +54,7 @@ def _pairs(operands: Sequence[frozenset[Any]], summed: frozenset[Any]) -> Iterab
             )
             both = operands[first] | operands[second]
             gone = (both & summed) - others
-            yield Step(first, second, both - gone, gone)
+            yield PairContraction(first, second, both - gone, gone)
 
 
 def own_axes(operands: Sequence[frozenset[Any]], summed: Collection[Any]) -> list[frozenset[Any]]:

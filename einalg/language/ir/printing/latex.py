@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as PyIterator
+from collections.abc import Iterator
 from typing import Any
 
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.language.index.affine import Index, Modulo
-from einalg.language.index.iterator import Iterator
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.printing.kinds import accesses_in, is_reduction, is_scope, is_view
 from einalg.language.ir.printing.text import TOO_DEEP, ordered_terms
 
@@ -75,7 +75,7 @@ class PaperPrinter(LatexPrinter):
             ]
         )
 
-    def _range(self, it: Iterator, body: Any) -> str:
+    def _range(self, it: LoopIndex, body: Any) -> str:
         name = self._print(it.index)
         return (
             name
@@ -84,7 +84,7 @@ class PaperPrinter(LatexPrinter):
         )
 
 
-def _axes_of(body: Any, index: Index) -> PyIterator[tuple[int, int]]:
+def _axes_of(body: Any, index: Index) -> Iterator[tuple[int, int]]:
     """The axes along which an index runs, one element at a step."""
     for access in accesses_in(body):
         for subscript, axis in zip(access.subscripts, access.base.box):

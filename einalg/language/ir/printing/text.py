@@ -14,7 +14,7 @@ RANGE = re.compile(r"(?::-?\d+)+")  # of an index; there is no other colon
 TOO_DEEP = "(an expression that is nested too deeply to be shown)"
 
 
-class _TextPrinter(StrPrinter):
+class TextPrinter(StrPrinter):
     """Text that both doors read as the same expression; they evaluate it from left to right."""
 
     def _print_Float(self, expr: Any) -> str:
@@ -75,7 +75,7 @@ def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
 def text(node: Any) -> str:
     """`node` in the notation, valid in both doors; printing never raises."""
     try:
-        return _TextPrinter({"order": "none"}).doprint(node)
+        return TextPrinter({"order": "none"}).doprint(node)
     except RecursionError:
         return TOO_DEEP
 

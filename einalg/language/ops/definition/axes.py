@@ -7,7 +7,7 @@ from typing import Any
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
-from einalg.language.ops.definition.operands import Operand, is_whole
+from einalg.language.ops.definition.operands import ArrayView, is_whole
 
 _KEPT = "ijklmnopq"
 _REDUCED = "rstuvwxyz"
@@ -88,7 +88,7 @@ def integer(value: Any, name: str) -> int:
     return int(value)
 
 
-def broadcast_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
+def broadcast_shape(operands: Sequence[ArrayView]) -> tuple[int, ...]:
     """The shape that NumPy broadcasting gives: axes are aligned at the end, and 1 stands for any size."""
     rank = max((o.rank for o in operands), default=0)
     sizes = [1] * rank
@@ -100,14 +100,14 @@ def broadcast_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _two_sizes(operands: Sequence[Operand], axis: int, one: int, two: int) -> ShapeError:
+def _two_sizes(operands: Sequence[ArrayView], axis: int, one: int, two: int) -> ShapeError:
     shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
     return ShapeError(
         f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n  make the two equal, or one of them 1"
     )
 
 
-def aligned(found: Operand, indices: Sequence[Index], shape: Sequence[int]) -> Any:
+def aligned(found: ArrayView, indices: Sequence[Index], shape: Sequence[int]) -> Any:
     """The element of an operand that broadcasting puts at `indices` of a result of that shape."""
     start = len(shape) - found.rank
     return found[

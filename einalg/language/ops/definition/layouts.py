@@ -9,7 +9,7 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
 from einalg.language.ir.tensor import Access
-from einalg.language.ops.definition.operands import Operand, Pair
+from einalg.language.ops.definition.operands import ArrayView, Pair
 
 
 def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str:
@@ -30,7 +30,7 @@ def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str
 class Axes:
     """An operand whose axes are known by letters."""
 
-    operand: Operand
+    operand: ArrayView
     layout: str
 
     def size(self, letter: str) -> int:
@@ -51,7 +51,9 @@ class Axes:
         )
 
 
-def with_axes(operand: Operand, layout: Any, name: str, required: str, optional: str = "") -> Axes:
+def with_axes(
+    operand: ArrayView, layout: Any, name: str, required: str, optional: str = ""
+) -> Axes:
     """The operand with the axes that `layout`, the argument called `name`, gives it."""
     order = axis_order(layout, name, required, optional)
     if operand.rank != len(order):

@@ -19,7 +19,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Operand:
+class ArrayView:
     """A tensor, scope or padded view as an array: subscript 0 is its first element on every axis.
 
     The padding that an operand comes with is part of it; what `padded` adds lies outside.
@@ -45,10 +45,10 @@ class Operand:
         given = subscripts if isinstance(subscripts, tuple) else (subscripts,)
         return self.value[tuple(s + low for s, (low, _) in zip(given, self.box, strict=True))]
 
-    def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> Operand:
+    def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> ArrayView:
         """The operand, which may also be read `(before, after)` elements outside, where it holds `fill`."""
         return (
-            Operand(self.value.pad(*amounts, fill=fill), self.name, self.box)
+            ArrayView(self.value.pad(*amounts, fill=fill), self.name, self.box)
             if any(map(any, amounts))
             else self
         )
@@ -56,7 +56,7 @@ class Operand:
 
 def operand(
     value: Any, name: str, rank: int | None = None, least: int = 0, dtype: str = "number"
-) -> Operand:
+) -> ArrayView:
     """Check an argument: `rank` axes exactly, or `least` or more; `dtype` is `"number"` (not bool), `"float"` or `"any"`."""
     if not isinstance(value, Indexable):
         raise ShapeError(
@@ -67,7 +67,7 @@ def operand(
         view = value.pad(
             *(0,) * value.rank
         )  # outside `where` it reads as 0, its value as an output
-    found = Operand(view, name, padded_box(view))
+    found = ArrayView(view, name, padded_box(view))
     wanted = f"{rank}" if rank is not None else f"at least {least}"
     if found.rank != rank if rank is not None else found.rank < least:
         remedy = f"add or merge axes with a scope: ea.L[i, ...]({name}[...])"
@@ -85,7 +85,7 @@ def operand(
     return found
 
 
-def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) -> Operand | None:
+def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) -> ArrayView | None:
     """An argument that may be None, else of exactly this shape."""
     if value is None:
         return None
@@ -94,7 +94,7 @@ def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) ->
     return found
 
 
-def expect_shape(found: Operand, shape: tuple[int, ...], why: str) -> None:
+def expect_shape(found: ArrayView, shape: tuple[int, ...], why: str) -> None:
     """Require a shape; `why` says in a few words where it comes from."""
     if found.shape != shape:
         raise ShapeError(

@@ -20,7 +20,7 @@ TAP: Mapping[str, Index] = {"D": q, "H": r, "W": s}
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowAxis:
     """Windows along one axis of `size` elements: point `p` reads `p·stride + tap·dilation - before` for each tap.
 
     `out` is the number of points; all amounts are elements.
@@ -67,7 +67,7 @@ class Window:
         )
 
 
-Windows = dict[str, Window]
+Windows = dict[str, WindowAxis]
 
 
 def windows(
@@ -102,7 +102,7 @@ def windows(
                 f"a window of {extent} elements (kernel {taps}, dilation {between}) does not fit axis {axis}, which has {size} and padding "
                 f"({before}, {after})\n  use a smaller kernel or dilation, or more padding"
             )
-        found[axis] = Window(size, taps, step, between, before, after, out)
+        found[axis] = WindowAxis(size, taps, step, between, before, after, out)
     return found
 
 

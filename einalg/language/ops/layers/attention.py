@@ -13,7 +13,7 @@ from einalg.language.ir.tensor import Access
 from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import aligned
 from einalg.language.ops.definition.operands import (
-    Operand,
+    ArrayView,
     expect_shape,
     operand,
     same,
@@ -104,7 +104,7 @@ def banded_attention(
     return _weighted(weights, total, values, w, key, inside)
 
 
-def _operands(Q: Any, K: Any, V: Any) -> tuple[Operand, Operand, Operand]:
+def _operands(Q: Any, K: Any, V: Any) -> tuple[ArrayView, ArrayView, ArrayView]:
     queries, keys, values = (
         operand(value, name, least=2, dtype="float")
         for name, value in (("Q", Q), ("K", K), ("V", V))
@@ -125,7 +125,7 @@ def _scale(scale: Any, depth: int) -> Any:
     return 1 / sympy.sqrt(depth) if scale is None else number(scale, "scale")
 
 
-def _masked(mask: Operand, point: tuple[Index, ...], shape: tuple[int, ...]) -> Access:
+def _masked(mask: ArrayView, point: tuple[Index, ...], shape: tuple[int, ...]) -> Access:
     """The element of the mask that broadcasting puts at a score."""
     if any(size not in (1, full) for size, full in zip(mask.shape[-2:], shape[-2:])):
         expect_shape(mask, shape, "that of the scores, or 1")
@@ -143,12 +143,12 @@ def _exponentials(
 
 
 def _weighted(
-    weights: Scope, total: Scope, values: Operand, column: Index, value_row: Any, where: Any
+    weights: Scope, total: Scope, values: ArrayView, column: Index, value_row: Any, where: Any
 ) -> Scope:
     """The mean of the rows of `values` that the columns stand for, weighted."""
     own, whole_row = (
-        Operand(weights, "the scores", weights.box),
-        Operand(total, "the scores", total.box),
+        ArrayView(weights, "the scores", weights.box),
+        ArrayView(total, "the scores", total.box),
     )
     batch, sizes = leading_axes((own, own.rank - 2), (values, values.rank - 2))
     row = (*broadcast(own, batch, sizes, 2), i)

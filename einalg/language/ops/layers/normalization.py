@@ -13,7 +13,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import axis_number, kept, spatial
 from einalg.language.ops.definition.operands import (
-    Operand,
+    ArrayView,
     expect_shape,
     operand,
     optional_operand,
@@ -27,7 +27,7 @@ from einalg.language.ops.math.reductions import Reduced, means, reduce_axes
 n, c, g = indices("n c g")
 
 
-def _shifted(x: Any, axis: int) -> tuple[Operand, tuple[Index, ...], Any, Any]:
+def _shifted(x: Any, axis: int) -> tuple[ArrayView, tuple[Index, ...], Any, Any]:
     """The operand, its indices, an element less the largest of its row, and the sum of the exponentials of these in its row."""
     found = operand(x, "x", least=1)
     position = axis_number(axis, "axis", found.rank)
@@ -91,7 +91,7 @@ def log_softmax(x: Any, axis: int = -1) -> Scope:
     return L[spans(at, found.shape)](element - sympy.log(total))
 
 
-def _scaled(value: Any, weight: Operand | None, bias: Operand | None, at: Any) -> Any:
+def _scaled(value: Any, weight: ArrayView | None, bias: ArrayView | None, at: Any) -> Any:
     """`value·weight[at] + bias[at]`, of which either may be absent."""
     value = value if weight is None else value * weight[at]
     return value if bias is None else value + bias[at]
@@ -223,7 +223,7 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5)
     return _group_norm(found, found.shape[1], weight, bias, epsilon(eps))
 
 
-def _group_norm(found: Operand, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
+def _group_norm(found: ArrayView, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
     """Statistics of group `g` are over the channels `size·g + c` and every position."""
     batch, channels, *positions = found.shape
     size = channels // groups if groups else 0

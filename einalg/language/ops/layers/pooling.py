@@ -11,7 +11,15 @@ from einalg.language.notation.builders import L, Max, Sum
 from einalg.language.ops.definition.layouts import Axes, ranges, with_axes
 from einalg.language.ops.definition.operands import operand, per_axis
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, Window, Windows, f, windows
+from einalg.language.ops.definition.windows import (
+    POINT,
+    SPATIAL,
+    TAP,
+    WindowAxis,
+    Windows,
+    f,
+    windows,
+)
 from einalg.language.ops.layers.convolution import read_windows
 
 INFINITY = float("inf")
@@ -224,7 +232,7 @@ def _view(
     )
 
 
-def _count(axis: str, window: Window, count_include_pad: bool) -> Any:
+def _count(axis: str, window: WindowAxis, count_include_pad: bool) -> Any:
     """How many taps of a window count along one axis: a number where it is the same for all, else a sum over the taps."""
     low, high = (
         (-window.before, window.size + window.after) if count_include_pad else (0, window.size)
@@ -236,7 +244,7 @@ def _count(axis: str, window: Window, count_include_pad: bool) -> Any:
     return Sum[tap : window.kernel](1, where=(element >= low, element < high))
 
 
-def _counts(axis: str, window: Window, low: int, high: int) -> set[int]:
+def _counts(axis: str, window: WindowAxis, low: int, high: int) -> set[int]:
     """The numbers of taps in `[low, high)` that occur, none of which may be 0."""
     found = window.counts(low, high)
     if 0 in found:

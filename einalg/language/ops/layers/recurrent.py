@@ -13,7 +13,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor, unpadded
 from einalg.language.notation.builders import L, Sum, indices
 from einalg.language.ops.definition.operands import (
-    Operand,
+    ArrayView,
     expect_shape,
     operand,
     optional_operand,
@@ -132,7 +132,7 @@ def _tensor_names(value: Tensor | Scope) -> set[str]:
     return {value.name} if isinstance(value, Tensor) else set(value.tensors)
 
 
-def _check_state(data: Operand, state: Operand) -> int:
+def _check_state(data: ArrayView, state: ArrayView) -> int:
     """The number of elements of a state; the leading axes of input and state are equal."""
     if data.shape[:-1] != state.shape[:-1]:
         raise ShapeError(
@@ -162,7 +162,9 @@ def _weights(
     )
 
 
-def _projected(data: Operand, weight: Operand, bias: Operand | None, row: tuple[Index, ...]) -> Any:
+def _projected(
+    data: ArrayView, weight: ArrayView, bias: ArrayView | None, row: tuple[Index, ...]
+) -> Any:
     """A linear layer at gate `g`."""
     total = Sum[k : data.shape[-1]](data[(*row, k)] * weight[g, k])
     return total if bias is None else total + bias[g]

@@ -12,7 +12,7 @@ from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import aligned, axis_number, broadcast_shape, kept
-from einalg.language.ops.definition.operands import Operand, expect_shape, operand, spans
+from einalg.language.ops.definition.operands import ArrayView, expect_shape, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import is_number, number
 
@@ -23,7 +23,7 @@ def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any)
         name: number(v, name, infinite=True) if is_number(v) else operand(v, name, dtype=dtype)
         for name, v in given.items()
     }
-    operands = [v for v in values.values() if isinstance(v, Operand)]
+    operands = [v for v in values.values() if isinstance(v, ArrayView)]
     if not operands:
         raise ShapeError(
             f"{' and '.join(given)} are all numbers\n  at least one must be a tensor or a scope"
@@ -31,7 +31,9 @@ def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any)
     shape = broadcast_shape(operands)
     at = kept(len(shape))
     return L[spans(at, shape)](
-        function(*(aligned(v, at, shape) if isinstance(v, Operand) else v for v in values.values()))
+        function(
+            *(aligned(v, at, shape) if isinstance(v, ArrayView) else v for v in values.values())
+        )
     )
 
 

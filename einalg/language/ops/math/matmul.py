@@ -8,7 +8,13 @@ from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum, indices
-from einalg.language.ops.definition.operands import Operand, operand, optional_operand, same, spans
+from einalg.language.ops.definition.operands import (
+    ArrayView,
+    operand,
+    optional_operand,
+    same,
+    spans,
+)
 from einalg.language.ops.definition.registry import operator
 
 m, n, k = indices("m n k")
@@ -75,7 +81,7 @@ def batch_indices(count: int) -> tuple[Index, ...]:
     return tuple(Index("b" if count == 1 else f"b{i}") for i in range(count))
 
 
-def leading_axes(*operands: tuple[Operand, int]) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+def leading_axes(*operands: tuple[ArrayView, int]) -> tuple[tuple[Index, ...], tuple[int, ...]]:
     """Indices and sizes of the axes that operands share in front, each given with its number of them; 1 broadcasts."""
     count = max(number for _, number in operands)
     sizes = [1] * count
@@ -91,7 +97,7 @@ def leading_axes(*operands: tuple[Operand, int]) -> tuple[tuple[Index, ...], tup
 
 
 def broadcast(
-    found: Operand, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int
+    found: ArrayView, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int
 ) -> tuple[Any, ...]:
     """Subscripts of an operand's leading axes, of which it has all but `own`; an axis of size 1 that broadcasts is read at 0."""
     number = found.rank - own
@@ -102,7 +108,7 @@ def broadcast(
     )
 
 
-def _no_vector(found: Operand, transposed: bool, parameter: str) -> None:
+def _no_vector(found: ArrayView, transposed: bool, parameter: str) -> None:
     if transposed and found.rank == 1:
         raise ShapeError(
             f"{parameter} has no meaning for {found.name}, which is a vector\n  leave {parameter} out"

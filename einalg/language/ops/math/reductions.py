@@ -22,7 +22,7 @@ from einalg.language.ops.definition.axes import (
     replaced,
     without,
 )
-from einalg.language.ops.definition.operands import Operand, operand, spans
+from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import number
 
@@ -31,7 +31,7 @@ from einalg.language.ops.definition.scalars import number
 class Reduced:
     """An operand with some of its axes reduced: what binds the reduction, and how the rest is indexed."""
 
-    found: Operand
+    found: ArrayView
     axes: tuple[int, ...]
     at: tuple[Index, ...]
 

@@ -16,12 +16,12 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import axis_number, entries, integer, kept, replaced
-from einalg.language.ops.definition.operands import Operand, Pair, operand, spans, whole
+from einalg.language.ops.definition.operands import ArrayView, Pair, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import number
 
 
-def joined(parts: Sequence[Operand], axis: int, at: Sequence[Index]) -> Any:
+def joined(parts: Sequence[ArrayView], axis: int, at: Sequence[Index]) -> Any:
     """The element at `at` of parts that follow one another along an axis."""
     total, before, elements = sum(part.shape[axis] for part in parts), 0, []
     for part in parts:
@@ -37,7 +37,7 @@ def joined(parts: Sequence[Operand], axis: int, at: Sequence[Index]) -> Any:
     return sympy.Add(*elements)
 
 
-def _operands(tensors: Any, least: int) -> list[Operand]:
+def _operands(tensors: Any, least: int) -> list[ArrayView]:
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise ShapeError(
             f"tensors must be a list of tensors or scopes, and not an empty one, not {tensors!r}\n  e.g. [A, B]"
@@ -48,7 +48,7 @@ def _operands(tensors: Any, least: int) -> list[Operand]:
     ]
 
 
-def _same_shapes(parts: Sequence[Operand], besides: int | None) -> None:
+def _same_shapes(parts: Sequence[ArrayView], besides: int | None) -> None:
     """Require equal shapes, one axis left out."""
     first = parts[0]
     for part in parts[1:]:
@@ -200,7 +200,9 @@ def _amounts(entry: Any) -> Pair:
     return integer(pair[0], "amounts"), integer(pair[1], "amounts")
 
 
-def _constant(found: Operand, pairs: tuple[Pair, ...], value: Any, at: tuple[Index, ...]) -> Scope:
+def _constant(
+    found: ArrayView, pairs: tuple[Pair, ...], value: Any, at: tuple[Index, ...]
+) -> Scope:
     sizes = [size + before + after for size, (before, after) in zip(found.shape, pairs)]
     for axis, size in enumerate(sizes):
         if size < 0:
@@ -223,7 +225,7 @@ def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
         )
 
 
-def _with_strips(found: Operand, axis: int, pair: Pair, mode: str) -> Scope:
+def _with_strips(found: ArrayView, axis: int, pair: Pair, mode: str) -> Scope:
     """One axis padded: the strip before it, the operand, the strip after it."""
     before, after = pair
     last = found.shape[axis] - 1
@@ -242,8 +244,8 @@ def _with_strips(found: Operand, axis: int, pair: Pair, mode: str) -> Scope:
 
 
 def _strip(
-    found: Operand, axis: int, size: int, source: Any, at: tuple[Index, ...]
-) -> Operand | None:
+    found: ArrayView, axis: int, size: int, source: Any, at: tuple[Index, ...]
+) -> ArrayView | None:
     """`size` elements along an axis, read where `source` says."""
     if not size:
         return None

@@ -21,11 +21,13 @@ from einalg.language.ops.definition.axes import (
     replaced,
     without,
 )
-from einalg.language.ops.definition.operands import Operand, operand, spans, whole
+from einalg.language.ops.definition.operands import ArrayView, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
 
 
-def _moved(found: Operand, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]) -> Scope:
+def _moved(
+    found: ArrayView, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]
+) -> Scope:
     """`O[…, i, …] = x[…, subscripts(axis, i), …]` on the axes that have an entry in `sizes`, which says their new sizes."""
     at = kept(found.rank)
     shape = replaced(found.shape, sizes)

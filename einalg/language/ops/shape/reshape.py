@@ -13,7 +13,7 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import axis_number, axis_numbers, integer, kept
-from einalg.language.ops.definition.operands import Operand, operand, spans
+from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
 
 Sizes = tuple[int, ...]
@@ -54,7 +54,7 @@ def _inferred(given: Sizes, old: Sizes) -> Sizes:
     return given
 
 
-def _reshaped(found: Operand, shape: Sizes) -> Scope:
+def _reshaped(found: ArrayView, shape: Sizes) -> Scope:
     at = kept(len(shape))
     return L[spans(at, shape)](found[row_major(found.shape, at, shape)])
 

@@ -29,7 +29,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-class _Layer:
+class _RecurrentDirection:
     """One direction of a recurrent layer: its weights, and the statements of its steps."""
 
     def __init__(self, node: Operator, direction: int, statements: list[tuple[str, Any]]):
@@ -120,12 +120,13 @@ def recurrent(node: Operator) -> Any:
         raise NotExpressible("sequences of different lengths")
     statements: list[tuple[str, Any]] = []
     states = [
-        _one_direction(_Layer(node, d, statements), reverse) for d, reverse in enumerate(directions)
+        _one_direction(_RecurrentDirection(node, d, statements), reverse)
+        for d, reverse in enumerate(directions)
     ]
     return _outputs(node, statements, states)
 
 
-def _one_direction(layer: _Layer, reverse: bool) -> list[tuple[Tensor, ...]]:
+def _one_direction(layer: _RecurrentDirection, reverse: bool) -> list[tuple[Tensor, ...]]:
     """The states after every step, in the order of the inputs."""
     step = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[layer.node.type]
     apart = layer.node.type == "GRU"
@@ -139,14 +140,16 @@ def _one_direction(layer: _Layer, reverse: bool) -> list[tuple[Tensor, ...]]:
     return [found[position] for position in range(layer.steps)]
 
 
-def _rnn(layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]) -> tuple[Tensor, ...]:
+def _rnn(
+    layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
+) -> tuple[Tensor, ...]:
     (h,) = state
     total = gates[position, b, j] + (layer.recurrent(h, 0, j) if h is not None else 0)
     return (layer.state(f"h{position}_", layer.functions[0](layer.clipped(total))),)
 
 
 def _lstm(
-    layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]
+    layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
 ) -> tuple[Tensor, ...]:
     """Gates in the order input, output, forget, cell; peepholes read the cell before, the one of the output that after."""
     h, c = state
@@ -170,7 +173,9 @@ def _lstm(
     return hidden, cell
 
 
-def _gru(layer: _Layer, gates: Tensor, position: int, state: tuple[Any, ...]) -> tuple[Tensor, ...]:
+def _gru(
+    layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
+) -> tuple[Tensor, ...]:
     """Gates in the order update, reset, hidden."""
     (h,) = state
     size, bias, d = layer.size, layer.bias, layer.direction

@@ -23,7 +23,7 @@ Element = Callable[..., Any]  # of subscripts
 
 
 @dataclass
-class _Statements:
+class _StatementBuilder:
     """Statements of a program so far; their names end in `_`, as no input's does."""
 
     pairs: list[tuple[str, Scope]] = field(default_factory=list)
@@ -35,7 +35,7 @@ class _Statements:
 
 
 @dataclass(frozen=True)
-class _Layer:
+class _RecurrentLayer:
     """One direction of one layer: its weights, the number of units, and where it begins."""
 
     weights: Sequence[Any]  # w_ih, w_hh, and perhaps b_ih, b_hh
@@ -44,7 +44,7 @@ class _Layer:
     states: Sequence[Element]  # the states before the first step, as functions of (batch, unit)
     tied: bool  # whether the two biases are only ever added up
 
-    def inputs(self, made: _Statements, x: Element, steps: int, depth: int) -> Tensor:
+    def inputs(self, made: _StatementBuilder, x: Element, steps: int, depth: int) -> Tensor:
         """What the inputs give to the gates of every step."""
         w, _, *biases = self.weights
         total = Sum[k:depth](x(t, b, k) * w[g, k])
@@ -62,7 +62,7 @@ class _Layer:
         return total if self.tied or not biases else total + biases[1][g]
 
 
-Cell = Callable[[_Statements, _Layer, Tensor, int, Sequence[Element]], list[Tensor]]
+Cell = Callable[[_StatementBuilder, _RecurrentLayer, Tensor, int, Sequence[Element]], list[Tensor]]
 
 
 def _scope(body: Any, **ranges: tuple[int, int]) -> Scope:
@@ -70,12 +70,12 @@ def _scope(body: Any, **ranges: tuple[int, int]) -> Scope:
     return Scope([(Index(name), *ends) for name, ends in ranges.items()], None, body)
 
 
-def _placed(layer: _Layer, step: int, body: Any) -> Scope:
+def _placed(layer: _RecurrentLayer, step: int, body: Any) -> Scope:
     """The units after a step, as a scope that lies at that step of all."""
     return _scope(body, t=(step, step + 1), b=(0, layer.batch), j=(0, layer.size))
 
 
-def _gates(layer: _Layer, count: int, body: Any) -> Scope:
+def _gates(layer: _RecurrentLayer, count: int, body: Any) -> Scope:
     return _scope(body, b=(0, layer.batch), g=(0, count * layer.size))
 
 
@@ -84,7 +84,11 @@ def _reader(tensor: Tensor, step: int) -> Element:
 
 
 def _lstm_step(
-    made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]
+    made: _StatementBuilder,
+    layer: _RecurrentLayer,
+    inputs: Tensor,
+    step: int,
+    states: Sequence[Element],
 ) -> list[Tensor]:
     gates = made.add("gates", _gates(layer, 4, inputs[step, b, g] + layer.recurrent(states[0])))
     entry, forget, new, out = (gates[b, j + part * layer.size] for part in range(4))
@@ -101,7 +105,11 @@ def _lstm_step(
 
 
 def _gru_step(
-    made: _Statements, layer: _Layer, inputs: Tensor, step: int, states: Sequence[Element]
+    made: _StatementBuilder,
+    layer: _RecurrentLayer,
+    inputs: Tensor,
+    step: int,
+    states: Sequence[Element],
 ) -> list[Tensor]:
     own = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
     of_x, of_h = (
@@ -115,7 +123,11 @@ def _gru_step(
 
 def _plain_step(function: Callable[[Any], Any]) -> Cell:
     def step(
-        made: _Statements, layer: _Layer, inputs: Tensor, at: int, states: Sequence[Element]
+        made: _StatementBuilder,
+        layer: _RecurrentLayer,
+        inputs: Tensor,
+        at: int,
+        states: Sequence[Element],
     ) -> list[Tensor]:
         gates = made.add("gates", _gates(layer, 1, inputs[at, b, g] + layer.recurrent(states[0])))
         return [made.add("state", _placed(layer, at, function(gates[b, j])))]
@@ -133,7 +145,7 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
         if len(weights) != layers * ways * each:
             raise NotExpressed("projections of the states")
         batch, steps, depth = x.shape if batch_first else (x.shape[1], x.shape[0], x.shape[2])
-        size, made, last, outputs = begin[0].shape[-1], _Statements(), [], []
+        size, made, last, outputs = begin[0].shape[-1], _StatementBuilder(), [], []
         read: Element = (
             (lambda step, row, unit: x[row, step, unit])
             if batch_first
@@ -144,7 +156,7 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
             for way in range(ways):
                 n = layer * ways + way
                 first = [_first(s, n) for s in begin]
-                one = _Layer(weights[n * each : (n + 1) * each], batch, size, first, tied)
+                one = _RecurrentLayer(weights[n * each : (n + 1) * each], batch, size, first, tied)
                 found.append(
                     _run(
                         cell,
@@ -177,7 +189,11 @@ def _first(states: Any, n: int) -> Element:
 
 
 def _run(
-    cell: Cell, made: _Statements, layer: _Layer, inputs: Tensor, order: Sequence[int]
+    cell: Cell,
+    made: _StatementBuilder,
+    layer: _RecurrentLayer,
+    inputs: Tensor,
+    order: Sequence[int],
 ) -> list[list[Tensor]]:
     """The states after every step, in the order in which they are computed.
 
@@ -187,7 +203,7 @@ def _run(
         Tensor(f"begin{n}_", (layer.batch, layer.size), inputs.dtype)
         for n in range(len(layer.states))
     ]
-    once, every = _Statements(), Tensor("every_", (1, *inputs.shape[1:]), inputs.dtype)
+    once, every = _StatementBuilder(), Tensor("every_", (1, *inputs.shape[1:]), inputs.dtype)
     after = cell(once, layer, every, 0, [lambda *at, v=v: v[at] for v in begin])
     states, found = layer.states, []
     for step in order:
@@ -222,7 +238,7 @@ def _moved(tensor: Tensor, step: int) -> Element:
 
 
 def _joined(
-    made: _Statements, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool
+    made: _StatementBuilder, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool
 ) -> Tensor:
     """The states of all steps, those of the two directions after one another."""
     batch, size = runs[0][0].shape[1:]
@@ -239,7 +255,7 @@ def _joined(
     )
 
 
-def _final(made: _Statements, states: Sequence[Tensor]) -> Tensor:
+def _final(made: _StatementBuilder, states: Sequence[Tensor]) -> Tensor:
     """The states after the last step of every layer."""
     _, batch, size = states[0].shape
     layers = []
