@@ -208,7 +208,7 @@ class _Squares:
         return Ref(Buf(buf.name, (prod(buf.shape),), buf.dtype), (at,))
 
 
-def _blocks(extent: int, size: int) -> Iterable[tuple[int, int]]:
+def _blocks(extent: int, size: int) -> Iterator[tuple[int, int]]:
     """Blocks of this size that cover an axis: where they begin, and how many there are; the last one may overlap others."""
     yield 0, extent // size
     if extent % size:

@@ -15,7 +15,6 @@ import sympy
 
 from derive.cost.backend import Backend
 from derive.cost.memory import memory
-from einalg.display.wording import in_bytes
 from einalg.errors import EinalgError
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.compile_time import settled_among
@@ -29,6 +28,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.text.wording import in_bytes
 
 log = logging.getLogger("einalg")
 

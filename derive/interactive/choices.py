@@ -13,10 +13,10 @@ from derive.rewriting.paths import paths, scope_at
 from derive.search.expansion import is_heavy
 from einalg.display.html import page, table
 from einalg.display.mathml import changed
-from einalg.display.tables import Listing
-from einalg.display.terminal import differing, width, wrapped
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.text.tables import Listing
+from einalg.text.terminal import differing, width, wrapped
 
 
 class NumberedMove:

@@ -21,10 +21,10 @@ from derive.search.best_first import kernels_of, rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
 from einalg.api.interactive.panel import SessionPanel
 from einalg.api.interactive.show import bundle
-from einalg.display.wording import counted
 from einalg.errors import CodegenError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
+from einalg.text.wording import counted
 
 
 class Session:

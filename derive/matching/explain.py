@@ -8,11 +8,11 @@ from derive.matching.distance import Distance, distance_to
 from derive.matching.multi_statement import grown, spellings
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.display.html import page, table
-from einalg.display.tables import Listing
-from einalg.display.terminal import width, wrapped
 from einalg.language.index.identifiers import with_article
 from einalg.language.ir.program import Program
 from einalg.language.ops.templates import TEMPLATES
+from einalg.text.tables import Listing
+from einalg.text.terminal import width, wrapped
 
 
 class Distances(Listing[Distance]):

@@ -6,10 +6,11 @@ from typing import Any
 
 from derive.matching.patterns.normal_form import OUTPUT, TensorRead, normal_form
 from einalg.display.html import page
-from einalg.display.tables import aligned, table
+from einalg.display.tables import table
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.scope import Scope
+from einalg.text.tables import aligned
 
 
 class MappingTable:

@@ -14,9 +14,9 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
 from einalg.display.cost_bars import Bar, mark, stack
 from einalg.display.html import code, page, table
-from einalg.display.terminal import COLUMNS, wrapped
-from einalg.display.wording import counted, in_bytes
 from einalg.frontends.graph import OpaqueNode
+from einalg.text.terminal import COLUMNS, wrapped
+from einalg.text.wording import counted, in_bytes
 
 BAR = 24  # characters of the longest bar
 MOST_WEIGHTS = 4  # that are named

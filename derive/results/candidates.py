@@ -10,11 +10,12 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.model import done_once
 from derive.rewriting.moves import Move
 from einalg.display.html import page
-from einalg.display.tables import Listing, aligned, table
-from einalg.display.wording import counted
+from einalg.display.tables import table
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
+from einalg.text.tables import Listing, aligned
+from einalg.text.wording import counted
 
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 MOST_ROWS = 12  # that a text or a table shows

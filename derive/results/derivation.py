@@ -37,7 +37,6 @@ from derive.search.best_first import (
 from derive.search.executor import ordered_map
 from derive.search.search_tree import SearchNode, SearchTree
 from einalg.display.cost_bars import Bar, Costs
-from einalg.display.wording import counted
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import is_float, numpy_dtype
@@ -45,6 +44,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.program_json import program_from_record, program_record
 from einalg.storage import record
+from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from derive.search.best_first import Budget, Progress, Stats
-from einalg.display.wording import counted
+from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 

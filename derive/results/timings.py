@@ -8,7 +8,8 @@ from typing import Any
 
 from derive.results.candidates import shortly
 from einalg.display.html import page
-from einalg.display.tables import aligned, table
+from einalg.display.tables import table
+from einalg.text.tables import aligned
 
 HEADS = ("way", "ms", "of the fastest", "error", "operators")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.rewriting.moves import Move, Rule, apply, moves
-from einalg.display.wording import counted
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.validate import check
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from einalg.text.wording import counted
 
 
 def rule(

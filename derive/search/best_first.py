@@ -27,7 +27,6 @@ from derive.search.cleanup import flattened, parted, tidied
 from derive.search.expansion import StateExpander, arithmetic, is_heavy, likeness, transforms, work
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
-from einalg.display.wording import counted
 from einalg.errors import MatchError, NotationError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.kernel import EOP, Kernel
@@ -35,6 +34,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ops.templates import TEMPLATES, Template
+from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 

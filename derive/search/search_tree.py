@@ -11,9 +11,9 @@ from typing import Any
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
 from einalg.display.tree_svg import TreeNode, tree_html
-from einalg.display.wording import counted, shortened
 from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
+from einalg.text.wording import counted, shortened
 
 RED, YELLOW, GREEN = (
     (0xF4, 0xA5, 0x9A),

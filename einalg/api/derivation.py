@@ -28,13 +28,13 @@ from derive.rules import ALL
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend, require_device, require_target
 from einalg.api.models import Network, bound, network, plain, signature_of
-from einalg.display.wording import counted
 from einalg.errors import NotationError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.random_inputs import drawn_arrays
 from einalg.language.ir.program import as_program, of_expressions
 from einalg.runtime.timing import is_slower
 from einalg.storage.atomic_file import write_whole
+from einalg.text.wording import counted
 
 rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
 _LOG = logging.getLogger("einalg")

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from einalg.display.terminal import width, wrapped
+from einalg.text.terminal import width, wrapped
 
 
 def say(text: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from einalg.display.html import asset, fresh_id, page
-from einalg.display.wording import counted, shortened
+from einalg.text.wording import counted, shortened
 
 COLUMN, LINE = 250, 44  # pixels from a node to its children, and to the next line
 WIDTH, HEIGHT = 190, 36  # of a node

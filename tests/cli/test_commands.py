@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 import einalg as ea
 from codegen.measure.diagnostics import facts
 from einalg.cli import main
-from einalg.display.terminal import wrapped
 from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
+from einalg.text.terminal import wrapped
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]"

@@ -7,8 +7,8 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
-from einalg.display.wording import counted
 from einalg.errors import EinalgError, UseError
+from einalg.text.wording import counted
 
 EVERY = 0.2  # seconds between two reports
 SHOWN = 8  # candidates

@@ -12,8 +12,8 @@ from typing import Any
 
 from einalg.api.interactive.background_search import Searching
 from einalg.display.mathml import formula
-from einalg.display.wording import counted
 from einalg.errors import EinalgError, UseError
+from einalg.text.wording import counted
 
 Section = Any  # JSON values
 Listener = Callable[[Mapping[str, Section]], None]

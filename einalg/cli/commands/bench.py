@@ -11,7 +11,7 @@ import einalg as ea
 from einalg.cli.output import print_json, say, table, working
 from einalg.cli.shape_options import Shape
 from einalg.cli.sources import programs
-from einalg.display.wording import counted
+from einalg.text.wording import counted
 
 TAKES_PART = ("torch",)  # where it has been imported
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from einalg.cli.output import say, table
-from einalg.display.wording import counted, in_bytes
 from einalg.storage.disk_cache import cache_folder
+from einalg.text.wording import counted, in_bytes
 
 KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 

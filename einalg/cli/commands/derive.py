@@ -15,8 +15,8 @@ from einalg.cli.commands.derivation_text import NOTHING_FASTER, nothing_to_expla
 from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.shape_options import Shape
 from einalg.cli.sources import programs
-from einalg.display.wording import counted
 from einalg.language.ir.program import Program
+from einalg.text.wording import counted
 
 SCHEMA = 1
 

@@ -13,8 +13,8 @@ from derive.programs.layers import Layer
 from derive.programs.report import BAR, ELSE, Report
 from derive.results.candidates import Candidate
 from derive.search.best_first import kernels_of
-from einalg.display.terminal import COLUMNS
 from einalg.language.ir.program import Program, as_program
+from einalg.text.terminal import COLUMNS
 
 SIZES = {"Input": (16, 64, 32), "Weight": (16, 32, 48), "Scale": (16, 64)}
 
