@@ -13,11 +13,11 @@ import numpy as np
 import bench
 import einalg as ea
 from derive.bilinear import correlation
-from derive.bilinear.tiling import ranges
+from derive.bilinear.tiling import iterators_by_name
 from derive.rewriting.moves import Move, apply
 from derive.rewriting.paths import Path, scope_at
 from derive.rules import ALL
-from derive.rules.algebra.bilinear_factorisation import MOST_PRODUCTS, RULE
+from derive.rules.algebra.bilinear_factorisation import MAX_TILE_PRODUCTS, RULE
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
 
@@ -64,7 +64,7 @@ def winograd(program: Program, tile: int, axes: int, points: tuple[str, ...] | N
 
 
 def winograd_rows() -> Iterator[bench.Row]:
-    for products in range(3, MOST_PRODUCTS + 1):
+    for products in range(3, MAX_TILE_PRODUCTS + 1):
         for taps in range(2, products):
             tile, plain = products + 1 - taps, convolution(taps)
             direct = errors(plain, plain)[0]
@@ -109,7 +109,7 @@ def strassen_rows() -> Iterator[bench.Row]:
 def index_at(program: Program, path: Path, stem: str) -> str:
     """The index at a place that is called so, however often it was cut: `m`, `m2`, `m22`."""
     return next(
-        name for name in ranges(scope_at(program, path)) if name.rstrip("0123456789") == stem
+        name for name in iterators_by_name(scope_at(program, path)) if name.rstrip("0123456789") == stem
     )
 
 

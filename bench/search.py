@@ -18,7 +18,7 @@ from typing import Any
 import bench
 from bench.cases import CASES, Case, Example
 from derive.proof import prove
-from derive.search.best_first import Budget, Found, Stats, search
+from derive.search.best_first import Budget, EstimatedCandidate, Stats, search
 
 PEER = {
     ("Conv3x3 NCHW", "matmul and OffsetAdd"): (2_340, 0.03, ""),
@@ -29,7 +29,7 @@ PEER = {
 BUDGET = Budget(seconds=600.0)  # what stops a search here is never the clock
 DEPTH = 7  # that EinNet searches to
 EXHAUSTIVE = Budget(depth=DEPTH, states=10**6, seconds=120.0, candidates=10**6, patience=10**6)
-Run = tuple[list[Found], Stats]
+Run = tuple[list[EstimatedCandidate], Stats]
 
 
 def one(example: Example, executor: Any = None, budget: Budget = BUDGET) -> Run:
@@ -58,7 +58,7 @@ def peak(case: Case) -> float:
         tracemalloc.stop()
 
 
-def proved(case: Case, found: list[Found]) -> int:
+def proved(case: Case, found: list[EstimatedCandidate]) -> int:
     start = case.real().program
     return sum(prove(start, f.program).verdict == "proved" for f in found if f.moves)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from derive.bilinear.tiling import TiledContraction, TiledRead, summed
+from derive.bilinear.tiling import TiledContraction, TiledRead, summed_iterators
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.analysis.validate import check_scope
@@ -20,7 +20,7 @@ from einalg.language.ir.tensor import Access, Constant
 Ranges = dict[Index, tuple[int, int]]
 
 
-def assembled(scope: Scope, cut: TiledContraction) -> Scope:
+def assemble(scope: Scope, cut: TiledContraction) -> Scope:
     """The scope with the same values, its products made by the factorisation.
 
     `L[x] Σ_p W[x,p] · {L[p,…] Σ {L[p,…] Σ_i U[p,i] left} · {L[p,…] Σ_j V[p,j] right}}[p,…]`, each inner scope with the indices that
@@ -30,12 +30,12 @@ def assembled(scope: Scope, cut: TiledContraction) -> Scope:
         it.index
         for it in (
             *scope.iterators,
-            *summed(scope),
+            *summed_iterators(scope),
             *(it for part in cut.kept.values() for it in part),
         )
     }
     product = LoopIndex(fresh_index("p", taken), 0, cut.factorisation.rank)
-    outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed(scope)))
+    outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed_iterators(scope)))
     known = {it.index: it for it in (*outer, *inner)}
     matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
     left, right = (

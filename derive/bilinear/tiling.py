@@ -24,7 +24,7 @@ Forms = Mapping[Index, Affine]
 WRONG_BODY = "move the sum into a scope of its own: summation splitting"
 
 
-class Pair(NamedTuple):
+class FactorPair(NamedTuple):
     """Two reads of a product, and the product of all other factors."""
 
     left: Access
@@ -62,7 +62,7 @@ class TiledContraction:
     other: Any = sympy.S.One  # factors that have no cut index
 
 
-def factors(scope: Scope) -> tuple[list[Access], Any]:
+def contraction_factors(scope: Scope) -> tuple[list[Access], Any]:
     """The reads that a scope sums the products of, and the product of what else is multiplied; `RuleError` for any other scope."""
     body = scope.body
     if scope.where or not isinstance(body, Reduce) or body.op != "Sum" or body.where:
@@ -90,12 +90,12 @@ def _check_combinable(read: Access) -> None:
         base = base.base
 
 
-def pairs(scope: Scope) -> list[Pair]:
+def factor_pairs(scope: Scope) -> list[FactorPair]:
     """Every two of the reads of a contraction, in both orders."""
-    reads, rest = factors(scope)
+    reads, rest = contraction_factors(scope)
     chosen = permutations(range(len(reads)), 2)
     return [
-        Pair(
+        FactorPair(
             reads[a],
             reads[b],
             sympy.Mul(*(r for k, r in enumerate(reads) if k not in (a, b)), rest),
@@ -104,19 +104,19 @@ def pairs(scope: Scope) -> list[Pair]:
     ]
 
 
-def summed(scope: Scope) -> tuple[LoopIndex, ...]:
+def summed_iterators(scope: Scope) -> tuple[LoopIndex, ...]:
     body = scope.body
     return body.iterators if isinstance(body, Reduce) else ()
 
 
-def ranges(scope: Scope) -> dict[str, LoopIndex]:
+def iterators_by_name(scope: Scope) -> dict[str, LoopIndex]:
     """Every index of a contraction by name."""
-    return {it.index.name: it for it in (*scope.iterators, *summed(scope))}
+    return {it.index.name: it for it in (*scope.iterators, *summed_iterators(scope))}
 
 
 def correlation_sides(
-    found: Sequence[Pair], output: Index, tap: Index
-) -> Iterator[tuple[Pair, int]]:
+    found: Sequence[FactorPair], output: Index, tap: Index
+) -> Iterator[tuple[FactorPair, int]]:
     """The pairs (signal, taps), with 1 where the signal is one of `output + tap`, -1 of `output - tap`."""
     for pair in found:
         signal, taps = pair.left.free_symbols, pair.right.free_symbols
@@ -133,12 +133,12 @@ def correlation_sides(
                     yield pair, sign
 
 
-def cut_correlation(
+def tile_correlation(
     scope: Scope, output: str, tap: str, factorisation: Factorisation
 ) -> TiledContraction:
     """Tiles of `output`, each with all taps, as correlations of the size of a factorisation; the last tile may be partly unread."""
-    reads = pairs(scope)
-    x, r = _index(scope.iterators, output, "the traversal"), _index(summed(scope), tap, "the sum")
+    reads = factor_pairs(scope)
+    x, r = _index(scope.iterators, output, "the traversal"), _index(summed_iterators(scope), tap, "the sum")
     found = next(correlation_sides(reads, x.index, r.index), None)
     if found is None:
         message = f"no read is one of {output} + {tap} or {output} - {tap} beside another of {tap} alone, and other factors of neither"
@@ -170,7 +170,7 @@ def cut_correlation(
     )
 
 
-def matmul_sides(found: Sequence[Pair], row: Index, column: Index, inner: Index) -> Pair | None:
+def matmul_sides(found: Sequence[FactorPair], row: Index, column: Index, inner: Index) -> FactorPair | None:
     """The pair (of rows, of columns); None where the indices do not stand as in a matrix product."""
     for pair in found:
         left, right = pair.left.free_symbols, pair.right.free_symbols
@@ -185,13 +185,13 @@ def matmul_sides(found: Sequence[Pair], row: Index, column: Index, inner: Index)
     return None
 
 
-def cut_matmul(
+def tile_matmul(
     scope: Scope, row: str, column: str, inner: str, factorisation: Factorisation
 ) -> TiledContraction:
     """Matrices of large blocks, multiplied as a factorisation multiplies small matrices; a last block may be padded with 0."""
-    reads = pairs(scope)
+    reads = factor_pairs(scope)
     m, n = (_index(scope.iterators, name, "the traversal") for name in (row, column))
-    k = _index(summed(scope), inner, "the sum")
+    k = _index(summed_iterators(scope), inner, "the sum")
     found = matmul_sides(reads, m.index, n.index, k.index)
     if found is None:
         raise RuleError(
@@ -242,7 +242,7 @@ def cut_matmul(
     )
 
 
-def fills_blocks(pair: Pair, inner: LoopIndex, blocks: int) -> bool:
+def fills_blocks(pair: FactorPair, inner: LoopIndex, blocks: int) -> bool:
     """Whether an index that is summed over makes so many equal blocks, if need be with products that are 0."""
     return (
         inner.extent % blocks == 0
@@ -262,13 +262,13 @@ def _zero_beyond(access: Access, it: LoopIndex) -> bool:
     )
 
 
-def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> TiledContraction:
+def tile_constant_map(scope: Scope, tensor: str, factorisation: Factorisation) -> TiledContraction:
     """A bilinear map that is given by a constant tensor: `Σ T[k,i,j]·x[i]·y[j]`, as a whole."""
-    reads, rest = factors(scope)
+    reads, rest = contraction_factors(scope)
     for coefficients in (
         read for read in reads if isinstance(read.base, Constant) and read.base.name == tensor
     ):
-        for pair in pairs(scope):
+        for pair in factor_pairs(scope):
             found = (
                 _constant_axes(scope, coefficients, pair)
                 if pair.other == coefficients * rest
@@ -298,10 +298,10 @@ def cut_constant(scope: Scope, tensor: str, factorisation: Factorisation) -> Til
 
 
 def _constant_axes(
-    scope: Scope, coefficients: Access, pair: Pair
+    scope: Scope, coefficients: Access, pair: FactorPair
 ) -> tuple[list[int], list[tuple[LoopIndex, ...]]] | None:
     """The axes of a constant in the order (outputs, left, right), and their indices; None where they are shared otherwise."""
-    known, traversal = ranges(scope), {it.index for it in scope.iterators}
+    known, traversal = iterators_by_name(scope), {it.index for it in scope.iterators}
     bare = [s.as_index() for s in coefficients.subscripts]
     if len({*bare, None}) != len(bare) + 1:
         return None
@@ -328,7 +328,7 @@ def _index(iterators: tuple[LoopIndex, ...], name: str, place: str) -> LoopIndex
 
 def _fresh(scope: Scope, *names: str) -> list[Index]:
     """Indices called like these, different from each other and from those of the scope."""
-    taken, made = {it.index for it in ranges(scope).values()}, []
+    taken, made = {it.index for it in iterators_by_name(scope).values()}, []
     for name in names:
         made.append(fresh_index(name, taken))
         taken.add(made[-1])

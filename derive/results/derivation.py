@@ -27,7 +27,7 @@ from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import (
     Budget,
-    Found,
+    EstimatedCandidate,
     Progress,
     Stats,
     kernels_of,
@@ -52,7 +52,7 @@ KIND = "einalg derivation"
 STATISTICS: dict[str, type] = {
     "states": int, "generated": int, "candidates": int, "seconds": float, "duplicates": int, "stopped": str, "first_hit": float,
 }  # fmt: skip
-Some = TypeVar("Some", Candidate, Found)
+Some = TypeVar("Some", Candidate, EstimatedCandidate)
 PROMISING = 12  # candidates by estimate, whose kernels are measured one by one
 FAR = 2.5  # times the lowest estimate, above which a candidate does not promise anything
 TOGETHER = 4  # of them, whose kernels are compiled at once
@@ -383,7 +383,7 @@ def _ranked(candidates: Sequence[Candidate]) -> Candidates:
 
 def _proven(
     start: Program,
-    found: Sequence[Found],
+    found: Sequence[EstimatedCandidate],
     backend: Backend | None,
     stats: Stats,
     executor: Any,

@@ -14,7 +14,7 @@ from einalg.language.notation.parser import parse_value
 
 
 @lru_cache(maxsize=65536)
-def form(text: str) -> Affine:
+def parse_form(text: str) -> Affine:
     """`"2*h + r - 1"` as an affine form."""
     try:
         return affine(parse_value(text))
@@ -23,12 +23,12 @@ def form(text: str) -> Affine:
 
 
 def text(form: Affine) -> str:
-    """An affine form as text that `form` reads."""
+    """An affine form as text that `parse_form` reads."""
     return form_text(form)
 
 
 @lru_cache(maxsize=65536)
-def condition(text: str) -> Constraint:
+def parse_condition(text: str) -> Constraint:
     """`"i >= j"` as a constraint."""
     try:
         (found,) = constraints(parse_value(text))
@@ -37,5 +37,5 @@ def condition(text: str) -> Constraint:
         raise RuleError(f"{text!r} is not one condition on indices: {error}") from None
 
 
-def conditions(texts: Any) -> tuple[Constraint, ...]:
-    return tuple(condition(t) for t in texts)
+def parse_conditions(texts: Any) -> tuple[Constraint, ...]:
+    return tuple(parse_condition(t) for t in texts)

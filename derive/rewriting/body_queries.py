@@ -32,7 +32,7 @@ def reduction_at(scope: Scope, position: Any) -> Reduce:
     return found[position]
 
 
-def around(scope: Scope, node: Reduce) -> tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]:
+def enclosing_domain(scope: Scope, node: Reduce) -> tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]:
     """The iterators and the conditions under which a reduction of a scope's body is evaluated.
 
     Raises `RuleError` where it stands, as one and the same node, under different ones.
@@ -71,7 +71,7 @@ def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:
     return Scope(scope.iterators, scope.where, rebuild(scope.body, leaf))
 
 
-def remembered(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iterator[Any]]:
+def memoized_per_scope(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iterator[Any]]:
     """A `find` that is asked once for each scope: most scopes of a program outlive a move."""
     known: dict[int, tuple[Scope, list[Any]]] = {}
 
@@ -103,7 +103,7 @@ class ReadContext(NamedTuple):
     access: Access
     iterators: tuple[LoopIndex, ...]
     where: tuple[Constraint, ...]
-    around: tuple[Reduce, ...]
+    enclosing_domain: tuple[Reduce, ...]
 
     @property
     def ranges(self) -> dict[Index, tuple[int, int]]:
@@ -152,7 +152,7 @@ def reads_of(scope: Scope, inner: Scope) -> list[ReadContext]:
     ]
 
 
-def covered(body: Any, iterators: Sequence[LoopIndex], fill: Any = 0) -> Any:
+def with_padded_reads(body: Any, iterators: Sequence[LoopIndex], fill: Any = 0) -> Any:
     """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
 
     def at(ranges: dict[Index, tuple[int, int]]) -> Any:
@@ -211,7 +211,7 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
     if isinstance(body, Reduce) and value == IDENTITY[body.op]:
         return _reduction_differs(value, body, space)
     if value == 0 and isinstance(body, sympy.Mul):
-        return _intersection([_differs(value, a, space) for a in body.args if finite(a)], space)
+        return _intersection([_differs(value, a, space) for a in body.args if is_finite(a)], space)
     if value == 0 and isinstance(body, sympy.Pow) and body.exp.is_positive:
         return _differs(value, body.base, space)
     if isinstance(body, (sympy.Max, sympy.Min)) or (
@@ -221,7 +221,7 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
     return space.universe()
 
 
-def finite(body: Any) -> bool:
+def is_finite(body: Any) -> bool:
     """Whether no infinity is written in a body, nor in a fill: 0 times it is 0, and it distributes over sums."""
     return not body.has(sympy.oo, -sympy.oo)
 

@@ -23,8 +23,15 @@ from derive.rules.algebra import bilinear_factorisation, staging
 from derive.rules.inter.lifting_nesting import lifted
 from derive.rules.intra import variable_substitution
 from derive.search.channels_last import channels_last
-from derive.search.cleanup import flattened, parted, tidied
-from derive.search.expansion import StateExpander, arithmetic, is_heavy, likeness, transforms, work
+from derive.search.cleanup import cleaned_up, fissioned, fully_inlined
+from derive.search.expansion import (
+    StateExpander,
+    ideal_seconds,
+    is_heavy,
+    multiplies_by_constants,
+    shape_class,
+    total_operations,
+)
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from einalg.errors import MatchError, NotationError, RuleError
@@ -86,7 +93,7 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class Found:
+class EstimatedCandidate:
     """A candidate: the flat program, the kernels of its statements, the moves that lead to it, and its estimated seconds.
 
     It was found when so many `states` were expanded, `after` seconds of search.
@@ -121,7 +128,7 @@ def search(
     ops: Sequence[str] | None = None,
     executor: Any = None,
     seed: int = 0,
-) -> tuple[list[Found], Stats, list[SearchNode]]:
+) -> tuple[list[EstimatedCandidate], Stats, list[SearchNode]]:
     """Candidates that run on library operators, cheapest first by the model, what it took, and every state that was kept.
 
     "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched (see `rules_by_name`), `ops` names
@@ -130,7 +137,7 @@ def search(
     run = _Search(
         as_program(expression),
         budget or Budget(),
-        StateExpander(rules_by_name(rules), operators(ops)),
+        StateExpander(rules_by_name(rules), templates_by_name(ops)),
         model or Roofline(),
         progress,
     )
@@ -163,7 +170,7 @@ def _rule(given: Rule | str) -> Rule:
     return ALL[given]
 
 
-def operators(names: Sequence[str] | str | None) -> tuple[Template, ...]:
+def templates_by_name(names: Sequence[str] | str | None) -> tuple[Template, ...]:
     """The templates of these operators, or of a single one; `MatchError` for a name that none has."""
     known = {t.name for t in TEMPLATES}
     names = None if names is None else _several(names)
@@ -204,14 +211,14 @@ class _Search:
             progress,
         )
         self.stats = Stats()
-        self.found: list[Found] = []
+        self.found: list[EstimatedCandidate] = []
         self.explored: list[SearchNode] = []
         self.lengths: list[int] = []  # of the derivations of what was explored
         self.seen: set[Any] = {key(start)}
         self.kernel_lists: set[Any] = set()
         self.began = time.perf_counter()
         self.improved = 0
-        self.least_work = max(work(self.start), 1e-12)
+        self.least_work = max(ideal_seconds(self.start), 1e-12)
 
     def explore(self, executor: Any = None) -> None:
         queue = self.starts()
@@ -246,14 +253,14 @@ class _Search:
         every part of a body by itself; and with channels last, where rules may be used that bring them there."""
         self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
         known = {**ALL, **self.expand.rules}
-        most = RECOMPUTED * arithmetic(self.start)
-        tidy, tidying = tidied(self.start, known)
-        merged, merging = flattened(self.start, known, lambda program: arithmetic(program) <= most)
-        apart, parting = parted(merged, known)
+        most = RECOMPUTED * total_operations(self.start)
+        tidy, tidying = cleaned_up(self.start, known)
+        merged, merging = fully_inlined(self.start, known, lambda program: total_operations(program) <= most)
+        apart, parting = fissioned(merged, known)
         starts = [(tidy, tidying), (merged, merging), (apart, [*merging, *parting])]
         if {staging.RULE.name, variable_substitution.RULE.name} <= self.expand.rules.keys():
             moved, moving = channels_last(tidy, known)
-            again, tidying_again = tidied(moved, known)
+            again, tidying_again = cleaned_up(moved, known)
             starts.append((again, [*tidying, *moving, *tidying_again]))
         queue = list[_State]()
         for program, steps in starts:
@@ -277,7 +284,7 @@ class _Search:
         derivation = (*state.moves, *steps)
         if len(derivation) > self.budget.depth or not self.is_new(program):
             return None
-        more = work(program) / self.least_work
+        more = ideal_seconds(program) / self.least_work
         if more > MOST_WORK:
             self.stats.rejected[
                 f"more than {MOST_WORK} times the work of the expression as it is"
@@ -288,7 +295,7 @@ class _Search:
         factored = len(
             {move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name}
         )
-        kinds = len({likeness(scope) for _, scope in paths(program)})  # phases of a sum count once
+        kinds = len({shape_class(scope) for _, scope in paths(program)})  # phases of a sum count once
         priority = (
             NEAR * gap
             + LEVEL * state.level
@@ -364,7 +371,7 @@ class _Search:
         spent = time.perf_counter() - self.began
         if all(estimate < other.estimate for other in self.found):
             self.improved = self.stats.states
-        self.found.append(Found(flat, kernels, derivation, estimate, self.stats.states, spent))
+        self.found.append(EstimatedCandidate(flat, kernels, derivation, estimate, self.stats.states, spent))
         if not as_it_is:
             self.stats.candidates += 1
             if self.stats.first_hit is None:
@@ -407,7 +414,7 @@ def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> t
 
 def kernel_of(name: str, scope: Scope, templates: Sequence[Template] = TEMPLATES) -> Kernel:
     """The kernel of one statement."""
-    found = None if transforms(scope) else match(scope, name, templates)
+    found = None if multiplies_by_constants(scope) else match(scope, name, templates)
     return found or Kernel(
         EOP,
         {it.index.name: it.extent for it in scope.iterators},

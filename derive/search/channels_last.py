@@ -33,11 +33,11 @@ class Channels(NamedTuple):
     made: tuple[int, ...]
 
 
-def channels(scope: Scope) -> Iterator[Channels]:
+def convolution_channels(scope: Scope) -> Iterator[Channels]:
     """The channels of every convolution in a scope.
 
     >>> import einalg as ea
-    >>> [(c.summed, c.made) for c in channels(ea.parse("O[f,h:6] += A[c,h+r]*K[f,c,r]", A=(4, 8), K=(5, 4, 3)))]
+    >>> [(c.summed, c.made) for c in convolution_channels(ea.parse("O[f,h:6] += A[c,h+r]*K[f,c,r]", A=(4, 8), K=(5, 4, 3)))]
     [((0,), (0,))]
     """
     own = {index: k for k, index in enumerate(scope.indices)}
@@ -46,18 +46,18 @@ def channels(scope: Scope) -> Iterator[Channels]:
         for access in factors if node.op == "Sum" and len(factors) == 2 else ():
             (other,) = (a for a in factors if a is not access)
             if any(_is_window(s, it, set(own)) for s in access.subscripts for it in node.iterators):
-                shared = set(node.indices) & set(bare(other))
-                summed = tuple(k for k, index in enumerate(bare(access)) if index in shared)
+                shared = set(node.indices) & set(axis_indices(other))
+                summed = tuple(k for k, index in enumerate(axis_indices(access)) if index in shared)
                 yield Channels(
                     access,
                     summed,
                     tuple(
-                        sorted(own[i] for i in set(bare(other)) & set(own) - access.free_symbols)
+                        sorted(own[i] for i in set(axis_indices(other)) & set(own) - access.free_symbols)
                     ),
                 )
 
 
-def bare(access: Access) -> list[Index | None]:
+def axis_indices(access: Access) -> list[Index | None]:
     """The index that walks over each axis one by one, wherever it begins, as in what is joined of several tensors."""
     return [(s - s.const).as_index() for s in access.subscripts]
 
@@ -84,7 +84,7 @@ def last(axes: Sequence[int], rank: int) -> list[int]:
     return sorted(range(rank), key=lambda k: k in axes)
 
 
-def reordered(scope: Scope, name: str, order: Sequence[int]) -> Move:
+def reorder_move(scope: Scope, name: str, order: Sequence[int]) -> Move:
     """The move that walks over a statement's axes in another order."""
     taken = {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}
     names = {}
@@ -113,7 +113,7 @@ def channels_last(program: Program, rules: Mapping[str, Rule]) -> tuple[Program,
     """
     done = list[Move]()
     for name, scope in program.statements:
-        found = [one for one in channels(scope) if _is_worth(scope, one)]
+        found = [one for one in convolution_channels(scope) if _is_worth(scope, one)]
         if len(found) == 1:
             for move in _moves(program, name, found[0]):
                 program = apply(program, move, rules)
@@ -156,4 +156,4 @@ def _moves(program: Program, name: str, found: Channels) -> Iterator[Move]:
         }
         yield Move(staging.RULE.name, (name,), args)
     if (order := last(found.made, scope.rank)) != sorted(order):
-        yield reordered(scope, name, order)
+        yield reorder_move(scope, name, order)

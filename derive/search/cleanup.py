@@ -34,13 +34,13 @@ from einalg.language.ir.scope import Scope, all_scopes, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
-MOST = 48  # moves of one tidying
+MAX_CLEANUP_MOVES = 48  # moves of one tidying
 
 
-def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+def cleaned_up(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
     """The program after all tidying moves, and these."""
     done: list[Move] = []
-    while len(done) < MOST:
+    while len(done) < MAX_CLEANUP_MOVES:
         for move in _proposals(program):
             try:
                 program = apply(program, move, rules)
@@ -53,18 +53,18 @@ def tidied(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[M
     return program, done
 
 
-def flattened(
+def fully_inlined(
     program: Program, rules: Mapping[str, Rule], allowed: Callable[[Program], bool] = lambda _: True
 ) -> tuple[Program, list[Move]]:
     """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many.
 
     A merging that gives what is not `allowed` is left out.
     """
-    program, done = tidied(program, rules)
-    while len(done) < MOST:
+    program, done = cleaned_up(program, rules)
+    while len(done) < MAX_CLEANUP_MOVES:
         for move in _mergings(program):
             try:
-                merged, tidying = tidied(apply(program, move, rules), rules)
+                merged, tidying = cleaned_up(apply(program, move, rules), rules)
             except EinalgError:
                 continue
             if not allowed(merged):
@@ -77,13 +77,13 @@ def flattened(
     return program, done
 
 
-def parted(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
+def fissioned(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
     """The program with a scope for every reduction that is part of a body, and for every summed factor that need not be computed so often.
 
     Equal ones are then computed once. The moves come with it.
     """
     done: list[Move] = []
-    while len(done) < MOST and (move := next(_partings(program), None)) is not None:
+    while len(done) < MAX_CLEANUP_MOVES and (move := next(_partings(program), None)) is not None:
         program = apply(program, move, rules)
         done.append(move)
     return program, done

@@ -85,18 +85,18 @@ def _submitted(
     futures, done, reasons = {}, {}, []
     try:
         for position, item in items.items():
-            futures[position] = begun(executor, attempt, item)
+            futures[position] = submit_task(executor, attempt, item)
     except TaskFailure as loss:
         reasons.append(str(loss))
     for position, future in futures.items():
         try:
-            done[position] = outcome(future)
+            done[position] = task_result(future)
         except TaskFailure as loss:
             reasons.append(str(loss))
     return done, reasons[0] if reasons else ""
 
 
-def begun(executor: Any, attempt: GuardedTask, item: Any) -> Any:
+def submit_task(executor: Any, attempt: GuardedTask, item: Any) -> Any:
     """A future of the attempt; `TaskFailure` where the executor is broken, closed or out of reach."""
     try:
         return executor.submit(attempt, item)
@@ -104,7 +104,7 @@ def begun(executor: Any, attempt: GuardedTask, item: Any) -> Any:
         raise TaskFailure(_told(error)) from error
 
 
-def outcome(future: Any) -> TaskResult:
+def task_result(future: Any) -> TaskResult:
     """What the attempt of a future came to; `TaskFailure` where it did not come back: a worker that was killed, a value that does not travel."""
     try:
         return future.result()

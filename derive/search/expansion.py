@@ -14,7 +14,7 @@ from derive.rewriting.moves import Move, Rule, apply, moves
 from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL
 from derive.search import repairs, variations
-from derive.search.cleanup import tidied
+from derive.search.cleanup import cleaned_up
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.program import Program
@@ -61,7 +61,7 @@ class StateExpander:
                 continue
             try:
                 moved, steps = self._at_all_alike(program, move, known)
-                following, tidying = tidied(moved, known)
+                following, tidying = cleaned_up(moved, known)
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
@@ -88,7 +88,7 @@ class StateExpander:
         heavy = [
             (path, scope)
             for path, scope in sums
-            if operations(scope) * LIGHT >= heaviest and not transforms(scope)
+            if operations(scope) * LIGHT >= heaviest and not multiplies_by_constants(scope)
         ]
         for path, scope in heavy:
             # One scope after the other: what is repaired elsewhere does not depend on it.
@@ -101,9 +101,9 @@ class StateExpander:
         for path, scope in heavy:
             yield from self._of_scope(path, scope, light)
         for path, scope in paths(program):
-            if not transforms(scope):
-                yield from variations.merges(path, scope)
-        yield from variations.of_program(program, self.rules)
+            if not multiplies_by_constants(scope):
+                yield from variations.merging_moves(path, scope)
+        yield from variations.program_variations(program, self.rules)
         own = [rule for name, rule in self.rules.items() if name not in ALL]
         yield from moves(program, own)
 
@@ -113,7 +113,7 @@ class StateExpander:
         for listed in self._near(scope) or [[ANOTHER_BODY]] * (is_far or light):
             yield from repairs.repairs(path, scope, listed)
         if not is_far:
-            yield from variations.of_scope(path, scope, self.rules)
+            yield from variations.scope_variations(path, scope, self.rules)
 
     def _is_far(self, scope: Scope) -> bool:
         near = self._near(scope)
@@ -132,7 +132,7 @@ class StateExpander:
         offset, arguments may too: the same move is then the one that is proposed for the other scope in its place.
         """
         moved = apply(program, move, known)
-        paths = fellows(program, move.path) if known[move.rule].level == "scope" else []
+        paths = isomorphic_scopes(program, move.path) if known[move.rule].level == "scope" else []
         same, counterpart = partial(_same, move), partial(self._counterpart, program, move)
         for other in (same, counterpart) if paths else ():
             try:
@@ -164,27 +164,27 @@ def _is_of_kind(one: Move, other: Move) -> bool:
     return one.rule == other.rule and one.args.keys() == other.args.keys()
 
 
-def fellows(program: Program, path: Path) -> list[Path]:
+def isomorphic_scopes(program: Program, path: Path) -> list[Path]:
     """The other scopes that sum as much of the same tensors over as many points, none inside another.
 
     >>> import einalg as ea
     >>> lines = "T[i] += A[i,k]*B[k]", "U[i] += A[i,k]", "V[i] += A[k,i]*B[k]", "O[i] = T[i] + U[i] + V[i]"
     >>> p = ea.parse("\\n".join(lines), A=(4, 4), B=(4,))
-    >>> fellows(p, ("T",))
+    >>> isomorphic_scopes(p, ("T",))
     [('V',)]
     """
     found: list[Path] = [path]
-    wanted = likeness(scope_at(program, path))
+    wanted = shape_class(scope_at(program, path))
     for other, scope in paths(program) if wanted[1] else ():
         apart = not any(
             other[: len(known)] == known or known[: len(other)] == other for known in found
         )
-        if apart and likeness(scope) == wanted:
+        if apart and shape_class(scope) == wanted:
             found.append(other)
     return found[1:]
 
 
-def likeness(scope: Scope) -> tuple[Any, ...]:
+def shape_class(scope: Scope) -> tuple[Any, ...]:
     """What scopes have in common that a move may treat alike: how many points, how much is summed, and of what."""
     sums = tuple(tuple(it.extent for it in node.iterators) for node in reductions(scope.body))
     read = (unpadded(a.base) for a in accesses(scope.body))
@@ -210,7 +210,7 @@ def _idle(program: Program, move: Move) -> bool:
     return live <= outer or (bool(outer) and not outer & live)
 
 
-def transforms(scope: Scope) -> bool:
+def multiplies_by_constants(scope: Scope) -> bool:
     """Whether a scope multiplies by constants: one that a factorisation has made."""
     return any(isinstance(unpadded(a.base), Constant) for a in accesses(scope.body))
 
@@ -223,12 +223,12 @@ def is_heavy(scope: Scope) -> bool:
     return operations(scope) > INTENSITY * traffic(scope)
 
 
-def arithmetic(program: Program) -> int:
+def total_operations(program: Program) -> int:
     """Scalar operations of a program."""
     return sum(operations(scope) for _, scope in paths(program))
 
 
-def work(program: Program) -> float:
+def ideal_seconds(program: Program) -> float:
     """Seconds that a program takes at best: sums as fast as a library, the rest as fast as memory and a compiler allow."""
     return sum(_ideal(scope) for _, scope in paths(program))
 

@@ -22,7 +22,7 @@ RED, YELLOW, GREEN = (
 )  # light, so that black text reads well
 LONGEST_LABEL = 60
 LONGEST_TEXT = 40  # rows that the plain text shows
-LARGEST_PICTURE = 150  # rows that the picture shows
+MAX_PICTURE_ROWS = 150  # rows that the picture shows
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class SearchTree:
 
     def html(self) -> str:
         """The tree as HTML, coloured by distance; of many states those next to an operator, with the ways to them."""
-        shown = self._near(LARGEST_PICTURE)
+        shown = self._near(MAX_PICTURE_ROWS)
         rows = [row for row in self._in_order() if row.number in shown]
         farthest = max((row.distance for row in rows), default=0.0) or 1.0
         path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)

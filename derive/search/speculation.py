@@ -7,7 +7,7 @@ import logging
 import pickle
 from typing import Any, Protocol
 
-from derive.search.executor import GuardedTask, TaskFailure, begun, outcome
+from derive.search.executor import GuardedTask, TaskFailure, submit_task, task_result
 from derive.search.expansion import StateExpander, Successor
 from einalg.language.ir.program import Program
 
@@ -52,7 +52,7 @@ class SpeculativeExpander:
         for state in heapq.nsmallest(WIDTH, queue):
             if state.order not in self.running:
                 try:
-                    self.running[state.order] = begun(self.executor, self.attempt, state.program)
+                    self.running[state.order] = submit_task(self.executor, self.attempt, state.program)
                 except TaskFailure as loss:
                     self._alone(f"the executor takes no more work ({loss})")
                     return
@@ -62,7 +62,7 @@ class SpeculativeExpander:
         future = self.running.pop(state.order, None)
         if future is not None:
             try:
-                done = outcome(future)
+                done = task_result(future)
             except TaskFailure as loss:
                 self._again(loss)
             else:

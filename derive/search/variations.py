@@ -31,13 +31,13 @@ MOST_BLOCKS = (
 BILINEAR = "bilinear factorisation"
 
 
-def of_program(program: Program, rules: Mapping[str, Rule]) -> Iterator[Move]:
+def program_variations(program: Program, rules: Mapping[str, Rule]) -> Iterator[Move]:
     """Steps that concern several statements: siblings that merge, statements that fuse."""
     if expression_merging.RULE.name in rules and len(program.statements) > 1:
         yield from moves(program, [expression_merging.RULE])
 
 
-def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Move]:
+def scope_variations(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Move]:
     """Steps at one scope."""
     yield from _window_splits(path, scope)
     yield from _output_splits(path, scope)
@@ -54,7 +54,7 @@ def of_scope(path: Path, scope: Scope, rules: Mapping[str, Rule]) -> Iterator[Mo
                 yield Move(staging.RULE.name, path, args)
 
 
-def merges(path: Path, scope: Scope) -> Iterator[Move]:
+def merging_moves(path: Path, scope: Scope) -> Iterator[Move]:
     """A sum of products joins the product that reads it, or the sum whose other terms share a factor with it.
 
     The factors can then be taken in another order, or out of the sum.

@@ -16,8 +16,8 @@ from derive.cost.accuracy import relative_error
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
 from derive.search.best_first import Budget, search
-from derive.search.cleanup import MOST, flattened
-from derive.search.expansion import work
+from derive.search.cleanup import MAX_CLEANUP_MOVES, fully_inlined
+from derive.search.expansion import ideal_seconds
 from einalg.errors import EinalgError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
@@ -212,7 +212,7 @@ def renamed(program: Program, seed: int) -> Program:
 def rewritten(program: Program, seed: int) -> Program:
     """The program after a few random moves that do not make it much more work."""
     rng = random.Random(seed)
-    least = work(program)
+    least = ideal_seconds(program)
     for _ in range(PRE_REWRITTEN):
         choices = list(
             moves(program, [rule for name, rule in ALL.items() if name not in KEPT_APART])
@@ -223,7 +223,7 @@ def rewritten(program: Program, seed: int) -> Program:
                 following = apply(program, move, ALL)
             except EinalgError:
                 continue
-            if work(following) <= MOST_WORK * least:
+            if ideal_seconds(following) <= MOST_WORK * least:
                 program = following
                 break
     return program
@@ -272,8 +272,8 @@ def test_a_few_moves_before_are_undone(name):
 @pytest.mark.parametrize("name", CASES)
 def test_flattening_keeps_the_values(name):
     program = CASES[name].real().program
-    flat, done = flattened(rewritten(program, seed=len(name)), ALL)
-    assert ea.prove(program, flat).verdict == "proved" and len(done) < MOST
+    flat, done = fully_inlined(rewritten(program, seed=len(name)), ALL)
+    assert ea.prove(program, flat).verdict == "proved" and len(done) < MAX_CLEANUP_MOVES
 
 
 @pytest.mark.nightly

@@ -10,7 +10,7 @@ import pytest
 import einalg as ea
 from derive.rules import ALL
 from derive.search.best_first import Budget, search
-from derive.search.channels_last import channels, channels_last
+from derive.search.channels_last import channels_last, convolution_channels
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -62,7 +62,7 @@ def test_convolutions(options: dict[str, Any]) -> None:
     assert isinstance(scope.body, Access)
     inner = scope.body.tensor
     assert inner.shape[-1] == 10
-    (found,) = channels(inner)
+    (found,) = convolution_channels(inner)
     assert (
         found.made == (3,)
         and found.summed == (found.access.tensor.rank - 1,)

@@ -7,8 +7,8 @@ import pytest
 
 import einalg as ea
 from derive.rules import ALL
-from derive.search.best_first import Budget, operators, search
-from derive.search.expansion import StateExpander, fellows
+from derive.search.best_first import Budget, search, templates_by_name
+from derive.search.expansion import StateExpander, isomorphic_scopes
 from einalg.language import ops
 from einalg.language.ir.program import as_program
 
@@ -26,17 +26,17 @@ def phases(channels=8, size=5, filters=4):
         for following, moves, _ in expansion(program)
         if moves[0].rule == "expression splitting"
     ]
-    return program, max(splits, key=lambda one: len(fellows(one, ("O", 0))))
+    return program, max(splits, key=lambda one: len(isomorphic_scopes(one, ("O", 0))))
 
 
 def expansion(program):
-    return StateExpander(dict(ALL), operators(None))(program)
+    return StateExpander(dict(ALL), templates_by_name(None))(program)
 
 
 def test_phases_that_differ_in_an_offset_are_gathered_together():
     """Each of the four has its own subscripts; that some are gathered and some are not is no state."""
     program, split = phases()
-    assert len(fellows(split, ("O", 0))) == 3
+    assert len(isomorphic_scopes(split, ("O", 0))) == 3
     staged = [
         (following, moves)
         for following, moves, _ in expansion(split)

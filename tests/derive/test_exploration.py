@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from derive.rewriting.moves import apply
 from derive.rules import ALL
-from derive.search.search_tree import LARGEST_PICTURE, SearchNode, SearchTree, colour, dot
+from derive.search.search_tree import MAX_PICTURE_ROWS, SearchNode, SearchTree, colour, dot
 
 ROWS = [
     SearchNode(0, None, "", 3.0, True, 0.004),
@@ -135,7 +135,7 @@ def test_a_picture_of_many_states_says_how_many_it_leaves_out():
         SearchNode(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)
     ]
     html = SearchTree(many).html()
-    assert html.count("<rect") == LARGEST_PICTURE and f"{400 - LARGEST_PICTURE} states" in html
+    assert html.count("<rect") == MAX_PICTURE_ROWS and f"{400 - MAX_PICTURE_ROWS} states" in html
 
 
 def test_a_derivation_plots_what_it_explored():

@@ -18,7 +18,7 @@ from bench.cases import CASES
 from derive.results.derivation import derivation
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
-from derive.search.best_first import Budget, operators, search
+from derive.search.best_first import Budget, search, templates_by_name
 from derive.search.expansion import StateExpander
 
 BUDGET = Budget(states=12, seconds=600)
@@ -230,7 +230,7 @@ def test_a_rule_that_does_not_travel(caplog):
 
 def test_what_travels_is_small():
     """Rules and operators go by name, and a state is a few kilobytes."""
-    expansion = StateExpander(dict(ALL), operators(None))
+    expansion = StateExpander(dict(ALL), templates_by_name(None))
     again = pickle.loads(pickle.dumps(expansion))
     assert list(again.rules.items()) == list(expansion.rules.items())
     assert all(
@@ -242,7 +242,7 @@ def test_what_travels_is_small():
 
 
 def test_only_some_operators_travel_by_number():
-    expansion = StateExpander({}, operators(["matmul", "conv2d"]))
+    expansion = StateExpander({}, templates_by_name(["matmul", "conv2d"]))
     assert [t.name for t in pickle.loads(pickle.dumps(expansion)).templates] == [
         t.name for t in expansion.templates
     ]

@@ -14,7 +14,7 @@ from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import apply
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.channels_last import bare, channels, reordered
+from derive.search.channels_last import axis_indices, convolution_channels, reorder_move
 from einalg.language.analysis.compile_time import settled
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
@@ -45,7 +45,7 @@ def channels_last(program: Program) -> Program:
     known = dict(program.statements)
     for name, order in moved.items():
         rows = excerpt(known, [name])
-        known[name] = returned(apply(rows, reordered(program[name], name, order), ALL)[name], known)
+        known[name] = returned(apply(rows, reorder_move(program[name], name, order), ALL)[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}
     return _renamed(fused(apart, lambda _, scope: isinstance(scope.body, Access))[0], names)
@@ -89,13 +89,13 @@ def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:
     """Axes of what a statement reads that are walked as axes of its result are."""
     own = {index: k for k, index in enumerate(scope.indices)}
     for access in accesses(scope.body):
-        for k, index in enumerate(bare(access)):
+        for k, index in enumerate(axis_indices(access)):
             if index is not None and index in own:
                 yield (name, own[index]), (access.tensor.name, k)
 
 
 def _channels(name: str, scope: Scope) -> Iterator[Axis]:
     """The channels of what a convolution reads by windows, and those of its result that only its weights have."""
-    for found in channels(scope):
+    for found in convolution_channels(scope):
         yield from ((found.access.tensor.name, k) for k in found.summed)
         yield from ((name, k) for k in found.made)

@@ -14,7 +14,7 @@ from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import NESTING, lifted
 from derive.rules.intra import traversal_merging
 from derive.search.best_first import kernel_of, kernels_of
-from derive.search.cleanup import parted
+from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import needed
 from einalg.language.index.affine import Index
@@ -32,7 +32,7 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
     """A flat program with a statement for every reduction, and as few as can be for what is computed element by element; and the moves."""
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
-        alone, moves = parted(excerpt(known, [name]), ALL)
+        alone, moves = fissioned(excerpt(known, [name]), ALL)
         if moves:
             known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]

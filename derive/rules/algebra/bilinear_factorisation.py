@@ -7,19 +7,19 @@ from itertools import combinations
 from typing import Any
 
 from derive.bilinear import STRASSEN, Factorisation, correlation, named, registered
-from derive.bilinear.assembly import assembled, fits_type
+from derive.bilinear.assembly import assemble, fits_type
 from derive.bilinear.tiling import (
-    Pair,
+    FactorPair,
     TiledContraction,
+    contraction_factors,
     correlation_sides,
-    cut_constant,
-    cut_correlation,
-    cut_matmul,
-    factors,
+    factor_pairs,
     fills_blocks,
     matmul_sides,
-    pairs,
-    summed,
+    summed_iterators,
+    tile_constant_map,
+    tile_correlation,
+    tile_matmul,
 )
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
@@ -27,14 +27,14 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
 
-MOST_PRODUCTS = 8  # m + r - 1 of a tile that is proposed: beyond, float32 loses digits
+MAX_TILE_PRODUCTS = 8  # m + r - 1 of a tile that is proposed: beyond, float32 loses digits
 SMALLEST_MATRIX = 256  # rows, columns and inner values from which Strassen is proposed: below, the additions cost more
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """A few tiles for every correlation, registered products of matrices where these are large, and registered constant maps."""
     try:
-        found = pairs(scope)
+        found = factor_pairs(scope)
     except RuleError:
         return
     yield from _correlations(scope, found)
@@ -42,9 +42,9 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     yield from _constant_maps(scope)
 
 
-def _correlations(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
+def _correlations(scope: Scope, found: Sequence[FactorPair]) -> Iterator[dict[str, Any]]:
     for x in scope.iterators if is_float(scope.dtype) else ():
-        for r in summed(scope):
+        for r in summed_iterators(scope):
             if min(x.extent, r.extent) > 1 and next(
                 correlation_sides(found, x.index, r.index), None
             ):
@@ -58,16 +58,16 @@ def tiles(extent: int, taps: int) -> list[int]:
     >>> tiles(56, 3), tiles(7, 3), tiles(5, 4), tiles(56, 9)
     ([2, 4, 6], [2, 4], [2, 5], [])
     """
-    found = range(2, min(extent, MOST_PRODUCTS + 1 - taps) + 1)
+    found = range(2, min(extent, MAX_TILE_PRODUCTS + 1 - taps) + 1)
     return [
         m for m in found if (m % 2 == 0 or extent % m == 0) and m == -(-extent // -(-extent // m))
     ]
 
 
-def _products(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
+def _products(scope: Scope, found: Sequence[FactorPair]) -> Iterator[dict[str, Any]]:
     rows, inner = (
         [it for it in its if it.extent >= SMALLEST_MATRIX]
-        for its in (scope.iterators, summed(scope))
+        for its in (scope.iterators, summed_iterators(scope))
     )
     for k in inner:
         for m, n in combinations(rows, 2):
@@ -84,11 +84,11 @@ def _products(scope: Scope, found: Sequence[Pair]) -> Iterator[dict[str, Any]]:
 
 
 def _constant_maps(scope: Scope) -> Iterator[dict[str, Any]]:
-    for read in factors(scope)[0]:
+    for read in contraction_factors(scope)[0]:
         for factorisation in registered() if isinstance(read.base, Constant) else ():
             if fits_type(scope, *factorisation.matrices):
                 try:
-                    cut_constant(scope, read.base.name, factorisation)  # pyright: ignore[reportAttributeAccessIssue]
+                    tile_constant_map(scope, read.base.name, factorisation)  # pyright: ignore[reportAttributeAccessIssue]
                 except RuleError:
                     continue
                 yield {"tensor": read.base.name, "factorisation": factorisation.name}  # pyright: ignore[reportAttributeAccessIssue]
@@ -100,28 +100,28 @@ def factorise(scope: Scope, factorisation: Any = None, **args: Any) -> Scope:
     `output=, tap=, tile=` cut a correlation into tiles, computed by F(tile, taps) at `points=` or by a `factorisation` of one's
     own; `row=, column=, inner=` a product of matrices into blocks; `tensor=` names a constant that holds the whole map.
     """
-    return assembled(scope, _cut(scope, factorisation, args))
+    return assemble(scope, _cut(scope, factorisation, args))
 
 
 def _cut(scope: Scope, factorisation: Any, args: dict[str, Any]) -> TiledContraction:
     names = set(args)
     if names == {"row", "column", "inner"} and factorisation is not None:
-        return cut_matmul(
+        return tile_matmul(
             scope, args["row"], args["column"], args["inner"], _factorisation(factorisation)
         )
     if names == {"tensor"} and factorisation is not None:
-        return cut_constant(scope, args["tensor"], _factorisation(factorisation))
+        return tile_constant_map(scope, args["tensor"], _factorisation(factorisation))
     if names == {"output", "tap"} and factorisation is not None:
-        return cut_correlation(scope, args["output"], args["tap"], _factorisation(factorisation))
+        return tile_correlation(scope, args["output"], args["tap"], _factorisation(factorisation))
     if {"output", "tap", "tile"} <= names <= {
         "output",
         "tap",
         "tile",
         "points",
     } and factorisation is None:
-        taps = next((it.extent for it in summed(scope) if it.index.name == args["tap"]), 1)
+        taps = next((it.extent for it in summed_iterators(scope) if it.index.name == args["tap"]), 1)
         points = tuple(map(str, args["points"])) if args.get("points") is not None else None
-        return cut_correlation(
+        return tile_correlation(
             scope, args["output"], args["tap"], correlation(int(args["tile"]), taps, points)
         )
     raise RuleError(

@@ -8,9 +8,9 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import finite, reduction_at, replace_reduction
+from derive.rewriting.body_queries import is_finite, reduction_at, replace_reduction
 from derive.rewriting.moves import Example, Rule
-from derive.rules.intra.traversal_merging import flattened
+from derive.rules.intra.traversal_merging import with_joined_reductions
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
@@ -27,7 +27,7 @@ MOST_POWER = 3  # of a sum that is multiplied out
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors into and out of every sum, pairs of sums with a common factor, sums of several terms, sums as factors and in powers."""
-    nodes = [n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and finite(n.body)]
+    nodes = [n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and is_finite(n.body)]
     positions = {id(n): k for k, n in reversed(list(enumerate(reductions(scope.body))))}
     products = list(_products(scope.body))
     for node in nodes:
@@ -41,7 +41,7 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
         yield from _joints(terms, positions)
     for position, product in enumerate(products):
         for k, factor in enumerate(dict.fromkeys(_factors(product))):
-            if isinstance(factor, sympy.Add) and finite(product):
+            if isinstance(factor, sympy.Add) and is_finite(product):
                 yield {"step": "expand", "product": position, "factor": k}
 
 
@@ -62,7 +62,7 @@ def _into(scope: Scope, reduction: int) -> Scope:
         raise RuleError("the sum is not a factor beside finite factors without reductions")
     factors = [a for a in product.args if a is not node]
     moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, node.body))
-    return Scope(scope.iterators, scope.where, flattened(_replaced(scope.body, product, moved)))
+    return Scope(scope.iterators, scope.where, with_joined_reductions(_replaced(scope.body, product, moved)))
 
 
 def _may_enter(product: Any, node: Reduce) -> bool:
@@ -71,7 +71,7 @@ def _may_enter(product: Any, node: Reduce) -> bool:
     return (
         len(others) < len(product.args)
         and plain
-        and finite(product)
+        and is_finite(product)
         and not all(a.is_number for a in others)
     )
 
@@ -108,7 +108,7 @@ def _independent(node: Reduce) -> tuple[list[Any], list[Any]]:
 
 def _finite_sum(scope: Scope, reduction: int) -> Reduce:
     node = reduction_at(scope, reduction)
-    if node.op != "Sum" or not finite(node.body):
+    if node.op != "Sum" or not is_finite(node.body):
         raise RuleError(f"only a sum of finite terms can be distributed, not {node.op}")
     return node
 
@@ -137,7 +137,7 @@ def _joints(terms: Any, positions: Mapping[int, int]) -> Iterator[dict[str, Any]
     found = [
         t
         for t in found
-        if isinstance(t, Reduce) and t.op == "Sum" and t.iterators and finite(t.body)
+        if isinstance(t, Reduce) and t.op == "Sum" and t.iterators and is_finite(t.body)
     ]
     for k, one in enumerate(found):
         for other in found[k + 1 :]:
@@ -232,7 +232,7 @@ def _expand(scope: Scope, product: int, factor: int) -> Scope:
         not isinstance(factor, int)
         or not 0 <= factor < len(factors)
         or not isinstance(factors[factor], sympy.Add)
-        or not finite(old)
+        or not is_finite(old)
     ):
         raise RuleError(f"factor {factor} of {old} is not a sum of finite terms")
     if isinstance(old, sympy.Pow):

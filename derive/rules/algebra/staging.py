@@ -14,16 +14,16 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from derive.rewriting.arguments import form, text
+from derive.rewriting.arguments import parse_form, text
 from derive.rewriting.body_queries import (
     ReadContext,
-    around,
-    covered,
+    enclosing_domain,
     holds_everywhere,
+    memoized_per_scope,
     reads,
     reduction_at,
-    remembered,
     replace_reduction,
+    with_padded_reads,
 )
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
@@ -43,7 +43,7 @@ MOST_CHOICES = 4  # divisors tried for one access
 MOST_REPEATS = 64  # of an element, on average, in a proposed copy
 
 
-@remembered
+@memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Copies that make a read bare, copies by the digits of its strides, and the parts of products that are worth their own scope."""
     if all(it.extent > 0 for it in scope.iterators) and not isinstance(scope.body, Access):
@@ -95,13 +95,13 @@ def _stage_access(
         raise RuleError(f"there is no read number {access}: there are {len(found)}")
     places = found[access]
     old = places[0].access
-    components = [form(a) for a in axes]
+    components = [parse_form(a) for a in axes]
     names = [Index(f"y{k}") for k in range(len(components))]
-    staged = tuple(form(s) for s in subscripts)
+    staged = tuple(parse_form(s) for s in subscripts)
     _check_same(places, components, names, staged)
     intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
     iterators = [LoopIndex(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
-    inner = simplify_scope(Scope(iterators, (), covered(Access.of(old.base, staged), iterators)))
+    inner = simplify_scope(Scope(iterators, (), with_padded_reads(Access.of(old.base, staged), iterators)))
     read = Access.of(inner, tuple(components))
     return simplify_scope(
         Scope(
@@ -293,7 +293,7 @@ def _stage_operands(
             f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}"
         )
     own = [by_name[name] for name in axes]
-    inner = simplify_scope(Scope(own, (), covered(part, own)))
+    inner = simplify_scope(Scope(own, (), with_padded_reads(part, own)))
     staged = kind(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
@@ -308,10 +308,10 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[LoopIndex, .
     if reduction is None:
         return scope.body, scope.iterators
     node = reduction_at(scope, reduction)
-    return node.body, (*around(scope, node)[0], *node.iterators)
+    return node.body, (*enclosing_domain(scope, node)[0], *node.iterators)
 
 
-@remembered
+@memoized_per_scope
 def subterms(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
     for position, body, iterators in _bodies(scope):

@@ -7,7 +7,7 @@ from itertools import product
 from math import gcd
 from typing import Any
 
-from derive.rewriting.body_queries import reads, remembered
+from derive.rewriting.body_queries import memoized_per_scope, reads
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -24,7 +24,7 @@ MOST_CUTS = 2  # proposed for one index; where nothing suggests one, the middle
 MOST_PHASES = 64  # proposed for a scope
 
 
-@remembered
+@memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Phases of the strides that occur; cuts where a read enters or leaves its box, where a condition changes, and in the middle."""
     yield from _phases(scope)

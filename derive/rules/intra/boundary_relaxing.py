@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from derive.rewriting.arguments import conditions
+from derive.rewriting.arguments import parse_conditions
 from derive.rewriting.body_queries import (
-    around,
-    covered,
+    enclosing_domain,
     holds_everywhere,
     may_differ_from,
+    memoized_per_scope,
     reads,
     reads_of,
     reduction_at,
-    remembered,
     replace_reduction,
+    with_padded_reads,
 )
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import child, replace_child
@@ -33,7 +33,7 @@ from einalg.language.ir.traversal import reductions
 Box = Sequence[Sequence[int]]
 
 
-@remembered
+@memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Inner scopes and reductions without their conditions, and rounded up to what their reads or strides suggest."""
     for position, inner in enumerate(inner_scopes(scope)):
@@ -93,8 +93,8 @@ def relax(
 def relax_inner(scope: Scope, inner: int | None, box: Box, where: Sequence[str]) -> Scope:
     target = child(scope, inner)
     iterators = _grown(target.iterators, box)
-    kept = conditions(where)
-    larger = Scope(iterators, kept, covered(target.body, iterators))
+    kept = parse_conditions(where)
+    larger = Scope(iterators, kept, with_padded_reads(target.body, iterators))
     _check_larger(target.iterators, target.where, iterators, kept)
     added = larger.domain.subtract(target.domain)
     for read in reads_of(scope, target):
@@ -120,9 +120,9 @@ def _harmless(read: Any, larger: Scope, added: Any) -> bool:
 
 def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequence[str]) -> Scope:
     node = reduction_at(scope, reduction)
-    outer, outer_where = around(scope, node)
+    outer, outer_where = enclosing_domain(scope, node)
     iterators = _grown(node.iterators, box)
-    kept = conditions(where)
+    kept = parse_conditions(where)
     _check_larger(
         (*outer, *node.iterators),
         (*outer_where, *node.where),
@@ -130,7 +130,7 @@ def relax_reduction(scope: Scope, reduction: int | None, box: Box, where: Sequen
         (*outer_where, *kept),
     )
     fill = node.identity
-    body = covered(node.body, (*outer, *iterators), fill)
+    body = with_padded_reads(node.body, (*outer, *iterators), fill)
     before = domain_set((*outer, *node.iterators), (*outer_where, *node.where))
     after = domain_set((*outer, *iterators), (*outer_where, *kept))
     changed = may_differ_from(fill, body, (*outer, *iterators), (*outer_where, *kept))

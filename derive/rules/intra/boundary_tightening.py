@@ -8,13 +8,13 @@ from typing import Any
 import islpy as isl
 
 from derive.rewriting.body_queries import (
-    around,
     bounding_box,
+    enclosing_domain,
     may_differ_from,
     may_vanish,
+    memoized_per_scope,
     reads_of,
     reduction_at,
-    remembered,
     replace_reduction,
 )
 from derive.rewriting.moves import Example, Rule
@@ -31,7 +31,7 @@ from einalg.language.ir.traversal import map_accesses, reductions
 Box = Sequence[Sequence[int]]
 
 
-@remembered
+@memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Every inner scope and every reduction whose box can shrink: to the points that are read, and to those that matter."""
     for position, inner in enumerate(inner_scopes(scope)):
@@ -124,7 +124,7 @@ def _read_points(scope: Scope, inner: Scope) -> isl.Set:
 def _tighter_reduction(scope: Scope, node: Reduce) -> list[list[int]] | None:
     try:
         with bounded():
-            outer, where = around(scope, node)
+            outer, where = enclosing_domain(scope, node)
             points = may_differ_from(
                 node.identity, node.body, (*outer, *node.iterators), (*where, *node.where)
             )
@@ -202,7 +202,7 @@ def _padded_again(view: Any, target: Scope, smaller: Scope) -> Any:
 
 def _tighten_reduction(scope: Scope, reduction: int | None, box: Box) -> Scope:
     node = reduction_at(scope, reduction)
-    outer, where = around(scope, node)
+    outer, where = enclosing_domain(scope, node)
     kept = _shrunk(node.iterators, box)
     with bounded():
         removed = _removed((*outer, *node.iterators), (*where, *node.where), (*outer, *kept))

@@ -17,7 +17,7 @@ Forms = dict[Index, Affine]
 Map = tuple[Forms, Forms]
 
 
-def maps(
+def proposed_maps(
     iterators: tuple[LoopIndex, ...],
     where: Any,
     found: list[ReadContext],

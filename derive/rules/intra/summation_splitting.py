@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import around, reduction_at, replace_reduction
+from derive.rewriting.body_queries import enclosing_domain, reduction_at, replace_reduction
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -91,7 +91,7 @@ def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
 def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, body: Any) -> Scope:
     kept, moved = iterators
     inside, outside = conditions
-    outer, conditions_around = around(scope, node)
+    outer, conditions_around = enclosing_domain(scope, node)
     reduced = Reduce(node.op, moved, inside, body)
     outer_where = (*conditions_around, *outside)
     used = {i for i in reduced.free_symbols if isinstance(i, Index)}

@@ -35,7 +35,7 @@ def merge(scope: Scope, inner: int) -> Scope:
         raise RuleError(
             "the inner scope is read outside its domain, and its fill is not what the reduction around the read ignores"
         )
-    return simplify_scope(Scope(scope.iterators, scope.where, flattened(inline(scope, target))))
+    return simplify_scope(Scope(scope.iterators, scope.where, with_joined_reductions(inline(scope, target))))
 
 
 def inline(scope: Scope, target: Scope) -> Any:
@@ -139,13 +139,13 @@ def _guarded(access: Access, target: Scope, body: Any, ranges: Any) -> Any:
     return Reduce(op, (), conditions, body)
 
 
-def flattened(body: Any) -> Any:
+def with_joined_reductions(body: Any) -> Any:
     """Nested reductions of one kind joined, and sums moved out of the products around them, within a reduction."""
 
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
-        inner = flattened(node.body)
+        inner = with_joined_reductions(node.body)
         joined = _join(node, inner)
         return (
             node

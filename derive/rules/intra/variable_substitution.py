@@ -10,17 +10,17 @@ from typing import Any
 
 import islpy as isl
 
-from derive.rewriting.arguments import form, text
+from derive.rewriting.arguments import parse_form, text
 from derive.rewriting.body_queries import (
     ReadContext,
-    around,
+    enclosing_domain,
+    memoized_per_scope,
     reads,
     reduction_at,
-    remembered,
     replace_reduction,
 )
 from derive.rewriting.moves import Example, Rule
-from derive.rules.intra.substitution_maps import Forms, Map, maps
+from derive.rules.intra.substitution_maps import Forms, Map, proposed_maps
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import needed_conditions, simplify, simplify_scope
 from einalg.language.index.affine import Affine, Index
@@ -35,7 +35,7 @@ from einalg.language.ir.traversal import reductions
 TRAVERSAL = "traversal"
 
 
-@remembered
+@memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Skews, splits, merges and shifts of the traversal and of every reduction, and reorders of the traversal."""
     found = list(reads(scope))
@@ -53,11 +53,11 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 def _targets(
     scope: Scope, found: list[ReadContext], taken: set[Index]
 ) -> Iterator[tuple[Iterator[Map], Any]]:
-    yield maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
+    yield proposed_maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
             inside = [r for r in found if node in r.around]
-            yield maps(node.iterators, (), inside, taken, ordered=False), position
+            yield proposed_maps(node.iterators, (), inside, taken, ordered=False), position
 
 
 def _names(scope: Scope) -> set[Index]:
@@ -72,12 +72,12 @@ def substituted(
     scope: Scope, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
 ) -> Scope:
     """Rename the points of the traversal, or of a reduction, by `forward` (new index: form in the old) and its inverse."""
-    ahead = {Index(name): form(text) for name, text in forward.items()}
-    back = {Index(name): form(text) for name, text in backward.items()}
+    ahead = {Index(name): parse_form(text) for name, text in forward.items()}
+    back = {Index(name): parse_form(text) for name, text in backward.items()}
     if target == TRAVERSAL:
         return _substitute_traversal(scope, ahead, back)
     node = reduction_at(scope, target)
-    outer, _ = around(scope, node)
+    outer, _ = enclosing_domain(scope, node)
     _check_names(ahead, {i for it in outer for i in [it.index]})
     iterators, where, inner = _renamed(node.iterators, node.where, ahead, back, outer)
     body = substitute(node.body, inner)
