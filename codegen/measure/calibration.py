@@ -16,7 +16,7 @@ from codegen.runtime.array_arguments import sample
 from codegen.targets.c.compiler import find_compiler
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import require_nvcc
-from codegen.targets.cuda.lowering.schedule import allowing
+from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
 from codegen.tuning.fingerprint import of_machine
 from einalg import __version__
 from einalg.language.analysis.compile_time import is_weight
@@ -42,7 +42,7 @@ def identity(target: str, accuracy: float | None = None) -> str:
     """
     if target == "cuda":
         device = find_driver()
-        allowed = ("tf32",) if allowing(accuracy).tf32 else ()
+        allowed = ("tf32",) if schedule_for_accuracy(accuracy).tf32 else ()
         return "\n".join(
             (target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed)
         )

@@ -17,7 +17,7 @@ from codegen.runtime.array_arguments import Loader
 from codegen.runtime.call_frame import CallFrame
 from codegen.runtime.foreign_call import called
 from codegen.runtime.memory_planning import size_of
-from codegen.targets.c.compiler import TIMEOUT, find_compiler
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
@@ -107,7 +107,7 @@ class BatchedExecutable:
         compiler = find_compiler() if self.one.is_native else None
         return (
             compiler
-            and attached(compiler, compiler.load(REGIONS + SLICES, TIMEOUT), TIMEOUT).slices
+            and attached(compiler, compiler.load(REGIONS + SLICES, COMPILE_TIMEOUT_SECONDS), COMPILE_TIMEOUT_SECONDS).slices
         )
 
     @cached_property

@@ -13,8 +13,8 @@ from codegen.program.cuda_executable import compile_cuda
 from codegen.program.executable import LOG, NUMPY, Executable, FixedKernels
 from codegen.program.restore import KernelOf, RestoredProgram
 from codegen.runtime.protocol import Buffers
-from codegen.targets.c.compiler import TIMEOUT, Compiler, find_compiler
-from codegen.targets.cuda.lowering.schedule import allowing
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
+from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
 from einalg.errors import CodegenError, EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import EOP, Kernel
@@ -30,7 +30,7 @@ def compile_program(
     target: str = "cpu",
     compiler: Compiler | str | None = FIND,
     schedule: Schedule = DEFAULT,
-    timeout: float = TIMEOUT,
+    timeout: float = COMPILE_TIMEOUT_SECONDS,
     accuracy: float | None = None,
 ) -> Executable:
     """A flat program (no nested scopes) and one kernel a statement, in order, as something that runs.
@@ -48,7 +48,7 @@ def compile_program(
     program = as_program(program)
     kernels = checked(program, kernels)
     if target == "cuda":
-        return compile_cuda(program, kernels, allowing(accuracy))
+        return compile_cuda(program, kernels, schedule_for_accuracy(accuracy))
     if target != "cpu":
         raise CodegenError(
             f"no code can be generated for the target {target!r}\n  use target='cpu' or target='cuda'"
@@ -97,7 +97,7 @@ def compile_apart(
             for program, kernels in programs
         ]
     makings = [
-        KernelBuilder(program, checked(program, kernels), compiler, DEFAULT, TIMEOUT)
+        KernelBuilder(program, checked(program, kernels), compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
         for program, kernels in programs
     ]
     compile_together(makings)

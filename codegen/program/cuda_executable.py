@@ -23,9 +23,9 @@ from codegen.targets.cuda.device.array import (
     is_on_device,
     is_under_way,
 )
-from codegen.targets.cuda.device.driver import Driver, Memory, Start
+from codegen.targets.cuda.device.driver import Driver, Memory, KernelStart
 from codegen.targets.cuda.device.find import find_driver
-from codegen.targets.cuda.device.graph_cache import Graphs
+from codegen.targets.cuda.device.graph_cache import GraphCache
 from codegen.targets.cuda.device.memory_pool import acquire, allocate
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device_types import device_dtype, to_device
@@ -162,11 +162,11 @@ class CudaCompiled(Executable):
         """Constants and the inputs given ahead; what depends on these alone is computed on the device, at the first call."""
         return {**loaded(self.program.constants, {}), **bound}
 
-    def _graphs(self, device: _Device) -> Graphs:
+    def _graphs(self, device: _Device) -> GraphCache:
         """Those of this thread, whose memory between kernels is its own."""
         own = self._own.__dict__
         if "graphs" not in own:
-            own["graphs"] = Graphs(device.driver)
+            own["graphs"] = GraphCache(device.driver)
         return own["graphs"]
 
     def _started(self) -> _Device:
@@ -250,10 +250,10 @@ class _Device:
         self.launch(name, memory)
 
     def run_together(
-        self, names: Sequence[str], memory: Mapping[str, Memory], graphs: Graphs
+        self, names: Sequence[str], memory: Mapping[str, Memory], graphs: GraphCache
     ) -> None:
         """Run statements in order; the kernels that no library comes between are started together."""
-        waiting: list[Start] = []
+        waiting: list[KernelStart] = []
         for name in names:
             if name in self.ways:
                 graphs.start(waiting)
@@ -268,7 +268,7 @@ class _Device:
         for start in self.starts(name, memory):
             self.driver.launch(*start)
 
-    def starts(self, name: str, memory: Mapping[str, Memory]) -> list[Start]:
+    def starts(self, name: str, memory: Mapping[str, Memory]) -> list[KernelStart]:
         """The kernels of a statement, with the addresses of what they read and write."""
         kernels = [
             (function, how, handle) for function, how, handle in self.kernels[name] if function.body

@@ -11,7 +11,7 @@ from codegen.libraries import ways
 from codegen.lowering.schedule import DEFAULT
 from codegen.program.build import Code, KernelBuilder, KernelCall, state
 from codegen.runtime.protocol import KernelFunction
-from codegen.targets.c.compiler import TIMEOUT, Compiler
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.tuning.kernel_choice import by_library
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
@@ -33,7 +33,7 @@ class RestoredProgram:
     def again(self) -> KernelBuilder:
         """The same made of the statements: for what is not kept."""
         kernels = [self.kernel_of(name, scope) for name, scope in self.whole.statements]
-        making = KernelBuilder(self.whole, kernels, self.compiler, DEFAULT, TIMEOUT)
+        making = KernelBuilder(self.whole, kernels, self.compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
         making.steps()
         return making
 
@@ -74,7 +74,7 @@ class RestoredProgram:
         return found
 
     def _generated(self, code: Code, step: Mapping[str, Any]) -> KernelFunction | None:
-        return code.entry(self.compiler, step["tensors"], step["offsets"], TIMEOUT)
+        return code.entry(self.compiler, step["tensors"], step["offsets"], COMPILE_TIMEOUT_SECONDS)
 
     def _by_library(self, name: str, way: str) -> KernelFunction | None:
         scope = self.whole[name]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from codegen.runtime.call_frame import CallFrame
-from codegen.targets.c.compiler import TIMEOUT, find_compiler
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
@@ -271,7 +271,7 @@ def _library() -> ctypes.CDLL | None:
     ):
         return None
     try:
-        library = compiler.load(SOURCE, TIMEOUT)
+        library = compiler.load(SOURCE, COMPILE_TIMEOUT_SECONDS)
         api = (c_void_p * len(API))(
             *(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in API)
         )

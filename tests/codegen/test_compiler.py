@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.targets.c.compiler import NEEDED, Compiler, _find, find_compiler
+from codegen.targets.c.compiler import REQUIRED_FLAGS, Compiler, _find, find_compiler
 from einalg.errors import CodegenError
 from einalg.storage import disk_cache
 from tests.codegen.harness import compiler
@@ -53,7 +53,7 @@ def calls(path: Path) -> int:
 def counting(path: Path, log: Path) -> Compiler:
     """The system's compiler, which notes every run in a file."""
     script(path, f'echo run >> {log}\nexec {compiler().command[0]} "$@"')
-    return Compiler((str(path),), "test", NEEDED)
+    return Compiler((str(path),), "test", REQUIRED_FLAGS)
 
 
 def test_answer() -> None:
@@ -136,7 +136,7 @@ def test_flags_that_are_refused_are_left_out(
     monkeypatch.setenv("CC", str(wrapper(tmp_path / "picky", refused)))
     found = find_compiler()
     assert found is not None and found.command[0].endswith("picky")
-    assert set(NEEDED) <= set(found.flags) and absent not in found.flags
+    assert set(REQUIRED_FLAGS) <= set(found.flags) and absent not in found.flags
     assert kept in found.flags or kept not in usual
     assert found.load(ANSWER.format(3)).answer() == 3
 
@@ -147,7 +147,7 @@ def test_message_of_the_compiler() -> None:
 
 
 def test_timeout(tmp_path: Path, folder: Path) -> None:
-    slow = Compiler((str(script(tmp_path / "slow", "sleep 30")),), "test", NEEDED)
+    slow = Compiler((str(script(tmp_path / "slow", "sleep 30")),), "test", REQUIRED_FLAGS)
     with pytest.raises(CodegenError, match=r"did not finish within 0\.2 seconds"):
         slow.compile(ANSWER.format(1), timeout=0.2)
 
@@ -155,13 +155,13 @@ def test_timeout(tmp_path: Path, folder: Path) -> None:
 def test_a_timeout_ends_what_the_compiler_started(tmp_path: Path, folder: Path) -> None:
     slow = script(tmp_path / "slow", f"(sleep 1; echo late > {tmp_path}/late) &\nwait")
     with pytest.raises(CodegenError):
-        Compiler((str(slow),), "test", NEEDED).compile(ANSWER.format(1), timeout=0.2)
+        Compiler((str(slow),), "test", REQUIRED_FLAGS).compile(ANSWER.format(1), timeout=0.2)
     time.sleep(1.2)
     assert not (tmp_path / "late").exists()
 
 
 def test_a_compiler_that_vanished(tmp_path: Path, folder: Path) -> None:
-    gone = Compiler((str(tmp_path / "gone"),), "test", NEEDED)
+    gone = Compiler((str(tmp_path / "gone"),), "test", REQUIRED_FLAGS)
     with pytest.raises(CodegenError, match="set CC to a C compiler"):
         gone.compile(ANSWER.format(1))
 

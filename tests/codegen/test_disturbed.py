@@ -15,7 +15,7 @@ import codegen.targets.c.compiler
 import codegen.targets.c.thread_pool
 import einalg as ea
 from codegen.program.compile import compile_program
-from codegen.targets.c.compiler import NEEDED, Compiler, _find, find_compiler
+from codegen.targets.c.compiler import REQUIRED_FLAGS, Compiler, _find, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.program import as_program
 from einalg.storage import disk_cache
@@ -70,10 +70,10 @@ def is_right(found: Any) -> bool:
 def test_a_program_of_several_kernels(
     tmp_path: Path, runs: str, what: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used = Compiler((str(disturbed(tmp_path, runs, what)),), "test", (*NEEDED, "-lm"))
+    used = Compiler((str(disturbed(tmp_path, runs, what)),), "test", (*REQUIRED_FLAGS, "-lm"))
     (tmp_path / "armed").touch()
     program = as_program(ea.parse(TEXT, **TENSORS))
-    real = codegen.targets.c.compiler.finished
+    real = codegen.targets.c.compiler.run_command
     monkeypatch.setattr(
         codegen.targets.c.compiler,
         "finished",
@@ -93,7 +93,7 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("CC", str(disturbed(tmp_path, runs, what)))
     assert find_compiler() is not None
     (tmp_path / "armed").touch()
-    real = codegen.targets.c.compiler.finished
+    real = codegen.targets.c.compiler.run_command
     monkeypatch.setattr(
         codegen.targets.c.compiler,
         "finished",

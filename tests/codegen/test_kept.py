@@ -11,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.program import build
 from codegen.program.compile import compile_program, known_program
-from codegen.targets.c.compiler import KERNELS
+from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.search.best_first import kernel_of, kernels_of
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
@@ -119,7 +119,7 @@ def test_what_is_no_longer_there_is_compiled(own_cache):
     row = stored(compile_program(found, kernels_of(found)).record())
     assert known_program(row, found, kernel_of) is not None
     assert known_program({**row, "codes": {}}, found, kernel_of) is None
-    for path in (own_cache / KERNELS.name).rglob("*.so"):
+    for path in (own_cache / KERNEL_CACHE.name).rglob("*.so"):
         path.unlink()
     assert known_program(row, found, kernel_of) is None
 

@@ -11,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.program import build
 from codegen.program.compile import compile_program
-from codegen.targets.c.compiler import KERNELS
+from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
@@ -140,7 +140,7 @@ def test_a_damaged_record_is_made_anew(content, monkeypatch):
 def test_kernels_that_vanished_are_compiled_anew(own_cache, monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    for path in (own_cache / KERNELS.name).rglob("*.so"):
+    for path in (own_cache / KERNEL_CACHE.name).rglob("*.so"):
         path.unlink()
     assert_right(found, compile_program(found, kernels_of(found)))
 

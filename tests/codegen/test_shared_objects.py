@@ -10,7 +10,7 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from codegen.targets.c.compiler import KERNELS, Compiler
+from codegen.targets.c.compiler import KERNEL_CACHE, Compiler
 
 FIRST = "T[i,j] = A[i,j]*A[i,j] + 1\nO[i] += T[i,j]"
 SECOND = "T[i,j] = A[i,j]*A[i,j] + 1\nU[i,j] = 3*T[i,j] - A[i,j]\nO[i] += U[i,j]"
@@ -55,7 +55,7 @@ def test_a_shared_object_that_is_gone_is_compiled_again(
 ) -> None:
     a = np.ones((37, 53), np.float32)
     values(FIRST, a)
-    for path in (tmp_path / KERNELS.name).rglob(f"*{KERNELS.suffix}"):
+    for path in (tmp_path / KERNEL_CACHE.name).rglob(f"*{KERNEL_CACHE.suffix}"):
         path.unlink()
     assert np.allclose(values(FIRST, a), 106) and kernels(compilers) == 4
 

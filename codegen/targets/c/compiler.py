@@ -23,22 +23,22 @@ from einalg.errors import CodegenError
 from einalg.storage.disk_cache import DiskCache, hashed
 
 LOG = logging.getLogger("einalg")
-KERNELS = DiskCache("kernels", ".so", "compiled kernels")
-TIMEOUT = 300.0  # seconds for one source
-PROBE_TIMEOUT = 30.0
-NEEDED = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
+KERNEL_CACHE = DiskCache("kernels", ".so", "compiled kernels")
+COMPILE_TIMEOUT_SECONDS = 300.0  # seconds for one source
+PROBE_TIMEOUT_SECONDS = 30.0
+REQUIRED_FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
 # Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math. Sums stay in the order in
 # which they are written all the same, for gcc would take products and sums apart to shorten chains; only its vectors may reorder them.
-WANTED = (
+OPTIONAL_FLAGS = (
     "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-fno-tree-reassoc",
 )  # fmt: skip
 # What is before and after them on an x86 and elsewhere. Below the stack pointer, gcc places rows that it clears at once out of their
 # alignment, where its own aligned moves fault. Elsewhere it moves reads ahead before it gives out registers: sums were in memory then.
-FOR_X86, ELSEWHERE = (
+X86_FLAGS, OTHER_CPU_FLAGS = (
     ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"),
     ("-mcpu=native", "-fno-schedule-insns"),
 )
-INSTEAD = {
+ALTERNATIVE_FLAGS = {
     "-march=native": "-mcpu=native",
     "-mcpu=native": "-march=native",
     "-fopenmp": "-fopenmp-simd",
@@ -87,31 +87,31 @@ class Compiler:
         """The same compiler with more flags."""
         return replace(self, flags=(*flags, *self.flags))
 
-    def compile(self, source: str, timeout: float = TIMEOUT) -> Path:
+    def compile(self, source: str, timeout: float = COMPILE_TIMEOUT_SECONDS) -> Path:
         """The shared object of a C source, from the cache or compiled now; `CodegenError` with the compiler's message.
 
         `timeout` is in seconds.
         """
         key = self.key(source)
-        if (found := KERNELS.find(key)) is not None:
+        if (found := KERNEL_CACHE.find(key)) is not None:
             return found
         content = self._run(source, timeout)
         try:
-            return KERNELS.store(key, content)
+            return KERNEL_CACHE.store(key, content)
         except OSError as error:
             raise CodegenError(
                 f"the compiled kernels cannot be written: {error}\n  make room, or set EINALG_CACHE and TMPDIR to other folders"
             ) from None
 
-    def load(self, source: str, timeout: float = TIMEOUT) -> ctypes.CDLL:
+    def load(self, source: str, timeout: float = COMPILE_TIMEOUT_SECONDS) -> ctypes.CDLL:
         """The shared object of a C source, loaded into this process."""
-        return opened(self.compile(source, timeout))
+        return load_library(self.compile(source, timeout))
 
     def _run(self, source: str, timeout: float) -> bytes:
         try:
-            return built((*self.command, *self.flags), source, timeout)[0]
+            return run_compiler((*self.command, *self.flags), source, timeout)[0]
         except subprocess.TimeoutExpired:
-            raise too_slow(self.command[0], timeout) from None
+            raise timeout_error(self.command[0], timeout) from None
         except OSError as error:
             remedy = (
                 "make room, or set TMPDIR to another folder"
@@ -122,7 +122,7 @@ class Compiler:
 
 
 @cache
-def opened(path: Path) -> ctypes.CDLL:
+def load_library(path: Path) -> ctypes.CDLL:
     """A shared object, loaded into this process once: its name holds the digest of its content."""
     try:
         return ctypes.CDLL(str(path))
@@ -163,31 +163,31 @@ def _words(command: str) -> tuple[str, ...]:
 def _tried(command: tuple[str, ...]) -> Compiler:
     """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
     version = subprocess.run(
-        (*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False
+        (*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT_SECONDS, check=False
     ).stdout
-    first, *last = FOR_X86 if platform.machine().lower() in ("x86_64", "amd64") else ELSEWHERE
-    wanted = (first, *WANTED, *last)
+    first, *last = X86_FLAGS if platform.machine().lower() in ("x86_64", "amd64") else OTHER_CPU_FLAGS
+    wanted = (first, *OPTIONAL_FLAGS, *last)
     best = (*wanted, *VECTOR_MATH[0])
-    if not _accepts(command, (*NEEDED, *best)):
-        built((*command, *NEEDED, "-lm"), PROBE, PROBE_TIMEOUT)
+    if not _accepts(command, (*REQUIRED_FLAGS, *best)):
+        run_compiler((*command, *REQUIRED_FLAGS, "-lm"), PROBE, PROBE_TIMEOUT_SECONDS)
         best = ()
-        for choices in [*((flag, INSTEAD.get(flag)) for flag in wanted), VECTOR_MATH]:
+        for choices in [*((flag, ALTERNATIVE_FLAGS.get(flag)) for flag in wanted), VECTOR_MATH]:
             flags = (
                 (choice,) if isinstance(choice, str) else choice for choice in choices if choice
             )
-            best += next((more for more in flags if _accepts(command, (*NEEDED, *best, *more))), ())
-    return Compiler(command, version, (*NEEDED, *best, "-lm"))
+            best += next((more for more in flags if _accepts(command, (*REQUIRED_FLAGS, *best, *more))), ())
+    return Compiler(command, version, (*REQUIRED_FLAGS, *best, "-lm"))
 
 
 def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
     try:
-        built((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT)
+        run_compiler((*command, *flags, "-lm"), PROBE, PROBE_TIMEOUT_SECONDS)
     except CodegenError:
         return False
     return True
 
 
-def built(
+def run_compiler(
     command: Sequence[str],
     source: str,
     timeout: float,
@@ -203,20 +203,20 @@ def built(
         text.write_text(source)
         libraries = [flag for flag in command if flag.startswith("-l")]
         flags = [flag for flag in command if not flag.startswith("-l")]
-        status, said = finished([*flags, str(text), "-o", str(out), *libraries], timeout)
+        status, said = run_command([*flags, str(text), "-o", str(out), *libraries], timeout)
         if status or not out.exists():
             message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
             raise CodegenError(f"{command[0]} refused {what}:\n{message}")
         return out.read_bytes(), said
 
 
-def too_slow(compiler: str, timeout: float) -> CodegenError:
+def timeout_error(compiler: str, timeout: float) -> CodegenError:
     return CodegenError(
         f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
     )
 
 
-def finished(command: Sequence[str], timeout: float) -> tuple[int, str]:
+def run_command(command: Sequence[str], timeout: float) -> tuple[int, str]:
     """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
     with subprocess.Popen(
         command,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from codegen.ir.nodes import Function
-from codegen.targets.c.compiler import KERNELS, Compiler, opened
+from codegen.targets.c.compiler import KERNEL_CACHE, Compiler, load_library
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.runtime.timing import cores
@@ -36,8 +36,8 @@ def placed(
 
 def loaded(compiler: Compiler, place: Place, timeout: float) -> ctypes.CDLL | None:
     """The shared object of a place, in this process; None where it is no longer there."""
-    path = KERNELS.find(place[0])
-    return attached(compiler, opened(path), timeout) if path else None
+    path = KERNEL_CACHE.find(place[0])
+    return attached(compiler, load_library(path), timeout) if path else None
 
 
 def _found_or_compiled(
@@ -71,4 +71,4 @@ def _read(key: str) -> list[Place]:
         ]
     except (ValueError, TypeError):
         return []
-    return places if all(KERNELS.find(name) for name in {name for name, _ in places}) else []
+    return places if all(KERNEL_CACHE.find(name) for name in {name for name, _ in places}) else []

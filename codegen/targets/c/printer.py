@@ -32,7 +32,7 @@ from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, ind
 from codegen.targets.c.literals import literal
 from codegen.targets.c.names import Names
 from codegen.targets.c.vector_math import NAMES
-from codegen.targets.c.vectors import Vectors, is_tile, steps, unrolled
+from codegen.targets.c.vectors import Vectors, is_tile, unrolled_bodies, unrolled_nest
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.dtypes import numpy_dtype
@@ -211,8 +211,8 @@ class Printer:
         if loop.kind == "lanes":
             with self.known(loop):
                 return self.vectors.loop(loop)
-        if loop.kind == "unroll" and (nest := unrolled(loop)):
-            for body in steps(*nest):
+        if loop.kind == "unroll" and (nest := unrolled_nest(loop)):
+            for body in unrolled_bodies(*nest):
                 self.statements(body)
             return
         if not inside and (pragma := self.pragma(loop)):

@@ -20,9 +20,9 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
 
 VECTOR_NAME = re.compile(r"[fiu]\d+x\d+u?")
-APART = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from being one with the sums, which then were in memory too
+KEEP_IN_MEMORY = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from being one with the sums, which then were in memory too
 OPERATORS = {"mul": "*", "add": "+"}
-HELD = """\
+KEEP_IN_REGISTER = """\
 #if defined(__{feature}__)
 #define held_{bytes}(vector) __asm__("" : "+v"(vector))
 #elif defined(__aarch64__) && {bytes} == 16
@@ -30,7 +30,7 @@ HELD = """\
 #else
 #define held_{bytes}(vector) (void)0
 #endif"""  # what is read stays in its register: else each use of it may read memory again
-REGISTERS = {16: "SSE2", 32: "AVX", 64: "AVX512F"}  # bytes, and what an x86 needs for them
+X86_FEATURES = {16: "SSE2", 32: "AVX", 64: "AVX512F"}  # bytes, and what an x86 needs for them
 
 
 class Scalars(Protocol):
@@ -47,7 +47,7 @@ def is_tile(buf: Buf) -> bool:
     return buf.space == "vector"
 
 
-def unrolled(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
+def unrolled_nest(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
     """Loops around `lanes` loops alone that are to be written out, and what is inside; None where C unrolls them itself."""
     nest, body = [loop], loop.body
     while len(body) == 1 and isinstance(body[0], For) and body[0].kind == "unroll":
@@ -65,7 +65,7 @@ def unrolled(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
     return (nest, body) if loop.extent == 1 or any(inner.index in named for inner in nest) else None
 
 
-def steps(nest: Sequence[For], body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
+def unrolled_bodies(nest: Sequence[For], body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
     """The body of some loops of constant bounds, once for each step."""
     for place in product(
         *(
@@ -118,7 +118,7 @@ def vector_type(dtype: str, width: int) -> str:
     return f"{computed(dtype)}x{width}"
 
 
-def declaration(dtype: str, width: int) -> str:
+def vector_declaration(dtype: str, width: int) -> str:
     """The C types of a vector: in a register, and anywhere in memory."""
     name, c, size = (
         vector_type(dtype, width),
@@ -131,10 +131,10 @@ def declaration(dtype: str, width: int) -> str:
     )
 
 
-def turning(dtype: str, width: int) -> str:
+def transpose_function(dtype: str, width: int) -> str:
     """The C function that transposes a square of `width` x `width` elements: in each step, halves of blocks change places.
 
-    >>> [line for line in turning("f32", 2).splitlines() if "shuffled" in line]
+    >>> [line for line in transpose_function("f32", 2).splitlines() if "shuffled" in line]
     ['  { const f32x2 a = v0, b = v1; v0 = shuffled(a, b, places, 0, 2); v1 = shuffled(a, b, places, 1, 3); }']
     """
     kind, element = vector_type(dtype, width), C_TYPES[computed(dtype)]
@@ -160,7 +160,7 @@ def turning(dtype: str, width: int) -> str:
     )
 
 
-SHUFFLED = """\
+SHUFFLE_MACRO = """\
 #ifdef __clang__
 #define shuffled(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -187,7 +187,7 @@ class Vectors:
         dtype = turn.source.dtype
         kind = self._type(dtype, turn.size)
         self.scalars.need(
-            f"{declaration(dtype, turn.size)}\n{SHUFFLED}\n{turning(dtype, turn.size)}"
+            f"{vector_declaration(dtype, turn.size)}\n{SHUFFLE_MACRO}\n{transpose_function(dtype, turn.size)}"
         )
         self.scalars.line(
             f"turn_{kind}(&{self.scalars.ref(turn.source)}, {turn.step}, {turn.rows}, &{self.scalars.ref(turn.target)});"
@@ -207,7 +207,7 @@ class Vectors:
             lanes.put(statement)
 
     def _type(self, dtype: str, width: int) -> str:
-        self.scalars.need(declaration(dtype, width))
+        self.scalars.need(vector_declaration(dtype, width))
         return vector_type(dtype, width)
 
 
@@ -234,7 +234,7 @@ class _VectorLoop:
             lines = [
                 *before,
                 f"{self.type(dtype, self.width)} whole = {value};",
-                APART.format("whole"),
+                KEEP_IN_MEMORY.format("whole"),
                 self.store(put.ref, dtype),
             ]
         for line in lines if len(lines) == 1 else ("{", *lines, "}"):
@@ -247,10 +247,10 @@ class _VectorLoop:
             not is_tile(put.ref.buf)
             or not isinstance(put.value, Ref)
             or put.op != "="
-            or size not in REGISTERS
+            or size not in X86_FEATURES
         ):
             return []
-        self.scalars.need(HELD.format(feature=REGISTERS[size], bytes=size))
+        self.scalars.need(KEEP_IN_REGISTER.format(feature=X86_FEATURES[size], bytes=size))
         return [f"held_{size}({target});"]
 
     def is_copy(self, put: Store) -> bool:
@@ -313,11 +313,11 @@ class _VectorLoop:
         if self.in_order(ref):
             size = self.extent * numpy_dtype(dtype).itemsize
             before.append(
-                f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {APART.format(name)}"
+                f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {KEEP_IN_MEMORY.format(name)}"
             )
         else:
             before.append(
-                f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {APART.format(name)}"
+                f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {KEEP_IN_MEMORY.format(name)}"
             )
         return name
 

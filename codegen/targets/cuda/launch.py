@@ -21,19 +21,19 @@ class Launch:
         return (self.threads, 1, 1)
 
 
-REGISTERS = 255  # of a thread
+MAX_THREAD_REGISTERS = 255  # of a thread
 
 
-SHARED = 48 << 10  # bytes of a block without asking for more
+MAX_SHARED_BYTES = 48 << 10  # bytes of a block without asking for more
 
 
-THREADS = 1024  # of a block
+MAX_BLOCK_THREADS = 1024  # of a block
 
 
-WARP = 32  # threads
+WARP_THREADS = 32  # threads
 
 
-MATRIX = 16  # rows and columns of a matrix that tensor cores sum
+FRAGMENT_SIDE = 16  # rows and columns of a matrix that tensor cores sum
 
 
 MAX_GRID = (2**31 - 1, 65535, 65535)

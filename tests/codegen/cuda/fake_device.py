@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codegen.targets.cuda.device.array import DeviceArray
-from codegen.targets.cuda.device.driver import Start
+from codegen.targets.cuda.device.driver import KernelStart
 from codegen.targets.cuda.device.memory_pool import MemoryPool
 from codegen.targets.cuda.launch import Launch
 from codegen.targets.cuda.shim import ShimLibrary
@@ -78,7 +78,7 @@ class FakeDevice:
         with self.stream:
             kernel.launch(how, addresses)
 
-    def graph(self, kernels: Sequence[Start]) -> FakeGraph | None:
+    def graph(self, kernels: Sequence[KernelStart]) -> FakeGraph | None:
         if not self.graphs:
             return None
         self.calls.append(("graph", *(how.name for _, how, _ in kernels)))
@@ -102,7 +102,7 @@ class FakeDevice:
 
 
 class FakeGraph:
-    def __init__(self, device: FakeDevice, kernels: Sequence[Start]):
+    def __init__(self, device: FakeDevice, kernels: Sequence[KernelStart]):
         self.device, self.kernels = device, kernels
 
     def launch(self) -> bool:

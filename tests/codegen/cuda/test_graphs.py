@@ -14,7 +14,7 @@ import pytest
 import einalg as ea
 from codegen.program.compile import checked
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
-from codegen.targets.cuda.device.graph_cache import ROOM, Graphs
+from codegen.targets.cuda.device.graph_cache import MAX_CACHED_GRAPHS, GraphCache
 from codegen.targets.cuda.device.memory_pool import MemoryPool, acquire, allocate
 from codegen.targets.cuda.launch import Launch
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
@@ -123,7 +123,7 @@ def test_memory_of_arrays_is_not_kept_by_graphs_and_not_used_without_them() -> N
 
 def test_the_least_recently_used_graph_is_forgotten() -> None:
     device = FakeDevice()
-    graphs, kernel = Graphs(device, room=2), Counted()
+    graphs, kernel = GraphCache(device, room=2), Counted()
 
     def start(address: int) -> None:
         graphs.start(
@@ -142,7 +142,7 @@ def test_the_least_recently_used_graph_is_forgotten() -> None:
     before = device.count("launch")
     start(1)
     assert device.count("launch") == before + 2, "it was forgotten"
-    assert kernel.started == 2 * 9 and ROOM > 2
+    assert kernel.started == 2 * 9 and MAX_CACHED_GRAPHS > 2
 
 
 class Counted:

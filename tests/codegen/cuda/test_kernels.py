@@ -11,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Alloc, Sync, walk
 from codegen.targets.cuda.lowering.lower import lower_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TILES, BlockTile, CudaSchedule
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, BLOCK_TILES, BlockTile, CudaSchedule
 from codegen.targets.cuda.text.barriers import with_barriers
 from codegen.targets.cuda.text.printer import cuda_source, index_type, launch
 from einalg.errors import CodegenError
@@ -82,7 +82,7 @@ def test_contractions_of_more_kinds() -> None:
     )
 
 
-@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("tile", BLOCK_TILES, ids=str)
 def test_every_tile(tile: BlockTile) -> None:
     scope = ea.L[i, j](
         ea.Sum[k](

@@ -14,7 +14,7 @@ import einalg as ea
 from codegen.libraries import torch_cuda
 from codegen.program.compile import checked
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, allowing
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, schedule_for_accuracy
 from codegen.tuning import kernel_choice
 from derive.matching import match
 from einalg.language import ops
@@ -97,7 +97,7 @@ def test_the_faster_way_is_taken(dtype: str) -> None:
 
 def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process and for the next ones, but not for a library that may compute with less precision."""
-    for schedule, times in ((CUDA_DEFAULT, 14), (CUDA_DEFAULT, 0), (allowing(1e-2), 14)):
+    for schedule, times in ((CUDA_DEFAULT, 14), (CUDA_DEFAULT, 0), (schedule_for_accuracy(1e-2), 14)):
         device = Timed(2e-3, 1e-3)
         device.name = "a device that is asked again"
         for _ in range(2):

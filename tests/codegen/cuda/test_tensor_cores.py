@@ -11,9 +11,9 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import FragmentMma, walk
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, compile_all, find_nvcc
-from codegen.targets.cuda.launch import SHARED
+from codegen.targets.cuda.launch import MAX_SHARED_BYTES
 from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TENSOR_TILES, TensorTile, allowing
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TENSOR_TILES, TensorTile, schedule_for_accuracy
 from codegen.targets.cuda.shim import Shim
 from codegen.targets.cuda.text.printer import cuda_source
 from einalg.language.ir.program import as_program
@@ -66,7 +66,7 @@ def test_layouts_and_remainders(dtype: str) -> None:
 
 @pytest.mark.parametrize("tile", TENSOR_TILES, ids=str)
 def test_every_tile(tile: TensorTile) -> None:
-    assert tile.is_legal("f16") and tile.shared("f16") <= SHARED
+    assert tile.is_legal("f16") and tile.shared("f16") <= MAX_SHARED_BYTES
     schedule = replace(SMALL, tensor_tiles=(tile,))
     scope = product(tile.rows + 3, tile.columns + 1, 2 * tile.depth + 8)
     assert multiplies(scope, schedule)
@@ -119,7 +119,7 @@ def test_tf32_where_it_is_allowed() -> None:
     assert multiplies(scope, allowed) and "precision::tf32" in cuda_source(
         [lower_cuda("O", scope, schedule=allowed)]
     )
-    assert allowing(1e-2).tf32 and not allowing(1e-4).tf32 and not CUDA_DEFAULT.tf32
+    assert schedule_for_accuracy(1e-2).tf32 and not schedule_for_accuracy(1e-4).tf32 and not CUDA_DEFAULT.tf32
     run([scope], allowed)
     program = as_program(scope)
     rng = np.random.default_rng(1)

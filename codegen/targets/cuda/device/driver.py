@@ -13,7 +13,7 @@ from codegen.targets.cuda.launch import Launch
 Array = np.ndarray[Any, Any]
 
 
-Start = tuple[
+KernelStart = tuple[
     Any, Launch, Sequence[int]
 ]  # a kernel, how it is launched, and the addresses that it is given
 
@@ -47,7 +47,7 @@ class Driver(Protocol):
 
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
 
-    def graph(self, kernels: Sequence[Start]) -> LaunchGraph | None:
+    def graph(self, kernels: Sequence[KernelStart]) -> LaunchGraph | None:
         """Kernels that are started by one call from now on, in the thread that asks; None where the driver cannot do so."""
         ...
 

@@ -26,8 +26,8 @@ from typing import Any
 from codegen.targets.cuda.launch import Launch
 from einalg.errors import DeviceError
 
-FILE = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-DEFAULT = None  # the default stream, on which kernels run that are launched one by one
+LIBRARY_FILE = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+DEFAULT_STREAM = None  # the default stream, on which kernels run that are launched one by one
 
 
 class KernelNode(ctypes.Structure):
@@ -105,7 +105,7 @@ class LibCuda:
 
     def launch(self, executable: int) -> None:
         """Start a graph on the default stream."""
-        self._call("cuGraphLaunch", executable, DEFAULT)
+        self._call("cuGraphLaunch", executable, DEFAULT_STREAM)
 
     def destroy(self, executable: int) -> None:
         """Forget a graph, which still ends where it runs."""
@@ -147,7 +147,7 @@ class LibCuda:
 def find_libcuda() -> LibCuda:
     """The library of this machine's driver, which PyCUDA has loaded; `DeviceError` where it has no graphs."""
     try:
-        return LibCuda(ctypes.CDLL(FILE))
+        return LibCuda(ctypes.CDLL(LIBRARY_FILE))
     except OSError as error:
         raise DeviceError(f"the CUDA driver cannot be loaded by itself: {error}") from None
 

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from codegen.targets.cuda.device.driver import Driver, LaunchGraph, Start
+from codegen.targets.cuda.device.driver import Driver, LaunchGraph, KernelStart
 
-ROOM = 16  # the graphs that are kept of the same kernels, each for other addresses
+MAX_CACHED_GRAPHS = 16  # the graphs that are kept of the same kernels, each for other addresses
 
 
-class Graphs:
+class GraphCache:
     """The graphs of a program in one thread.
 
     A graph knows addresses and keeps no memory alive: it is launched only for memory that a call holds at these very addresses. It is made
     when a call meets its addresses for the second time, so that addresses which never come again cost nothing.
     """
 
-    def __init__(self, driver: Driver, room: int = ROOM):
+    def __init__(self, driver: Driver, room: int = MAX_CACHED_GRAPHS):
         self._driver, self._room = driver, room
         self._known = dict[tuple[str, ...], OrderedDict[tuple[int, ...], LaunchGraph | None]]()
 
-    def start(self, kernels: Sequence[Start]) -> None:
+    def start(self, kernels: Sequence[KernelStart]) -> None:
         """Start kernels in order; one by one where there is no graph of them."""
         graph = self._found(kernels) if len(kernels) > 1 else None
         if graph is None or not graph.launch():
             for kernel in kernels:
                 self._driver.launch(*kernel)
 
-    def _found(self, kernels: Sequence[Start]) -> LaunchGraph | None:
+    def _found(self, kernels: Sequence[KernelStart]) -> LaunchGraph | None:
         known = self._known.setdefault(tuple(how.name for _, how, _ in kernels), OrderedDict())
         addresses = tuple(address for _, _, some in kernels for address in some)
         again = addresses in known

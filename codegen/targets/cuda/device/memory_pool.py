@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from einalg.errors import DeviceError
 
-MOST = (
+MAX_FREE_BYTES = (
     1 << 28
 )  # bytes that lie ready in all: a call on more is long beside the time that an allocation takes
 
@@ -46,7 +46,7 @@ class PooledBuffer:
 class MemoryPool:
     """Blocks that were given back, by their sizes in bytes."""
 
-    def __init__(self, most: int = MOST):
+    def __init__(self, most: int = MAX_FREE_BYTES):
         self._most, self._lock = most, Lock()
         self._bytes, self._blocks = 0, dict[int, dict[int, tuple[Any, bool]]]()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from codegen.targets.c.compiler import PROBE_TIMEOUT, TIMEOUT, built, too_slow
+from codegen.targets.c.compiler import PROBE_TIMEOUT_SECONDS, COMPILE_TIMEOUT_SECONDS, run_compiler, timeout_error
 from einalg.errors import DeviceError
 from einalg.storage.disk_cache import DiskCache, hashed
 
@@ -47,7 +47,7 @@ class Nvcc:
     program: str
     version: str
 
-    def compile(self, source: str, sm: int, timeout: float = TIMEOUT) -> Cubin:
+    def compile(self, source: str, sm: int, timeout: float = COMPILE_TIMEOUT_SECONDS) -> Cubin:
         """The machine code of a CUDA source, from the cache or compiled now; `CodegenError` with the compiler's message.
 
         `timeout` is in seconds.
@@ -64,11 +64,11 @@ class Nvcc:
     def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:
         command = (self.program, *FLAGS, f"-arch=sm_{sm}")
         try:
-            return built(
+            return run_compiler(
                 command, source, timeout, (".cu", ".cubin"), f"the generated code for sm_{sm}"
             )
         except subprocess.TimeoutExpired:
-            raise too_slow(self.program, timeout) from None
+            raise timeout_error(self.program, timeout) from None
         except OSError as error:
             raise DeviceError(
                 f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit"
@@ -100,7 +100,7 @@ def usages(report: str) -> dict[str, Usage]:
 
 
 def compile_all(
-    source: str, architectures: Sequence[int] = ARCHITECTURES, timeout: float = TIMEOUT
+    source: str, architectures: Sequence[int] = ARCHITECTURES, timeout: float = COMPILE_TIMEOUT_SECONDS
 ) -> list[Cubin]:
     """A CUDA source compiled for several compute capabilities; needs no device."""
     nvcc = require_nvcc()
@@ -135,7 +135,7 @@ def _find(homes: tuple[str, ...], path: str) -> Nvcc | None:
                 (program, "--version"),
                 capture_output=True,
                 text=True,
-                timeout=PROBE_TIMEOUT,
+                timeout=PROBE_TIMEOUT_SECONDS,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):

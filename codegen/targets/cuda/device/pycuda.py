@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.targets.cuda.device.driver import Start
+from codegen.targets.cuda.device.driver import KernelStart
 from codegen.targets.cuda.device.graph_api import LibCuda, find_libcuda
 from codegen.targets.cuda.device.memory_pool import MemoryPool
 from codegen.targets.cuda.launch import Launch
@@ -88,7 +88,7 @@ class PyCuda:
         with self.current():
             kernel.function(*(np.uintp(a) for a in addresses), grid=how.grid, block=how.block)
 
-    def graph(self, kernels: Sequence[Start]) -> _Graph | None:
+    def graph(self, kernels: Sequence[KernelStart]) -> _Graph | None:
         if not self.has_graphs:
             return None
         try:
@@ -149,7 +149,7 @@ class _Code:
 class _Graph:
     """`codegen.targets.cuda.device.driver.LaunchGraph`; the device forgets it when it is forgotten here."""
 
-    def __init__(self, device: PyCuda, library: LibCuda, kernels: Sequence[Start]):
+    def __init__(self, device: PyCuda, library: LibCuda, kernels: Sequence[KernelStart]):
         self._device, self._library = device, library
         self._handle = library.graph(
             [

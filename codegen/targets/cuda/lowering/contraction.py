@@ -17,12 +17,12 @@ from codegen.lowering.reductions import outermost_reductions
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.lowering.schedule import AnyTile, CudaSchedule
 from codegen.targets.cuda.lowering.thread_points import CudaSource
-from codegen.targets.cuda.text.wmma import SIZES
+from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access
 
-MOST_FACTORS = 6
-LEAST_SUMS = 16  # of a thread, below which it reads more than it multiplies
+MAX_FACTORS = 6
+MIN_THREAD_SUMS = 16  # of a thread, below which it reads more than it multiplies
 
 
 class ContractionSource(CudaSource):
@@ -42,14 +42,14 @@ class BlockedProduct:
     depth: tuple[LoopLevel, ...]
 
 
-def contraction(source: CudaSource) -> BlockedProduct | None:
+def blocked_product(source: CudaSource) -> BlockedProduct | None:
     """The statement as a contraction of two factors, with as many rows and columns as possible; None where it is none."""
     reduces = outermost_reductions(source.scope.body)
     if source.scope.where or len(reduces) != 1 or reduces[0].op != "Sum" or reduces[0].where:
         return None
     reduce = reduces[0]
     factors = sympy.Mul.make_args(reduce.body)
-    if not 2 <= len(factors) <= MOST_FACTORS or outermost_reductions(reduce.body):
+    if not 2 <= len(factors) <= MAX_FACTORS or outermost_reductions(reduce.body):
         return None
     depth = tuple(level for it in outer_first(reduce) for level in source.plan.summed[it.index])
     found = [
@@ -120,7 +120,7 @@ def choose_tile(
         )
 
     busy = [
-        (tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= LEAST_SUMS
+        (tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= MIN_THREAD_SUMS
     ]
     shared = [
         (tile, parts(tile)) for tile in fitting if blocks(tile) * parts(tile) >= numbers.blocks
@@ -133,7 +133,7 @@ def choose_tile(
     return next(iter([*busy, *shared, *few]), None)
 
 
-def exact_type(source: CudaSource, found: BlockedProduct) -> str | None:
+def tensor_core_dtype(source: CudaSource, found: BlockedProduct) -> str | None:
     """The type of both factors where tensor cores multiply them as they are: elements of f16 or bf16, padded with 0 at most.
 
     Elements of f32 lose precision there (tf32), which the schedule must allow.
@@ -142,7 +142,7 @@ def exact_type(source: CudaSource, found: BlockedProduct) -> str | None:
     types = {factor.tensor.dtype if isinstance(factor, Access) else "" for factor in factors}
     dtype = types.pop() if len(types) == 1 else ""
     allowed = ("f16", "bf16", "f32") if source.numbers.tf32 else ("f16", "bf16")
-    if dtype not in allowed or (dtype, source.accumulated(found.reduce)) not in SIZES:
+    if dtype not in allowed or (dtype, source.accumulated(found.reduce)) not in FRAGMENT_SIZES:
         return None
     fills = [fill for factor in factors for _, fill in source.layers(factor)[1:]]
     return None if any(fill != 0 for fill in fills) else dtype

@@ -14,13 +14,13 @@ from codegen.targets.cuda.lowering.contraction import (
     BlockedProduct,
     ContractionSource,
     choose_tile,
-    contraction,
-    exact_type,
+    blocked_product,
+    tensor_core_dtype,
 )
 from codegen.targets.cuda.lowering.map import map_kernel
 from codegen.targets.cuda.lowering.reduction import (
-    Rows,
-    choose_parts,
+    RowReductions,
+    choose_part_count,
     partial_kernel,
     reduction_kernel,
     shared_reductions,
@@ -89,13 +89,13 @@ class _Lowering:
     def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule):
         self.schedule = schedule
         self.source: CudaSource = ContractionSource(name, scope, holes, schedule)
-        self.rows: Rows | None = None
+        self.rows: RowReductions | None = None
         self.found: BlockedProduct | None = None
         self.dtype: str | None = None
         if not prod(self.source.output.shape):
             return
-        if found := contraction(self.source):
-            self.dtype = exact_type(self.source, found)
+        if found := blocked_product(self.source):
+            self.dtype = tensor_core_dtype(self.source, found)
             tiles = (
                 choose_tile(
                     found,
@@ -120,7 +120,7 @@ class _Lowering:
         """How many blocks share one sum."""
         if self.found:
             return self.count
-        return choose_parts(self.source, self.rows) if self.rows else 1
+        return choose_part_count(self.source, self.rows) if self.rows else 1
 
     def reduce(self) -> Reduce:
         if self.found:

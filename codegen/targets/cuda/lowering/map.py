@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.ir.nodes import Function, If, Statement
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted, named
+from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop, let_index
 from einalg.language.index.convert import affine
 from einalg.language.ir.traversal import reductions
 
@@ -37,8 +37,8 @@ def _elements(source: CudaSource) -> tuple[Statement, ...]:
         inside.statements,
     )
     if each > 1:
-        body = (counted(step, each, body, "unroll"),)
-    return (counted(block, blocks, [counted(thread, threads, body, "thread")], "block"),)
+        body = (counted_loop(step, each, body, "unroll"),)
+    return (counted_loop(block, blocks, [counted_loop(thread, threads, body, "thread")], "block"),)
 
 
 def _width(source: CudaSource) -> int:
@@ -75,11 +75,11 @@ def _vectors(source: CudaSource, level: LoopLevel, width: int) -> tuple[Statemen
     )
     source.put_point(inside)
     points = Points(group, (LoopLevel(group, affine(0), affine(groups), (0, groups)),))
-    body: tuple[Statement, ...] = (counted(lane, width, inside.statements, "vec"),)
+    body: tuple[Statement, ...] = (counted_loop(lane, width, inside.statements, "vec"),)
     if blocks * threads > groups:
         body = (If(points.exists(), body),)
-    step = named(group, affine(block) * threads + affine(thread), (0, blocks * threads), body)
-    return (counted(block, blocks, [counted(thread, threads, [step], "thread")], "block"),)
+    step = let_index(group, affine(block) * threads + affine(thread), (0, blocks * threads), body)
+    return (counted_loop(block, blocks, [counted_loop(thread, threads, [step], "thread")], "block"),)
 
 
 def _threads(count: int, most: int) -> int:

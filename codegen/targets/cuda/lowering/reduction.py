@@ -16,18 +16,18 @@ from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import ASSIGN, outermost_reductions, reads_inside, value
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted
+from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop
 from codegen.targets.cuda.text.vectors import walks_rows
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
 
-MOST_SHARED = 8  # reductions of one kernel
+MAX_SHARED_REDUCTIONS = 8  # reductions of one kernel
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowReductions:
     """Reductions, inner ones first, that have the same value for all points of `along` at one point of `over`."""
 
     reduces: tuple[Reduce, ...]
@@ -39,7 +39,7 @@ class Rows:
         return max(map(points, self.reduces))
 
 
-def shared_reductions(source: CudaSource) -> Rows | None:
+def shared_reductions(source: CudaSource) -> RowReductions | None:
     """The reductions of a statement that several threads share; None where each thread is better off alone."""
     found: list[Reduce] = []
     place, levels = source.block(source.plan.output).place, source.plan.output
@@ -60,12 +60,12 @@ def shared_reductions(source: CudaSource) -> Rows | None:
                 needed.update(free)
 
     see(source.scope.body, bool(source.scope.where))
-    if not found or len(found) > MOST_SHARED:
+    if not found or len(found) > MAX_SHARED_REDUCTIONS:
         return None
     over, along = (
         [level for level in levels if (level.index in needed) is known] for known in (True, False)
     )
-    rows = Rows(tuple(found), tuple(over), tuple(along))
+    rows = RowReductions(tuple(found), tuple(over), tuple(along))
     if _count(along) == 1 and (
         _count(over) >= source.numbers.busy or rows.terms < source.numbers.long
     ):
@@ -73,7 +73,7 @@ def shared_reductions(source: CudaSource) -> Rows | None:
     return rows
 
 
-def choose_parts(source: CudaSource, rows: Rows) -> int:
+def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
     """How many groups of blocks share one long reduction, where its outputs alone keep few of them busy."""
     numbers = source.numbers
     many = max(numbers.lanes)
@@ -95,12 +95,12 @@ def _count(levels: Any) -> int:
     return prod(level.extent for level in levels)
 
 
-def reduction_kernel(source: CudaSource, rows: Rows) -> Function:
+def reduction_kernel(source: CudaSource, rows: RowReductions) -> Function:
     """The kernel in which a group of threads computes what one row needs, and then the row."""
     return source.function(_ReductionKernel(source, rows).body())
 
 
-def partial_kernel(source: CudaSource, rows: Rows, output: Buf) -> Function:
+def partial_kernel(source: CudaSource, rows: RowReductions, output: Buf) -> Function:
     """The kernel that sums the terms of a reduction in parts: the first axis of its output counts them."""
     return Function(
         output.name,
@@ -112,7 +112,7 @@ def partial_kernel(source: CudaSource, rows: Rows, output: Buf) -> Function:
 
 
 class _ReductionKernel:
-    def __init__(self, source: CudaSource, rows: Rows, partial: Buf | None = None):
+    def __init__(self, source: CudaSource, rows: RowReductions, partial: Buf | None = None):
         numbers, self.source, self.rows = source.numbers, source, rows
         few, many = numbers.lanes
         self.partial, self.parts = partial, partial.shape[0] if partial else 1
@@ -161,11 +161,11 @@ class _ReductionKernel:
         for position, reduce in enumerate(self.rows.reduces):
             inside += self.shared(reduce, self.rows.reduces[:position])
         inside.append(self.threads(self.written()))
-        body = [counted(self.block, self.blocks, inside, "block")]
+        body = [counted_loop(self.block, self.blocks, inside, "block")]
         if self.parts > 1:
-            return (counted(self.part, self.parts, body, "block"),)
+            return (counted_loop(self.part, self.parts, body, "block"),)
         return (
-            (counted(self.piece, self.pieces, body, "block"),) if self.pieces > 1 else tuple(body)
+            (counted_loop(self.piece, self.pieces, body, "block"),) if self.pieces > 1 else tuple(body)
         )
 
     @property
@@ -174,9 +174,9 @@ class _ReductionKernel:
         return affine(self.warp) * self.width + affine(self.lane)
 
     def threads(self, body: Any) -> Statement:
-        inner = counted(self.lane, self.width, body, "thread")
-        return counted(
-            self.group, self.groups, [counted(self.warp, self.warps, [inner], "thread")], "thread"
+        inner = counted_loop(self.lane, self.width, body, "thread")
+        return counted_loop(
+            self.group, self.groups, [counted_loop(self.warp, self.warps, [inner], "thread")], "thread"
         )
 
     def at_point(self, known: Any, *more: LoopLevel) -> Block:
@@ -218,7 +218,7 @@ class _ReductionKernel:
             block = self.at_point(self.rows.reduces, *others.levels)
             block.place = block.place.loop(lane, 0, width).fix(index, first + affine(lane))
             self.source.put_point(block)
-            loop = counted(lane, width, block.statements, "vec")
+            loop = counted_loop(lane, width, block.statements, "vec")
             if walks_rows(loop):
                 return self.turns(others, [loop])
         block = self.at_point(self.rows.reduces, *self.rows.along)
@@ -230,7 +230,7 @@ class _ReductionKernel:
         steps = -(-others.count // each)
         step = self.source.fresh("turn", steps)
         begin = affine(step) * self.pieces + (affine(self.piece) if self.pieces > 1 else 0)
-        return counted(
+        return counted_loop(
             step, steps, others.at(begin * self.lanes + self.position, steps * each - 1, statements)
         )
 
@@ -278,7 +278,7 @@ class _ReductionKernel:
                 .place.loop(lane, 0, width)
                 .fix(index, first + affine(lane))
             )
-            loop = counted(lane, width, self.added(reduce, total, block.inner(place)), "vec")
+            loop = counted_loop(lane, width, self.added(reduce, total, block.inner(place)), "vec")
             if walks_rows(loop):
                 return self.stepping(terms, [loop])
         terms = Points.of(self.source, "term", levels)
@@ -306,7 +306,7 @@ class _ReductionKernel:
         form = (
             affine(self.part) * steps + affine(step) if self.parts > 1 else affine(step)
         ) * self.lanes + self.position
-        return counted(step, steps, terms.at(form, self.parts * steps * self.lanes - 1, statements))
+        return counted_loop(step, steps, terms.at(form, self.parts * steps * self.lanes - 1, statements))
 
 
 def _within(block: Block, levels: tuple[LoopLevel, ...]) -> Block:

@@ -8,8 +8,8 @@ from codegen.ir.nodes import Alloc, Apply, Buf, Function, Number, Ref, Statement
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import BlockTile
-from codegen.targets.cuda.lowering.thread_points import CudaSource, counted
-from codegen.targets.cuda.lowering.tiled import Tiled
+from codegen.targets.cuda.lowering.thread_points import CudaSource, counted_loop
+from codegen.targets.cuda.lowering.tiled import TiledProduct
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
@@ -21,7 +21,7 @@ def register_tiles(
     return _Registers(source, found, tile, partial).function()
 
 
-class _Registers(Tiled):
+class _Registers(TiledProduct):
     tile: BlockTile
 
     def __init__(
@@ -69,25 +69,25 @@ class _Registers(Tiled):
         ) * self.wide + affine(self.column)
 
     def over_rows(self, body: Sequence[Statement], kind: str = "unroll") -> Statement:
-        return counted(
+        return counted_loop(
             self.row_group,
             self.tile.thread_rows // self.high,
-            [counted(self.row, self.high, body, kind)],
+            [counted_loop(self.row, self.high, body, kind)],
             "unroll",
         )
 
     def over_columns(self, body: Sequence[Statement], kind: str = "unroll") -> Statement:
-        return counted(
+        return counted_loop(
             self.column_group,
             self.tile.thread_columns // self.wide,
-            [counted(self.column, self.wide, body, kind)],
+            [counted_loop(self.column, self.wide, body, kind)],
             "unroll",
         )
 
     def threads(self, body: Sequence[Statement]) -> Statement:
         """A nest of thread loops over the blocks of sums of a tile."""
-        across = counted(self.across, self.tile.columns // self.tile.thread_columns, body, "thread")
-        return counted(self.down, self.tile.rows // self.tile.thread_rows, [across], "thread")
+        across = counted_loop(self.across, self.tile.columns // self.tile.thread_columns, body, "thread")
+        return counted_loop(self.down, self.tile.rows // self.tile.thread_rows, [across], "thread")
 
     @property
     def sum_(self) -> Ref:
@@ -128,7 +128,7 @@ class _Registers(Tiled):
         ]
         product = Store(self.sum_, "+=", Apply("mul", (row, column), self.dtype))
         body = [Alloc(one), Alloc(two), *read, self.over_rows([self.over_columns([product])])]
-        return self.threads([counted(self.inner, self.tile.depth, body, "unroll")])
+        return self.threads([counted_loop(self.inner, self.tile.depth, body, "unroll")])
 
     def stored(self) -> list[Statement]:
         statements = self.at_point(self.sum_).statements

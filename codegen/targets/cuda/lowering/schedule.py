@@ -7,9 +7,9 @@ from math import inf
 
 from codegen.lowering.schedule import Schedule
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.launch import MATRIX, MAX_GRID, REGISTERS, SHARED, THREADS, WARP
+from codegen.targets.cuda.launch import FRAGMENT_SIDE, MAX_GRID, MAX_THREAD_REGISTERS, MAX_SHARED_BYTES, MAX_BLOCK_THREADS, WARP_THREADS
 
-SPARE = 4  # elements between its rows in shared memory
+SPARE_COLUMNS = 4  # elements between its rows in shared memory
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class BlockTile:
         whole = self.rows % self.thread_rows == 0 and self.columns % self.thread_columns == 0
         return (
             whole
-            and self.threads <= THREADS
-            and self.shared(dtype) <= SHARED
-            and self.registers(dtype) <= REGISTERS
+            and self.threads <= MAX_BLOCK_THREADS
+            and self.shared(dtype) <= MAX_SHARED_BYTES
+            and self.registers(dtype) <= MAX_THREAD_REGISTERS
         )
 
 
@@ -74,11 +74,11 @@ class TensorTile:
         >>> TensorTile(128, 64, 32, 4, 2).of("f32").depth
         16
         """
-        return replace(self, depth=max(MATRIX, self.depth * 2 // element_size(dtype)))
+        return replace(self, depth=max(FRAGMENT_SIDE, self.depth * 2 // element_size(dtype)))
 
     @property
     def threads(self) -> int:
-        return WARP * self.warps_down * self.warps_across
+        return WARP_THREADS * self.warps_down * self.warps_across
 
     @property
     def sums(self) -> int:
@@ -92,7 +92,7 @@ class TensorTile:
             (self.rows + self.columns) * (self.depth * size + 16),
             ((self.rows + self.columns) * size + 2 * 16) * self.depth,
         )
-        return 2 * longest + self.threads // WARP * MATRIX * (MATRIX + SPARE) * 4
+        return 2 * longest + self.threads // WARP_THREADS * FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * 4
 
     def registers(self, dtype: str) -> int:
         """An estimate: the sums, the fragments that are multiplied, what is fetched, and index arithmetic."""
@@ -109,20 +109,20 @@ class TensorTile:
 
     def is_legal(self, dtype: str) -> bool:
         whole = (
-            self.rows % (MATRIX * self.warps_down) == 0
-            and self.columns % (MATRIX * self.warps_across) == 0
-            and self.depth % MATRIX == 0
+            self.rows % (FRAGMENT_SIDE * self.warps_down) == 0
+            and self.columns % (FRAGMENT_SIDE * self.warps_across) == 0
+            and self.depth % FRAGMENT_SIDE == 0
         )
         return (
             whole
-            and self.threads <= THREADS
-            and self.shared(dtype) <= SHARED
-            and self.registers(dtype) <= REGISTERS
+            and self.threads <= MAX_BLOCK_THREADS
+            and self.shared(dtype) <= MAX_SHARED_BYTES
+            and self.registers(dtype) <= MAX_THREAD_REGISTERS
         )
 
 
 AnyTile = BlockTile | TensorTile
-TILES = (
+BLOCK_TILES = (
     BlockTile(128, 128, 8, 8, 8),
     BlockTile(128, 64, 8, 8, 4),
     BlockTile(64, 64, 16, 4, 4),
@@ -161,7 +161,7 @@ class CudaSchedule(Schedule):
     lanes: tuple[int, int] = (32, 256)
     shuffled: int = 32
     contraction: int = 1 << 15
-    tiles: tuple[BlockTile, ...] = TILES
+    tiles: tuple[BlockTile, ...] = BLOCK_TILES
     tensor_tiles: tuple[TensorTile, ...] = TENSOR_TILES
     tf32: bool = False
     blocks: int = 128
@@ -172,13 +172,13 @@ class CudaSchedule(Schedule):
 
 
 CUDA_DEFAULT = CudaSchedule()
-TF32 = 2**-10  # the relative error of a product of two factors with 10 bits each
+TF32_RELATIVE_ERROR = 2**-10  # the relative error of a product of two factors with 10 bits each
 
 
-def allowing(accuracy: float | None) -> CudaSchedule:
+def schedule_for_accuracy(accuracy: float | None) -> CudaSchedule:
     """The schedule where values may differ by `accuracy`, relative to the largest element: from 1/1024 on, tensor cores multiply f32 too.
 
-    >>> allowing(None).tf32, allowing(1e-4).tf32, allowing(1e-2).tf32
+    >>> schedule_for_accuracy(None).tf32, schedule_for_accuracy(1e-4).tf32, schedule_for_accuracy(1e-2).tf32
     (False, False, True)
     """
-    return replace(CUDA_DEFAULT, tf32=accuracy is not None and accuracy >= TF32)
+    return replace(CUDA_DEFAULT, tf32=accuracy is not None and accuracy >= TF32_RELATIVE_ERROR)

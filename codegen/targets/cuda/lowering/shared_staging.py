@@ -14,7 +14,7 @@ from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import value
 from codegen.lowering.schedule import strides
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, below, counted, named
+from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, below, counted_loop, let_index
 from codegen.targets.cuda.text.vectors import copied_row, walks_rows
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -38,7 +38,7 @@ class StagedFactor:
 
 
 @dataclass(frozen=True)
-class Depth:
+class SummedDepth:
     """The summed levels, `size` terms of which are staged at a time, in `steps` steps of each of `parts` blocks."""
 
     levels: tuple[LoopLevel, ...]
@@ -47,7 +47,7 @@ class Depth:
     parts: int
 
 
-class Staged:
+class StagedTile:
     """One factor of a contraction in shared memory, in two halves that take turns.
 
     `deep` says whether neighbours of the summed index are side by side there; by default they are where they are in memory.
@@ -59,14 +59,14 @@ class Staged:
         name: str,
         dtype: str,
         side: StagedFactor,
-        depth: Depth,
+        depth: SummedDepth,
         batch: Sequence[LoopLevel],
         threads: int,
         deep: bool | None,
     ):
         self.source, self.side, self.depth, self.batch = source, side, depth, tuple(batch)
         self.threads, self.dtype = threads, dtype
-        self.reads_deep = is_deep(source, side.factor, depth.levels)
+        self.reads_deep = terms_are_adjacent(source, side.factor, depth.levels)
         self.deep = self.reads_deep if deep is None else deep
         outer, inner = (side.size, depth.size) if self.deep else (depth.size, side.size)
         halves = 2 if depth.steps > 1 else 1
@@ -103,7 +103,7 @@ class Staged:
             )
             target = Ref(Buf("row", (width,), self.dtype, "local"), (affine(self.lane),))
             block.put(target, "=", value(self.source, self.side.factor, block))
-            if walks_rows(counted(self.lane, width, block.statements, "vec")):
+            if walks_rows(counted_loop(self.lane, width, block.statements, "vec")):
                 fixed = (points, index, first)
                 return (width, None, fixed) if self.reads_deep else (width, fixed, None)
         return 1, None, None
@@ -125,20 +125,20 @@ class Staged:
             else (self.side.size // self.width, self.depth.size)
         )
         inside = (
-            named(self.row, row, (0, sizes[0]), (named(self.term, term, (0, sizes[1]), body),)),
+            let_index(self.row, row, (0, sizes[0]), (let_index(self.term, term, (0, sizes[1]), body),)),
         )
         if self.rounds * self.threads > self.entries:
             inside = (If(Predicate((below(self.entry, self.entries),)), inside),)
         inside = (
-            named(
+            let_index(
                 self.entry,
                 affine(self.turn) * self.threads + affine(self.thread),
                 (0, self.rounds * self.threads),
                 inside,
             ),
         )
-        return counted(
-            self.thread, self.threads, [counted(self.turn, self.rounds, inside, "unroll")], "thread"
+        return counted_loop(
+            self.thread, self.threads, [counted_loop(self.turn, self.rounds, inside, "unroll")], "thread"
         )
 
     def fetch(self, step: Affine) -> Statement:
@@ -174,11 +174,11 @@ class Staged:
             zero = self._each([Store(target, "=", Number(0, self.dtype))])
             inside = (If(Predicate(tuple(conditions)), inside, zero),)
         inside = (
-            named(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),
+            let_index(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),
         )
         return self._moved(
             (
-                named(
+                let_index(
                     near.index,
                     affine(self.side.block) * size + affine(self.row),
                     (0, max(rows, near.count)),
@@ -206,7 +206,7 @@ class Staged:
         """Statements for each element of an entry."""
         if self.width == 1:
             return tuple(statements)
-        loop = counted(self.lane, self.width, statements, "vec")
+        loop = counted_loop(self.lane, self.width, statements, "vec")
         return (
             loop
             if copied_row(loop) or walks_rows(loop)
@@ -214,7 +214,7 @@ class Staged:
         )
 
 
-def is_deep(source: CudaSource, factor: Any, depth: Sequence[LoopLevel]) -> bool:
+def terms_are_adjacent(source: CudaSource, factor: Any, depth: Sequence[LoopLevel]) -> bool:
     """Whether neighbours of the summed index lie side by side in memory."""
     last = depth[-1].index if depth else None
     return last is not None and any(

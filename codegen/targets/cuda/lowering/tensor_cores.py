@@ -16,12 +16,12 @@ from codegen.ir.nodes import (
     Ref,
     Statement,
 )
-from codegen.targets.cuda.launch import WARP
+from codegen.targets.cuda.launch import WARP_THREADS
 from codegen.targets.cuda.lowering.contraction import BlockedProduct
-from codegen.targets.cuda.lowering.schedule import SPARE, TensorTile
-from codegen.targets.cuda.lowering.thread_points import CudaSource, counted
-from codegen.targets.cuda.lowering.tiled import Tiled
-from codegen.targets.cuda.text.wmma import SIZES
+from codegen.targets.cuda.lowering.schedule import SPARE_COLUMNS, TensorTile
+from codegen.targets.cuda.lowering.thread_points import CudaSource, counted_loop
+from codegen.targets.cuda.lowering.tiled import TiledProduct
+from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
@@ -37,7 +37,7 @@ def tensor_tiles(
     return _TensorCores(source, found, tile, dtype, partial).function()
 
 
-class _TensorCores(Tiled):
+class _TensorCores(TiledProduct):
     tile: TensorTile
 
     def __init__(
@@ -50,7 +50,7 @@ class _TensorCores(Tiled):
     ):
         super().__init__(source, found, tile, dtype, partial)
         total = source.accumulated(found.reduce)
-        m, n, k = self.size = SIZES[dtype, total]
+        m, n, k = self.size = FRAGMENT_SIZES[dtype, total]
         self.high, self.wide = (
             tile.rows // (m * tile.warps_down),
             tile.columns // (n * tile.warps_across),
@@ -60,7 +60,7 @@ class _TensorCores(Tiled):
             fresh("warp_down", tile.warps_down),
             fresh("warp_across", tile.warps_across),
         )
-        self.lane, self.element = fresh("lane", WARP), fresh("element", m * n // WARP)
+        self.lane, self.element = fresh("lane", WARP_THREADS), fresh("element", m * n // WARP_THREADS)
         self.row, self.column, self.inner = (
             fresh("mm", self.high),
             fresh("nn", self.wide),
@@ -73,18 +73,18 @@ class _TensorCores(Tiled):
             Buf(two, (self.wide, k, n), dtype, "matrix_b"),
         )
         self.product = Buf(
-            product, (tile.warps_down, tile.warps_across, m, n + SPARE), total, "shared"
+            product, (tile.warps_down, tile.warps_across, m, n + SPARE_COLUMNS), total, "shared"
         )
 
     def warps(self, body: Sequence[Statement]) -> Statement:
-        across = counted(self.across, self.tile.warps_across, body, "warp")
-        return counted(self.down, self.tile.warps_down, [across], "warp")
+        across = counted_loop(self.across, self.tile.warps_across, body, "warp")
+        return counted_loop(self.down, self.tile.warps_down, [across], "warp")
 
     def over_rows(self, body: Sequence[Statement]) -> Statement:
-        return counted(self.row, self.high, body, "unroll")
+        return counted_loop(self.row, self.high, body, "unroll")
 
     def over_columns(self, body: Sequence[Statement]) -> Statement:
-        return counted(self.column, self.wide, body, "unroll")
+        return counted_loop(self.column, self.wide, body, "unroll")
 
     @property
     def sum_(self) -> Ref:
@@ -139,7 +139,7 @@ class _TensorCores(Tiled):
             ),
             self.over_rows([self.over_columns([FragmentMma(self.sum_, one, two)])]),
         ]
-        return self.warps([counted(self.inner, self.tile.depth // self.size[2], body, "unroll")])
+        return self.warps([counted_loop(self.inner, self.tile.depth // self.size[2], body, "unroll")])
 
     def stored(self) -> list[Statement]:
         """Each fragment passes through shared memory, from where the threads of a warp take the elements."""
@@ -147,16 +147,16 @@ class _TensorCores(Tiled):
         store = self.warps(
             [FragmentStore(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)]
         )
-        place = affine(self.element) * WARP + affine(self.lane)
+        place = affine(self.element) * WARP_THREADS + affine(self.lane)
         row, column = place.quotient(self.size[1]), place.remainder(self.size[1])
         statements = self.at_point(Ref(self.product, (*own, row, column))).statements
         each = self.output(self.first_row + row, self.first_column + column, statements)
-        threads = counted(
+        threads = counted_loop(
             self.lane,
-            WARP,
-            [counted(self.element, self.size[0] * self.size[1] // WARP, each, "unroll")],
+            WARP_THREADS,
+            [counted_loop(self.element, self.size[0] * self.size[1] // WARP_THREADS, each, "unroll")],
             "thread",
         )
-        threads = counted(self.across, self.tile.warps_across, [threads], "thread")
-        threads = counted(self.down, self.tile.warps_down, [threads], "thread")
+        threads = counted_loop(self.across, self.tile.warps_across, [threads], "thread")
+        threads = counted_loop(self.down, self.tile.warps_down, [threads], "thread")
         return [self.over_rows([self.over_columns([store, threads])])]

@@ -131,7 +131,7 @@ class Points:
         for position, level in reversed(list(enumerate(self.levels))):
             form = floordiv(affine(self.index), below)
             form = modulo(form, level.extent) if position else form
-            statements = [named(level.index, form + level.range[0], level.range, statements)]
+            statements = [let_index(level.index, form + level.range[0], level.range, statements)]
             below *= level.extent
         return tuple(statements)
 
@@ -142,7 +142,7 @@ class Points:
         body = self.named(statements)
         if largest >= self.count:
             body = (If(self.exists(), body),)
-        return (named(self.index, form, (0, max(largest + 1, self.count)), body),)
+        return (let_index(self.index, form, (0, max(largest + 1, self.count)), body),)
 
     def exists(self) -> Predicate:
         return Predicate((below(self.index, self.count),))
@@ -153,11 +153,11 @@ def below(index: Index, end: int) -> Constraint:
     return Constraint(affine(end - 1) - affine(index), ">=")
 
 
-def named(index: Index, form: Affine, known: Range, body: Sequence[Statement]) -> For:
+def let_index(index: Index, form: Affine, known: Range, body: Sequence[Statement]) -> For:
     """Statements with a name for a value: a loop of one step."""
     return For(index, form, form + 1, known, tuple(body))
 
 
-def counted(index: Index, extent: int, body: Sequence[Statement], kind: str = "seq") -> For:
+def counted_loop(index: Index, extent: int, body: Sequence[Statement], kind: str = "seq") -> For:
     """A loop from 0."""
     return For(index, affine(0), affine(extent), (0, extent), tuple(body), kind)

@@ -9,13 +9,13 @@ from codegen.ir.nodes import Buf, Function, Ref, Statement, Store
 from codegen.lowering.block import Block
 from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import AnyTile
-from codegen.targets.cuda.lowering.shared_staging import Depth, Staged, StagedFactor
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted, named
+from codegen.targets.cuda.lowering.shared_staging import SummedDepth, StagedTile, StagedFactor
+from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop, let_index
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
 
-class Tiled(ABC):
+class TiledProduct(ABC):
     """One tile of a contraction; with an output `partial`, of the part of the terms that its first axis counts."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Tiled(ABC):
             name if name not in names else f"{name}_"
             for name in ("left", "right", "sums", "product", "one", "two")
         ]
-        depth = Depth(found.depth, tile.depth, self.steps, self.parts)
+        depth = SummedDepth(found.depth, tile.depth, self.steps, self.parts)
         sides = (
             StagedFactor(found.left, found.rows, tile.rows, self.row_tile, self.row_tiles),
             StagedFactor(
@@ -61,7 +61,7 @@ class Tiled(ABC):
             ),
         )
         self.left, self.right = (
-            Staged(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep)
+            StagedTile(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep)
             for name, side in zip(self.names, sides)
         )
 
@@ -87,20 +87,20 @@ class Tiled(ABC):
         body: tuple[Statement, ...] = tuple(inside)
         if self.batch.count > 1:
             body = self.batch.named(body)
-        body = (counted(self.column_tile, self.column_tiles, body, "block"),)
-        body = (counted(self.row_tile, self.row_tiles, body, "block"),)
+        body = (counted_loop(self.column_tile, self.column_tiles, body, "block"),)
+        body = (counted_loop(self.row_tile, self.row_tiles, body, "block"),)
         if self.batch.count * self.parts == 1:
             return body
         if self.batch.count == 1:
-            return (counted(self.part, self.parts, body, "block"),)
+            return (counted_loop(self.part, self.parts, body, "block"),)
         if self.parts == 1:
-            return (counted(self.batch.index, self.batch.count, body, "block"),)
+            return (counted_loop(self.batch.index, self.batch.count, body, "block"),)
         both = self.source.fresh("batch_part", self.batch.count * self.parts)
-        body = (named(self.part, affine(both).remainder(self.parts), (0, self.parts), body),)
+        body = (let_index(self.part, affine(both).remainder(self.parts), (0, self.parts), body),)
         body = (
-            named(self.batch.index, affine(both).quotient(self.parts), (0, self.batch.count), body),
+            let_index(self.batch.index, affine(both).quotient(self.parts), (0, self.batch.count), body),
         )
-        return (counted(both, self.batch.count * self.parts, body, "block"),)
+        return (counted_loop(both, self.batch.count * self.parts, body, "block"),)
 
     def pipeline(self) -> list[Statement]:
         """Each part is fetched while the one before it is multiplied."""
@@ -117,7 +117,7 @@ class Tiled(ABC):
         self.source.plan.ranges[self.step] = (0, self.steps - 1)
         return [
             *found,
-            counted(self.step, self.steps - 1, inside),
+            counted_loop(self.step, self.steps - 1, inside),
             self.multiplied(affine((self.steps - 1) % 2)),
         ]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Function
-from codegen.targets.c.compiler import TIMEOUT, Compiler
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.targets.cuda.device_types import from_device, to_device
 from codegen.targets.cuda.launch import Launch
 from codegen.targets.cuda.text.printer import MAX_GRID, cuda_source, launch
@@ -186,7 +186,7 @@ def _find(chosen: str, path: str) -> Compiler | None:
             for flags in ((*FLAGS, FILLED), FLAGS):
                 compiler = Compiler((program, *command[1:]), version, flags)
                 try:
-                    compiler.compile("int shim_probe() { return 0; }\n", TIMEOUT)
+                    compiler.compile("int shim_probe() { return 0; }\n", COMPILE_TIMEOUT_SECONDS)
                     return compiler
                 except CodegenError:
                     continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.nodes import For, FragmentStore, Function, If, Ref, Statement, Store, Sync, walk
-from codegen.targets.cuda.launch import WARP
+from codegen.targets.cuda.launch import WARP_THREADS
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index, Modulo
 
@@ -78,8 +78,8 @@ class _Footprint:
     def without_warp(self) -> _Footprint:
         """What is still open after the threads of the first warp waited for each other."""
         return _Footprint(
-            frozenset(a for a in self.reads if a.threads > WARP),
-            frozenset(a for a in self.writes if a.threads > WARP),
+            frozenset(a for a in self.reads if a.threads > WARP_THREADS),
+            frozenset(a for a in self.writes if a.threads > WARP_THREADS),
         )
 
     def earlier(self, index: Index, steps: int | None) -> _Footprint:
@@ -106,7 +106,7 @@ def nest_extents(loop: For) -> tuple[int, ...]:
 
 def nest_threads(loop: For) -> int:
     """The threads that a nest of loops takes."""
-    return prod(nest_extents(loop)) * (WARP if loop.kind == "warp" else 1)
+    return prod(nest_extents(loop)) * (WARP_THREADS if loop.kind == "warp" else 1)
 
 
 def with_barriers(function: Function, repeated: frozenset[str] = frozenset()) -> Function:
@@ -205,4 +205,4 @@ def _with_barrier(before: _Footprint, touched: _Footprint) -> tuple[tuple[Sync, 
     threads = max(before.clashes(touched), default=0)
     if threads <= 1:  # the first thread does both
         return (), before
-    return ((Sync(),), NOTHING) if threads > WARP else ((Sync("warp"),), before.without_warp())
+    return ((Sync(),), NOTHING) if threads > WARP_THREADS else ((Sync("warp"),), before.without_warp())

@@ -25,12 +25,12 @@ from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
 from codegen.targets.c.source_file import entry_name
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.launch import MAX_GRID, SHARED, THREADS, WARP, Grid, Launch
+from codegen.targets.cuda.launch import MAX_GRID, MAX_SHARED_BYTES, MAX_BLOCK_THREADS, WARP_THREADS, Grid, Launch
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents, nest_threads, with_barriers
 from codegen.targets.cuda.text.vectors import VectorAccess, copied_row, vector_rows
 from codegen.targets.cuda.text.warp_ops import is_fragment
 from codegen.targets.cuda.text.wmma import (
-    ALIGNED_MATRIX,
+    MATRIX_ALIGNMENT_BYTES,
     FRAGMENT_STATEMENTS,
     Fragments,
     uses_tensor_cores,
@@ -52,9 +52,9 @@ true try typeid typename using virtual wchar_t xor xor_eq threadIdx blockIdx blo
 int2 int4 float2 float4 double2 ushort uchar ulong assert printf clock isnan isinf signbit norm rsqrt div malloc free memcpy memset std
 round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
 )
-MOST_UNROLLED = 64  # steps
-FULL_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
-MOST_PRIVATE = 256  # bytes of a thread: half of 128 registers, beside what it computes with
+MAX_UNROLLED_STEPS = 64  # steps
+MULTIPROCESSOR_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
+MAX_PRIVATE_BYTES = 256  # bytes of a thread: half of 128 registers, beside what it computes with
 ALIGNED_ROW = 16  # bytes
 
 
@@ -92,27 +92,27 @@ def launch(function: Function, position: int = 0, max_grid: Grid = MAX_GRID) -> 
         if isinstance(n, Alloc) and n.buf.space == "shared"
     )
     found = Launch(entry_name(position), (x, y, z), max(nests, default=1), shared)
-    if found.threads > THREADS:
+    if found.threads > MAX_BLOCK_THREADS:
         raise CodegenError(
-            f"{function.name} has {found.threads} threads in a block, and a GPU has at most {THREADS}"
+            f"{function.name} has {found.threads} threads in a block, and a GPU has at most {MAX_BLOCK_THREADS}"
         )
-    if shared > SHARED:
+    if shared > MAX_SHARED_BYTES:
         raise CodegenError(
-            f"{function.name} shares {shared} bytes in a block, and {SHARED} are allowed"
+            f"{function.name} shares {shared} bytes in a block, and {MAX_SHARED_BYTES} are allowed"
         )
     return found
 
 
-def resident(function: Function, how: Launch) -> int:
+def resident_blocks(function: Function, how: Launch) -> int:
     """The blocks that should fit into a multiprocessor at once: what bounds the registers of a thread, 128 but for large private arrays."""
     private = {n.buf for n in walk(function) if isinstance(n, Alloc) and n.buf.space != "shared"}
     held = sum(
-        _bytes(buf) // WARP
+        _bytes(buf) // WARP_THREADS
         if is_fragment(buf)
         else prod(buf.shape) * max(4, element_size(buf.dtype))
         for buf in private
     )
-    return max(1, FULL_THREADS // how.threads) if held <= MOST_PRIVATE else 1
+    return max(1, MULTIPROCESSOR_THREADS // how.threads) if held <= MAX_PRIVATE_BYTES else 1
 
 
 def _bytes(buf: Buf) -> int:
@@ -221,7 +221,7 @@ class CudaPrinter(Printer):
         )
         self.statements(function.body)
         comment = f"/* {function.output.name} = {function.comment} */\n" if function.comment else ""
-        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, {resident(function, self.launch)}) {self.launch.name}({arguments})'
+        head = f'extern "C" __global__ void __launch_bounds__({self.launch.threads}, {resident_blocks(function, self.launch)}) {self.launch.name}({arguments})'
         return f"{comment}{head} {{\n" + "".join(f"{line}\n" for line in self.lines) + "}\n"
 
     def argument(self, buf: Buf, read: bool) -> str:
@@ -254,7 +254,7 @@ class CudaPrinter(Printer):
         """What a declaration begins with: rows are read and written 16 bytes at a time, matrices begin at multiples of 32."""
         if buf.space != "shared":
             return f"alignas({ALIGNED_ROW}) " if buf.space == "local" else ""
-        aligned = ALIGNED_MATRIX if self.fragments.size else ALIGNED_ROW
+        aligned = MATRIX_ALIGNMENT_BYTES if self.fragments.size else ALIGNED_ROW
         return f"__shared__ __align__({aligned}) "
 
     def combine(self, statement: WarpReduce) -> None:
@@ -311,7 +311,7 @@ class CudaPrinter(Printer):
         unrolled = (
             loop.kind in ("unroll", "vec")
             and loop.extent is not None
-            and loop.extent <= MOST_UNROLLED
+            and loop.extent <= MAX_UNROLLED_STEPS
         )
         self.counting(loop, unrolled)
 
@@ -350,7 +350,7 @@ class CudaPrinter(Printer):
         extents, threads = nest_extents(loop), nest_threads(loop)
         count, place = (
             prod(extents),
-            "(int)threadIdx.x" + (f" / {WARP}" if loop.kind == "warp" else ""),
+            "(int)threadIdx.x" + (f" / {WARP_THREADS}" if loop.kind == "warp" else ""),
         )
         self.line("{" if threads == self.launch.threads else f"if (threadIdx.x < {threads}) {{")
         self.depth += 1

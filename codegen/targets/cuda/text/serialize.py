@@ -12,7 +12,7 @@ from typing import Any
 
 from codegen.ir.nodes import Alloc, Buf, For, Function, Ref, Statement, walk
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents
-from codegen.targets.cuda.text.warp_ops import PRIVATE, written_out
+from codegen.targets.cuda.text.warp_ops import PRIVATE, without_warp_operations
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
@@ -25,7 +25,7 @@ def serial(function: Function) -> Function:
     """
     private = private_buffers(function.body)
     extents = {buf: _extents(function.body, buf) for buf in private}
-    body = written_out(function.body, extents)
+    body = without_warp_operations(function.body, extents)
     return replace(function, body=tuple(_expanded(s, extents, ()) for s in body))
 
 

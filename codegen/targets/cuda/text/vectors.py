@@ -9,8 +9,8 @@ from codegen.targets.cuda.device_types import element_size
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
-WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
-MEMORY = ("global", "shared")
+WORD_TYPES = {4: "unsigned", 8: "uint2", 16: "uint4"}
+DEVICE_SPACES = ("global", "shared")
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def vector_rows(loop: For) -> list[VectorAccess]:
         return []
     written = {node.ref for node in nodes if isinstance(node, Store) and node.op == "="}
     found: dict[Ref, VectorAccess] = {}
-    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space in MEMORY):
-        word = WORDS.get(width * element_size(ref.dtype))
+    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space in DEVICE_SPACES):
+        word = WORD_TYPES.get(width * element_size(ref.dtype))
         if word and ref not in found and _is_row(ref, loop.index, width):
             first = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
             found[ref] = VectorAccess(
@@ -57,7 +57,7 @@ def copied_row(loop: For) -> tuple[Ref, Ref, str] | None:
     ):
         return None
     width = loop.extent or 0
-    word = WORDS.get(width * element_size(put.ref.dtype))
+    word = WORD_TYPES.get(width * element_size(put.ref.dtype))
     if (
         not word
         or loop.low != affine(0)

@@ -29,7 +29,7 @@ FRAGMENTS = ("matrix_a", "matrix_b", "accumulator")
 PRIVATE = ("reg", "local", *FRAGMENTS)  # to a thread, or to a warp
 
 
-def written_out(
+def without_warp_operations(
     body: Sequence[Statement], extents: Mapping[Buf, tuple[int, ...]]
 ) -> tuple[Statement, ...]:
     """Statements without `WarpReduce` and fragments; `extents` are those of the threads that have each private buffer."""

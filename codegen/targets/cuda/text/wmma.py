@@ -17,14 +17,14 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.scalar import computed
 
-ALIGNED_MATRIX = 32  # bytes, of the first element of a matrix in memory
-SIZES = {
+MATRIX_ALIGNMENT_BYTES = 32  # bytes, of the first element of a matrix in memory
+FRAGMENT_SIZES = {
     ("f16", "f32"): (16, 16, 16),
     ("bf16", "f32"): (16, 16, 16),
     ("f32", "f32"): (16, 16, 8),
 }  # rows, columns, depth
 FRAGMENT_STATEMENTS = (FragmentFill, FragmentLoad, FragmentMma, FragmentStore)
-SPACE = "nvcuda::wmma"
+NAMESPACE = "nvcuda::wmma"
 
 
 def uses_tensor_cores(function: Function) -> bool:
@@ -71,15 +71,15 @@ class Fragments:
     def declaration(self, buf: Buf) -> str:
         size = ", ".join(map(str, self.size))
         kind = (
-            f"{SPACE}::precision::tf32" if self.is_reduced(buf) else self.printer.types[buf.dtype]
+            f"{NAMESPACE}::precision::tf32" if self.is_reduced(buf) else self.printer.types[buf.dtype]
         )
         layout = (
             ""
             if buf.space == "accumulator"
-            else f", {SPACE}::{'col' if self.turned[buf.name] else 'row'}_major"
+            else f", {NAMESPACE}::{'col' if self.turned[buf.name] else 'row'}_major"
         )
         count = "".join(f"[{n}]" for n in buf.shape[:-2])
-        return f"{SPACE}::fragment<{SPACE}::{buf.space}, {size}, {kind}{layout}> {self.printer.names('buf', buf.name)}{count};"
+        return f"{NAMESPACE}::fragment<{NAMESPACE}::{buf.space}, {size}, {kind}{layout}> {self.printer.names('buf', buf.name)}{count};"
 
     def is_reduced(self, buf: Buf) -> bool:
         """Whether the elements of a fragment have less precision than memory."""
@@ -89,17 +89,17 @@ class Fragments:
         ref, line = self.printer.ref, self.printer.line
         if isinstance(statement, FragmentFill):
             line(
-                f"{SPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});"
+                f"{NAMESPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});"
             )
         elif isinstance(statement, FragmentMma):
             sums = ref(statement.sums)
             line(
-                f"{SPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});"
+                f"{NAMESPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});"
             )
         elif isinstance(statement, FragmentStore):
             target = statement.target
             line(
-                f"{SPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {SPACE}::mem_row_major);"
+                f"{NAMESPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {NAMESPACE}::mem_row_major);"
             )
         else:
             self.load(statement.fragment, statement.source)
@@ -107,11 +107,11 @@ class Fragments:
     def load(self, fragment: Ref, source: Ref) -> None:
         target, line = self.printer.ref(fragment), self.printer.line
         line(
-            f"{SPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});"
+            f"{NAMESPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});"
         )
         if self.is_reduced(fragment.buf):
             name = self.printer.names("index", "element")
             element = f"{target}.x[{name}]"
             line(
-                f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {SPACE}::__float_to_tf32({element});"
+                f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {NAMESPACE}::__float_to_tf32({element});"
             )
