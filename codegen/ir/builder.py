@@ -107,12 +107,12 @@ class LoopBuilder:
             self.out.append(body)
 
 
-def most(*bounds: Bound | int) -> Bound:
+def maximum(*bounds: Bound | int) -> Bound:
     """The largest of some bounds."""
     return _extreme("max", bounds)
 
 
-def least(*bounds: Bound | int) -> Bound:
+def minimum(*bounds: Bound | int) -> Bound:
     """The smallest of some bounds."""
     return _extreme("min", bounds)
 

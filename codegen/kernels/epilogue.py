@@ -51,7 +51,7 @@ class EpilogueRead:
         return replace(pieces[0], index=axis.index) if len(pieces) == 1 else None
 
 
-def read_once(
+def read_each_result_once(
     axes: Sequence[StridedAxis], target: StridedOperand, dtype: str, name: str, scope: Scope
 ) -> EpilogueRead | None:
     """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
@@ -65,7 +65,7 @@ def read_once(
         or has_numbers(scope)
     ):
         return None
-    elements = {access: simplify(flat(access), scope.ranges) for access in reads}
+    elements = {access: simplify(element_number(access), scope.ranges) for access in reads}
     results = {elements[access] for access in reads if access.tensor.name == product.name}
     if len(results) != 1 or not all(form.is_affine() for form in elements.values()):
         return None
@@ -76,7 +76,7 @@ def read_once(
     others = {
         access: form for access, form in elements.items() if access.tensor.name != product.name
     }
-    forms = [own(scope), *others.values()]
+    forms = [result_number(scope), *others.values()]
     pieces = [_pieces(axis, digits, forms) for axis in axes]
     if any(piece is None for piece in pieces):
         return None
@@ -100,7 +100,7 @@ def is_plain(access: Access) -> bool:
     )
 
 
-def flat(access: Access) -> Affine:
+def element_number(access: Access) -> Affine:
     """The element that an access reads, counted as it lies in memory."""
     return _counted(
         zip(
@@ -110,7 +110,7 @@ def flat(access: Access) -> Affine:
     )
 
 
-def own(scope: Scope) -> Affine:
+def result_number(scope: Scope) -> Affine:
     """The element of its result that a scope computes."""
     return _counted((affine(it.index) - it.low, it.extent) for it in scope.iterators)
 
@@ -167,7 +167,7 @@ def _common(axis: StridedAxis, digit: Digit, forms: Sequence[Affine]) -> Iterato
         )
 
 
-class Elements:
+class ElementLeaves:
     """The leaves of a body that reads tensors at one place (`codegen.ir.scalar.Leaves`), by access; `value` is what it makes of them."""
 
     def __init__(self, body: Any, elements: Mapping[Access, Value]):
@@ -189,7 +189,7 @@ class Elements:
         raise CodegenError(f"what is computed at one place asks for no other, but for {form}")
 
 
-class Finish(Elements):
+class EpilogueLeaves(ElementLeaves):
     """The leaves of an epilogue's body: a result, and elements by their numbers."""
 
     def __init__(self, epilogue: Epilogue, result: Value, elements: Sequence[Ref]):

@@ -11,10 +11,10 @@ from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import View
 
 
-def joined(letter: str, **views: View) -> StridedAxis | None:
+def single_axis(letter: str, **views: View) -> StridedAxis | None:
     """A group of axes as one that each operand walks in one stride; None where one does not.
 
-    >>> joined("i", left=View("A", 0, {"i": ((4, 6), (3, 2))}), target=View("O", 0, {"i": ((12, 1),)}))
+    >>> single_axis("i", left=View("A", 0, {"i": ((4, 6), (3, 2))}), target=View("O", 0, {"i": ((12, 1),)}))
     Axis(index=i, extent=12, left=2, right=0, target=1, beside=())
     """
     strides, size = dict[str, Any](), 1
@@ -27,7 +27,7 @@ def joined(letter: str, **views: View) -> StridedAxis | None:
     return StridedAxis(Index(letter), size, **strides)
 
 
-def axes(letter: str, **views: View) -> tuple[StridedAxis, ...]:
+def group_axes(letter: str, **views: View) -> tuple[StridedAxis, ...]:
     """A group of axes, those of extent 1 left out."""
     groups = list(zip(*(view.axes[letter] for view in views.values())))
     found = [

@@ -87,11 +87,11 @@ class BorderWindow:
 
 
 @lru_cache(maxsize=4096)
-def taken(window: BorderWindow, together: int) -> float:
+def used_tap_fraction(window: BorderWindow, together: int) -> float:
     """The part of the taps that tiles of so many neighbouring positions do not leave out.
 
     >>> window = BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
-    >>> taken(window, 1), taken(window, 7)
+    >>> used_tap_fraction(window, 1), used_tap_fraction(window, 7)
     (0.9047619047619048, 1.0)
     """
     lows = range(0, window.positions, together)

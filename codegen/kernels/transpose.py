@@ -14,7 +14,7 @@ from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Buf, Function, Ref, Store, Transpose
 from codegen.ir.scalar import computed
-from codegen.kernels.epilogue import Elements, flat, is_plain, own
+from codegen.kernels.epilogue import ElementLeaves, element_number, is_plain, result_number
 from codegen.kernels.strided_axes import Side, StridedAxis, merged, offset
 from codegen.lowering.block import buffer
 from codegen.lowering.guards import Range
@@ -100,14 +100,14 @@ def _walk(scope: Scope, reads: Sequence[Access]) -> _Walk | None:
 
     None where some read lies in no strides.
     """
-    elements = [flat(read) for read in reads]
+    elements = [element_number(read) for read in reads]
     ranges, forms = dict[Index, Range](), dict[Index, Affine]()
     for it in scope.iterators:
         digits = _digits(it, elements, {*scope.indices, *ranges})
         ranges |= {digit: (0, extent) for digit, extent, _ in digits}
         forms[it.index] = sum((affine(digit) * step for digit, _, step in digits), affine(it.low))
     result, *elements = (
-        simplify(form.substitute(forms), ranges) for form in (own(scope), *elements)
+        simplify(form.substitute(forms), ranges) for form in (result_number(scope), *elements)
     )
     if not all(form.is_affine() for form in elements):
         return None
@@ -190,7 +190,7 @@ class _Squares:
                 for number in range(len(self.reads))
             ]
             with w.loop(LANE, size, kind="vec"):
-                w.put(target, "=", Elements(self.scope.body, dict(zip(self.reads, read))).value)
+                w.put(target, "=", ElementLeaves(self.scope.body, dict(zip(self.reads, read))).value)
 
     def place(self, outer: Sequence[StridedAxis], side: Side, row: Affine, column: Affine) -> Ref:
         """An element of the result, or of a read."""

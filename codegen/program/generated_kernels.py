@@ -8,8 +8,8 @@ from codegen.ir.nodes import Function
 from codegen.ir.scalar import computed_in
 from codegen.kernels.band.kernel import band_function
 from codegen.kernels.contraction.cost_model import ordered, plan, products_per_cycle
-from codegen.kernels.contraction.epilogue import finished
-from codegen.kernels.contraction.loop_nest import contract
+from codegen.kernels.contraction.epilogue import contraction_with_epilogue
+from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.stencil.kernel import stencil_function
@@ -57,7 +57,7 @@ def function(
 
 def _with_epilogue(way: Contraction, tiling: Tiling, name: str, scope: Scope) -> Function | None:
     """A contraction that stores another statement: with its own numbers, unless axes are cut; None where others make it much slower."""
-    whole = finished(way, name, scope)
+    whole = contraction_with_epilogue(way, name, scope)
     if whole is None:
         return None
     whole = ordered(whole)
@@ -91,4 +91,4 @@ def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Co
 
 def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
     """A contraction with the numbers of its loop nest as a function."""
-    return contract(way, tiling, str(scope), pays(way.work, way.left.buf, way.right.buf))
+    return contraction_function(way, tiling, str(scope), pays(way.work, way.left.buf, way.right.buf))

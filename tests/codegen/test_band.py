@@ -15,7 +15,7 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.band.kernel import band_function
-from codegen.kernels.band.problem import bands_of
+from codegen.kernels.band.problem import band_products_of
 from codegen.program.compile import compile_program
 from codegen.targets.c.source_file import c_source
 from derive.matching import match, templates
@@ -210,7 +210,7 @@ def test_rows_that_are_read_often_are_copied(width: int, copied: bool) -> None:
 def test_classes_cover_every_row_once(rows: int, width: int, dilation: int) -> None:
     scope = band_scope("g2bmm", (2, rows, 3), width, dilation)
     kernel = match(scope, "O", BANDS)
-    found = bands_of(kernel, scope, "f32") if kernel is not None else None
+    found = band_products_of(kernel, scope, "f32") if kernel is not None else None
     if found is None:
         return
     starts = [

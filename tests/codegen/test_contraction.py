@@ -17,15 +17,15 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Buf, For, Function, MinMax, Ref, Store, Transpose, walk
 from codegen.kernels.contraction.cost_model import (
-    balanced,
+    balanced_group,
     ordered,
     orders,
     plan,
     products_per_cycle,
-    shared,
+    even_tiles,
     tilings,
 )
-from codegen.kernels.contraction.loop_nest import contract
+from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.problem import contraction_of
 from codegen.program.compile import compile_program
 from codegen.program.generated_kernels import SLOW
@@ -67,14 +67,14 @@ class Case:
         best = plan(found, machine)
         assert best is not None
         if self.choice < 0:
-            return contract(*best, parallel=self.parallel)
+            return contraction_function(*best, parallel=self.parallel)
         ways = [(way, t) for way in orders(found) for t in tilings(way, machine)]
         way, tiling = ways[self.choice % len(ways)]
         most = way.depth[0].extent if way.depth else 1
         apart = self.choice % 7 > 3
         depth = 1 + self.choice % most if apart or way.target.buf.dtype == self.dtype else most
         sizes = {"depth": depth, "block": 1 + self.choice % 5, "group": 1 + self.choice % 3}
-        return contract(way, replace(tiling, **sizes, apart=apart), parallel=self.parallel)
+        return contraction_function(way, replace(tiling, **sizes, apart=apart), parallel=self.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(5)
@@ -243,7 +243,7 @@ def test_edges_of_this_machine() -> None:
 
 @given(st.integers(1, 500), st.integers(1, 30))
 def test_shared_covers_everything_once(size: int, most: int) -> None:
-    parts = shared(size, most)
+    parts = even_tiles(size, most)
     assert sum(rows * count for rows, count in parts) == size
     assert (
         max(rows for rows, _ in parts) <= most
@@ -259,7 +259,7 @@ def test_groups_keep_all_cores_busy(panels: int, most: int, cores: int) -> None:
         groups = -(-panels // size)
         return -(-groups // cores) * size
 
-    found = balanced(panels, most, cores)
+    found = balanced_group(panels, most, cores)
     assert 1 <= found <= most and last(found) == min(last(size) for size in range(1, most + 1))
 
 
@@ -412,7 +412,7 @@ def test_what_does_not_fit_is_refused() -> None:
     best = plan(contraction_of(kernel, case.scope, "f32"), SMALL)
     assert best is not None
     with pytest.raises(ea.CodegenError, match="does not fit"):
-        contract(best[0], replace(best[1], vectors=0))
+        contraction_function(best[0], replace(best[1], vectors=0))
 
 
 def test_sums_of_a_register_tile_stay_loops() -> None:
@@ -461,7 +461,7 @@ def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> Non
     tiling = next(t for t in tilings(bare, SMALL))
     assert tiling.rows == 1
     with pytest.raises(ea.CodegenError, match="does not fit"):
-        contract(bare, replace(tiling, rows=2))
+        contraction_function(bare, replace(tiling, rows=2))
 
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:
@@ -472,7 +472,7 @@ def test_panels_are_copied_as_they_lie_in_memory() -> None:
     found = kernel and contraction_of(kernel, scope, "f32", ("A",))
     assert found
     tiling = next(t for t in tilings(found, machine) if t.pack_right and t.vectors == 2)
-    function = contract(found, replace(tiling, depth=40, group=3))
+    function = contraction_function(found, replace(tiling, depth=40, group=3))
     copies = [
         node for node in walk(function) if isinstance(node, Store) and node.ref.buf.name == "panels"
     ]

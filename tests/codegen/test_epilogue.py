@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import orders, plan, tilings
-from codegen.kernels.contraction.epilogue import finished
-from codegen.kernels.contraction.loop_nest import contract
+from codegen.kernels.contraction.epilogue import contraction_with_epilogue
+from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.program import build, generated_kernels
 from codegen.program.compile import compile_program
@@ -55,7 +55,7 @@ class Finished:
             else None
         )
         assert found is not None
-        return finished(found, "O", self.reader)
+        return contraction_with_epilogue(found, "O", self.reader)
 
     def function(self) -> Function | None:
         whole = self.whole
@@ -68,7 +68,7 @@ class Finished:
             "block": 1 + self.case.choice % 5,
             "group": 1 + self.case.choice % 3,
         }
-        return contract(
+        return contraction_function(
             way,
             replace(tiling, **sizes, apart=self.case.choice % 7 > 3),
             parallel=self.case.parallel,

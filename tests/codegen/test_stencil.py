@@ -15,8 +15,8 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.stencil.kernel import stencil_function
-from codegen.kernels.stencil.loop_nest import form
-from codegen.kernels.stencil.problem import Phase, StencilAxis, runs, stencils_of, together
+from codegen.kernels.stencil.loop_nest import choose_tile
+from codegen.kernels.stencil.problem import Phase, StencilAxis, tap_runs, stencils_of, phase_groups
 from codegen.kernels.strided_axes import StridedAxis
 from codegen.program import generated_kernels
 from codegen.program.compile import compile_program
@@ -227,7 +227,7 @@ def test_phases_are_computed_together(taps: int, stride: int, together: int) -> 
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
     assert {
-        form(stencil, WIDE)[0].phases for stencil in stencils_of(kernel, scope, "f32") or ()
+        choose_tile(stencil, WIDE)[0].phases for stencil in stencils_of(kernel, scope, "f32") or ()
     } == {together}
 
 
@@ -264,7 +264,7 @@ def test_runs_are_all_taps_once(taps: list[dict[int, int]], step: int) -> None:
     span = StencilAxis(4, step, (1,), 9, 1, low=low)
     found = [
         (phase, (run.first + k * run.step) * step + run.phase + low, begin + k * apart)
-        for run in runs(span, [Phase((0,), tuple(some.items())) for some in taps])
+        for run in tap_runs(span, [Phase((0,), tuple(some.items())) for some in taps])
         for phase, begin, apart in run.weights
         for k in range(run.count)
     ]
@@ -288,7 +288,7 @@ def test_phases_together_are_all_phases_once(
 ) -> None:
     given_phases = [Phase((begin, 2 * begin), tuple(taps.items())) for begin, taps in phases]
     found = []
-    for some in together(given_phases, number, Index("p")):
+    for some in phase_groups(given_phases, number, Index("p")):
         (axis,) = some.axes or (StridedAxis(Index("p"), 1, 0, 0, 0, (0,)),)
         assert len(some.phases) <= number
         for k in range(axis.extent):

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from codegen.hardware.cpu import CpuModel
-from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.builder import LANE, LoopBuilder, minimum, maximum
 from codegen.ir.nodes import Apply, Bound, Buf, MinMax, Number, Prefetch, Ref, Store, Transpose
 from codegen.kernels.band.problem import BandProduct, step_cycles
-from codegen.kernels.contraction.cost_model import shared
+from codegen.kernels.contraction.cost_model import even_tiles
 from codegen.kernels.strided_axes import extent, offset
 from einalg.language.index.affine import Affine, Index, floordiv
 from einalg.language.index.constraint import Constraint
@@ -48,7 +48,7 @@ class G2bmmTile:
         return -(-(taps + rows - 1) // (self.lanes * self.vectors))
 
 
-def form(band: BandProduct, machine: CpuModel) -> G2bmmTile:
+def choose_tile(band: BandProduct, machine: CpuModel) -> G2bmmTile:
     """The numbers that keep the machine's registers busiest."""
     lanes = machine.vector // numpy_dtype(band.dtype).itemsize
     group = min(lanes, band.rows.extent)
@@ -65,7 +65,7 @@ def form(band: BandProduct, machine: CpuModel) -> G2bmmTile:
 
 def _cycles(band: BandProduct, group: int, way: G2bmmTile) -> float:
     """What one step of the sums of a group costs."""
-    tiles = ((step_cycles(rows, way.vectors), count) for rows, count in shared(group, way.rows))
+    tiles = ((step_cycles(rows, way.vectors), count) for rows, count in even_tiles(group, way.rows))
     return way.chunks(band.taps.extent, group) * sum(count * step for step, count in tiles)
 
 
@@ -83,9 +83,9 @@ def _block(band: BandProduct, machine: CpuModel, lanes: int) -> int:
     return -(-groups // -(-groups // most_groups))  # blocks of one size
 
 
-def band_result(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
+def write_g2bmm(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
-    _G2bmmNest(w, band, form(band, machine), parallel).write()
+    _G2bmmNest(w, band, choose_tile(band, machine), parallel).write()
 
 
 class _G2bmmNest:
@@ -106,7 +106,7 @@ class _G2bmmNest:
                 self.block(affine(0), groups, affine(groups))
             elif blocks:
                 with self.w.loop(BLOCK, blocks, kind=self.kind) as block:
-                    number = least(
+                    number = minimum(
                         f.block, *((affine(groups) - block * f.block,) if groups % f.block else ())
                     )
                     self.block(block * (f.block * f.lanes), f.block, number)
@@ -173,7 +173,7 @@ class _G2bmmNest:
             with self.w.where(outside), self.w.loop(LANE, self.depth * lanes, kind="vec") as lane:
                 self.w.put(Ref(panels, (begin + lane,)), "=", Number(0, b.dtype))
         with (
-            self.w.loop(LANE, least(lanes, after), most(0, -first), known=(0, lanes)) as lane,
+            self.w.loop(LANE, minimum(lanes, after), maximum(0, -first), known=(0, lanes)) as lane,
             self.w.loops(b.inner),
         ):
             self.w.put(
@@ -199,11 +199,11 @@ class _G2bmmNest:
         """Rows from row `start` on, whose vectors begin with the one of number `panel`."""
         f, b = self.f, self.b
         chunks, step, begin = f.chunks(b.taps.extent, rows), f.vectors * f.lanes, start + b.low
-        first = most(0, least(chunks, floordiv(-begin, step)))  # chunks before it meet no row
-        end = least(chunks, most(0, floordiv(-begin + (b.across.extent + step - 1), step)))
+        first = maximum(0, minimum(chunks, floordiv(-begin, step)))  # chunks before it meet no row
+        end = minimum(chunks, maximum(0, floordiv(-begin + (b.across.extent + step - 1), step)))
         with self.w.loop(CHUNK, end, first, known=(0, chunks)) as chunk:
             before = 0
-            for size, count in shared(rows, f.rows):
+            for size, count in even_tiles(rows, f.rows):
                 with self.w.loop(TILE, count) as tile:
                     self.chunk(panels, start, tile * size + before, size, panel, chunk)
                 before += size * count
@@ -250,7 +250,7 @@ class _G2bmmNest:
         )
         with w.loop(ROW, rows) as row:
             low = column - first - row
-            with w.loop(TAP, least(taps, low + size), most(0, low), "vec", known=(0, taps)) as tap:
+            with w.loop(TAP, minimum(taps, low + size), maximum(0, low), "vec", known=(0, taps)) as tap:
                 w.put(
                     self.target(start + first + row, tap),
                     "=",
@@ -262,7 +262,7 @@ class _G2bmmNest:
         taps = self.b.taps.extent
         with self.w.loop(ROW, rows) as row:
             before, after = (_each(bound, lambda u: u * step - row) for bound in (first, end))
-            for low, high in ((affine(0), least(taps, before)), (most(0, after), affine(taps))):
+            for low, high in ((affine(0), minimum(taps, before)), (maximum(0, after), affine(taps))):
                 with self.w.loop(TAP, high, low, "vec", known=(0, taps)) as tap:
                     self.w.put(
                         self.target(start + row, tap), "=", Number(0, self.b.target.buf.dtype)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen.hardware.cpu import CpuModel
-from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.builder import LANE, LoopBuilder, minimum, maximum
 from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Ref, Store
 from codegen.kernels.band.problem import BandProduct, step_cycles
-from codegen.kernels.contraction.cost_model import shared
+from codegen.kernels.contraction.cost_model import even_tiles
 from codegen.kernels.strided_axes import extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -40,7 +40,7 @@ class GbmmTile:
     vectors: int
 
 
-def form(band: BandProduct, machine: CpuModel) -> GbmmTile:
+def choose_tile(band: BandProduct, machine: CpuModel) -> GbmmTile:
     """The numbers that keep the machine's registers busiest."""
     size, most, rows, taps = (
         numpy_dtype(band.dtype).itemsize,
@@ -69,9 +69,9 @@ def form(band: BandProduct, machine: CpuModel) -> GbmmTile:
     return min((way for way in ways if (way.rows + 1) * way.vectors < most), key=cycles)
 
 
-def band_operand(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
+def write_gbmm(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
     """Write the nest; threads share batches, or tiles of rows, where `parallel`."""
-    _GbmmNest(w, band, form(band, machine), machine, parallel).write()
+    _GbmmNest(w, band, choose_tile(band, machine), machine, parallel).write()
 
 
 class _GbmmNest:
@@ -115,7 +115,7 @@ class _GbmmNest:
     def write(self) -> None:
         with self.w.loops(self.b.batch, self.kinds[0]):
             right, first = self.b.right.flat if self.direct else self.copied(), 0
-            for rows, count in shared(self.b.rows.extent, self.f.rows):
+            for rows, count in even_tiles(self.b.rows.extent, self.f.rows):
                 with self.w.loop(TILE, count, kind=self.kinds[1]) as tile:
                     self.rows(right, tile * rows + first, rows)
                 first += rows * count
@@ -173,8 +173,8 @@ class _GbmmNest:
         begin = start + b.low
         with w.loop(
             b.across.index,
-            least(b.across.extent, begin + (b.taps.extent + rows - 1)),
-            most(0, begin),
+            minimum(b.across.extent, begin + (b.taps.extent + rows - 1)),
+            maximum(0, begin),
             known=(0, b.across.extent),
         ) as n:
             left = Ref(band, (affine(I) * line + n - begin,))

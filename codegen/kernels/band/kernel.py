@@ -5,9 +5,9 @@ from __future__ import annotations
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
-from codegen.kernels.band.g2bmm_loop_nest import band_result
-from codegen.kernels.band.gbmm_loop_nest import band_operand
-from codegen.kernels.band.problem import bands_of
+from codegen.kernels.band.g2bmm_loop_nest import write_g2bmm
+from codegen.kernels.band.gbmm_loop_nest import write_gbmm
+from codegen.kernels.band.problem import band_products_of
 from codegen.lowering.parallel import pays
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
@@ -26,7 +26,7 @@ def band_function(
     >>> band_function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
     True
     """
-    bands = bands_of(kernel, scope, dtype)
+    bands = band_products_of(kernel, scope, dtype)
     if not bands:
         return None
     target = target or machine()
@@ -38,7 +38,7 @@ def band_function(
         else parallel
     )
     for band in bands:
-        (band_result if band.banded == "target" else band_operand)(w, band, target, threads)
+        (write_g2bmm if band.banded == "target" else write_gbmm)(w, band, target, threads)
     inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
     return Function(
         kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)

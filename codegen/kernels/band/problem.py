@@ -13,7 +13,7 @@ from itertools import groupby
 
 from codegen.ir.nodes import Buf
 from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS
-from codegen.kernels.operand_axes import axes, joined
+from codegen.kernels.operand_axes import group_axes, single_axis
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel
@@ -53,11 +53,11 @@ class BandProduct:
         return extent((*self.batch, self.rows, self.taps, *self.inner))
 
 
-def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | None:
+def band_products_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | None:
     """A kernel as band products computed in `dtype`, which share its rows; None where it is none, or lies in no strides.
 
     >>> import einalg as ea
-    >>> bands_of(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
+    >>> band_products_of(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
     True
     """
     banded = OPERATORS.get(kernel.op)
@@ -66,8 +66,8 @@ def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | No
     one, two, out = kernel.views
     bufs = {name: Buf(name, t.shape, t.dtype) for name, t in scope.tensors.items()}
     bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
-    rows = joined("i", left=one, target=out)
-    across, taps = joined("i", right=two), joined("w", **{banded: one if banded == "left" else out})
+    rows = single_axis("i", left=one, target=out)
+    across, taps = single_axis("i", right=two), single_axis("w", **{banded: one if banded == "left" else out})
     if (
         rows is None
         or across is None
@@ -75,8 +75,8 @@ def bands_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | No
         or any(view.name not in bufs for view in kernel.views)
     ):
         return None
-    batch = axes("b", left=one, right=two, target=out)
-    inner = axes(
+    batch = group_axes("b", left=one, right=two, target=out)
+    inner = group_axes(
         "k", **{"left": one, "right": two} if banded == "target" else {"right": two, "target": out}
     )
     left, right, target = (StridedOperand(bufs[view.name], view.offset) for view in kernel.views)

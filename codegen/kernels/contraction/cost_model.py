@@ -14,7 +14,7 @@ from math import ceil, gcd, prod
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import extent, merged, taken
+from codegen.kernels.strided_axes import extent, merged, used_tap_fraction
 from einalg.language.ir.dtypes import numpy_dtype
 
 PRODUCTS, LOADS, ISSUED, LATENCY = (
@@ -216,8 +216,8 @@ class _Plan:
         outer_columns, lines, width = self.column_parts
         depth = extent(c.depth)
         full, last = divmod(-(-width // t.lanes), t.vectors)
-        heights = shared(height, t.rows)
-        used = prod(taken(window, together) for window, together in Partition(c, t).windows)
+        heights = even_tiles(height, t.rows)
+        used = prod(used_tap_fraction(window, together) for window, together in Partition(c, t).windows)
         total = 0.0
         for number, count in ((t.lines, lines // t.lines), (lines % t.lines, 1)):
             for vectors, panels in ((t.vectors, full), (last, 1)):
@@ -396,7 +396,7 @@ class _Plan:
             t,
             depth=depth,
             block=max(1, min(block, tiles)),
-            group=balanced(outer_columns * panels, group, self.target.cores),
+            group=balanced_group(outer_columns * panels, group, self.target.cores),
         )
         return self._apart(usual) or usual
 
@@ -416,20 +416,20 @@ class _Plan:
         )
 
 
-def balanced(panels: int, most: int, cores: int) -> int:
+def balanced_group(panels: int, most: int, cores: int) -> int:
     """Panels of a group, at most so many, with which all cores are done soonest: the largest of these.
 
-    >>> balanced(16, 12, 2), balanced(10, 2, 2), balanced(3, 8, 1)
+    >>> balanced_group(16, 12, 2), balanced_group(10, 2, 2), balanced_group(3, 8, 1)
     (8, 1, 3)
     """
     groups = range(1, max(1, min(most, panels)) + 1)
     return min(groups, key=lambda group: (ceil(ceil(panels / group) / cores) * group, -group))
 
 
-def shared(size: int, most: int) -> list[tuple[int, int]]:
+def even_tiles(size: int, most: int) -> list[tuple[int, int]]:
     """Tiles of `most` rows or one fewer, as (rows, how many); all of the rows and no others.
 
-    >>> shared(49, 12), shared(7, 7)
+    >>> even_tiles(49, 12), even_tiles(7, 7)
     ([(10, 4), (9, 1)], [(7, 1)])
     """
     tiles = -(-size // most)

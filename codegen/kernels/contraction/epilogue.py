@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.epilogue import read_once
+from codegen.kernels.epilogue import read_each_result_once
 from einalg.language.ir.scope import Scope
 
 
-def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction | None:
+def contraction_with_epilogue(contraction: Contraction, name: str, scope: Scope) -> Contraction | None:
     """A contraction that stores the statement `name = scope`, which reads its results; None where each is not read for one element.
 
     >>> import einalg as ea
@@ -19,12 +19,12 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     >>> a, b = (View(n, 0, {"b": (), "m": ((4, s),), "n": ((8, t),), "k": ((5, u),)}) for n, s, t, u in (("A", 5, 0, 1), ("B", 0, 1, 8)))
     >>> t = View("T", 0, {"b": (), "m": ((4, 8),), "n": ((8, 1),)})
     >>> c = contraction_of(Kernel("matmul", {}, ("A", "B"), "T", views=(a, b, t)), p["T"], "f32")
-    >>> d = finished(c, "O", p["O"])
+    >>> d = contraction_with_epilogue(c, "O", p["O"])
     >>> d.columns[0].target, d.columns[0].beside, [operand.buf.name for operand in d.beside], d.target.buf.name
     (4, (1,), ['C'], 'O')
     """
     groups = (contraction.batch, contraction.rows, contraction.columns)
-    found = read_once(
+    found = read_each_result_once(
         [axis for group in groups for axis in group],
         contraction.target,
         contraction.dtype,
@@ -41,7 +41,7 @@ def finished(contraction: Contraction, name: str, scope: Scope) -> Contraction |
     windows = tuple(window for window in contraction.windows if window.position in whole)
     if contraction.is_bare and windows != contraction.windows:
         return None  # what is left out for an axis that is cut
-    bare = contraction.bare and finished(contraction.bare, name, scope)
+    bare = contraction.bare and contraction_with_epilogue(contraction.bare, name, scope)
     axes = {"batch": batch, "rows": rows, "columns": columns}
     return replace(
         contraction,

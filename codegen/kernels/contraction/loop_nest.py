@@ -48,7 +48,7 @@ from codegen.kernels.contraction.cost_model import FEW
 from codegen.kernels.contraction.packing import BLOCK, GROUP, STEP, Packing
 from codegen.kernels.contraction.partition import K, Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.epilogue import Finish
+from codegen.kernels.epilogue import EpilogueLeaves
 from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, merged, offset
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
@@ -66,7 +66,7 @@ UNSEEN = 512  # bytes between steps of depth from which on the processor does no
 DEEP = 64  # products from which on a tile asks for its results first
 
 
-def contract(
+def contraction_function(
     contraction: Contraction, tiling: Tiling, comment: str = "", parallel: bool = False
 ) -> Function:
     """The function that computes a contraction; threads share its blocks of rows, or its panels, where `parallel`.
@@ -179,7 +179,7 @@ class _ContractionNest(Packing):
         target, *beside = places
         found: Value = Ref(sums, (offset(axes, "target"),))
         if self.c.epilogue:
-            found = Finish(self.c.epilogue, found, beside).value
+            found = EpilogueLeaves(self.c.epilogue, found, beside).value
         with self.loops(own[:-1]), self.loop(own[-1].index, own[-1].extent, kind="vec"):
             self.put(target, "=", found)
 
@@ -342,7 +342,7 @@ class _ContractionNest(Packing):
         here = self.inside(panel, plain, affine(COLUMN))
         whole = here if self.steps == 1 else Apply("add", (target, here), self.c.dtype)
         body: Statement = Store(
-            here if in_place else target, "=", Finish(self.c.epilogue, whole, beside).value
+            here if in_place else target, "=", EpilogueLeaves(self.c.epilogue, whole, beside).value
         )
         for index, number, kind in (
             (COLUMN, panel.width, "vec"),

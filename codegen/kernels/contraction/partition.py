@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import BorderWindow, StridedAxis, extent, taken
+from codegen.kernels.strided_axes import BorderWindow, StridedAxis, extent, used_tap_fraction
 from einalg.language.index.affine import Index
 
 K = Index("k")
@@ -40,7 +40,7 @@ class Partition:
         """Those with taps that some tile leaves out, and how many neighbouring positions a tile has."""
         for window in self.c.windows:
             together = self._together(window.position)
-            if together and taken(window, together) < 1:
+            if together and used_tap_fraction(window, together) < 1:
                 yield window, together
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
-from codegen.kernels.stencil.loop_nest import form, stencil_nest
+from codegen.kernels.stencil.loop_nest import choose_tile, write_stencil
 from codegen.kernels.stencil.problem import stencils_of
 from codegen.lowering.parallel import pays
 from einalg.language.ir.kernel import Kernel
@@ -32,7 +32,7 @@ def stencil_function(
     stencils, target = stencils_of(kernel, scope, dtype, epilogue), target or machine()
     if not stencils:
         return None
-    forms = [form(stencil, target) for stencil in stencils]
+    forms = [choose_tile(stencil, target) for stencil in stencils]
     work = sum(stencil.work for stencil in stencils)
     if work <= rate * sum(cycles for _, cycles in forms):
         return None
@@ -41,7 +41,7 @@ def stencil_function(
     inputs = {operand.buf.name: operand.buf for operand in (first.left, first.right, *first.beside)}
     w = LoopBuilder((*inputs, first.target.buf.name))
     for stencil, (numbers, _) in zip(stencils, forms):
-        stencil_nest(w, stencil, numbers, threads)
+        write_stencil(w, stencil, numbers, threads)
     return Function(
         first.target.buf.name, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)
     )

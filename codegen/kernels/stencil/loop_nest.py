@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from codegen.hardware.cpu import CpuModel
-from codegen.ir.builder import LANE, LoopBuilder, least, most
+from codegen.ir.builder import LANE, LoopBuilder, minimum, maximum
 from codegen.ir.nodes import Apply, Bound, Buf, Number, Ref, Store, Transpose
 from codegen.kernels.band.problem import WAITING
-from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS, shared
-from codegen.kernels.epilogue import Finish
-from codegen.kernels.stencil.problem import Phase, PhaseGroup, Stencil, TapRun, runs
+from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS, even_tiles
+from codegen.kernels.epilogue import EpilogueLeaves
+from codegen.kernels.stencil.problem import Phase, PhaseGroup, Stencil, TapRun, tap_runs
 from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -85,7 +85,7 @@ class TilePart:
         return (phase * self.filters + number) * self.lines + line
 
 
-def form(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float]:
+def choose_tile(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float]:
     """The numbers that keep the machine's registers busiest, and what the nest costs, in cycles."""
     blocked = [_blocked(stencil, way, machine) for way in _ways(stencil, machine)]
     return min(((way, _cycles(stencil, way, machine)) for way in blocked), key=lambda pair: pair[1])
@@ -149,11 +149,11 @@ def _cycles(stencil: Stencil, way: StencilTile, machine: CpuModel) -> float:
     )
     turns = machine.passes(way.lanes, dtype)
     parts = [
-        (above, along, list(runs(stencil.positions, along.phases)))
+        (above, along, list(tap_runs(stencil.positions, along.phases)))
         for above, along in stencil.parts(way.phases)
     ]
     total = 0.0
-    for size, count in shared(lines.extent, way.lines):
+    for size, count in even_tiles(lines.extent, way.lines):
         met = (size - 1) * lines.step + lines.reach
         missing = max(
             0.0,
@@ -198,7 +198,7 @@ def _cycles(stencil: Stencil, way: StencilTile, machine: CpuModel) -> float:
     return total * extent(stencil.batch)
 
 
-def stencil_nest(w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool) -> None:
+def write_stencil(w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
     _StencilNest(w, stencil, numbers, parallel).write()
 
@@ -215,7 +215,7 @@ class _StencilNest:
         self.begin = {
             side: offset(stencil.batch, side) + operand.offset for side, operand in operands.items()
         }
-        found = list(runs(stencil.positions, stencil.along))
+        found = list(tap_runs(stencil.positions, stencil.along))
         self.phases = sorted({run.phase for run in found})
         ends = [run.first + max(0, run.step * (run.count - 1)) for run in found]
         self.panels = numbers.panels(stencil.positions.extent)
@@ -226,14 +226,14 @@ class _StencilNest:
 
     def write(self) -> None:
         first = 0
-        for lines, count in shared(self.s.lines.extent, self.f.lines):
+        for lines, count in even_tiles(self.s.lines.extent, self.f.lines):
             tiles = min(self.f.block, count)
             blocks = -(-count // tiles)
             with (
                 self.w.loops(self.s.batch, self.kind),
                 self.w.loop(BLOCK, blocks, kind=self.kind) as block,
             ):
-                number = least(tiles, *((affine(count) - block * tiles,) if count % tiles else ()))
+                number = minimum(tiles, *((affine(count) - block * tiles,) if count % tiles else ()))
                 self.block(block * (tiles * lines) + first, lines, tiles, number)
             first += lines * count
 
@@ -257,7 +257,7 @@ class _StencilNest:
     def filters(self, copy: Buf, rows: int, part: TilePart) -> None:
         """All filters and positions of a tile of lines."""
         before = 0
-        for some, count in shared(self.s.filters.extent, self.f.filters):
+        for some, count in even_tiles(self.s.filters.extent, self.f.filters):
             with self.w.loop(FILTER, count) as group, self.w.loop(PANEL, self.panels):
                 self.tile(copy, rows, replace(part, filter=group * some + before, filters=some))
             before += some * count
@@ -267,11 +267,11 @@ class _StencilNest:
     def copy(self, copy: Buf, first: Affine, rows: int) -> None:
         """The lines of data from line `first` on, each channel's together; 0 where there are none."""
         span = self.s.lines
-        low, high = most(0, -first), least(rows, -first + span.data)
+        low, high = maximum(0, -first), minimum(rows, -first + span.data)
         for start, end, inside in (
-            (affine(0), least(rows, low), False),
+            (affine(0), minimum(rows, low), False),
             (low, high, True),
-            (most(0, high), affine(rows), False),
+            (maximum(0, high), affine(rows), False),
         ):
             if inside and self.is_turned:
                 with self.w.loop(LINE, end, start, known=(0, rows)):
@@ -411,7 +411,7 @@ class _StencilNest:
         if part.above.taps and any(phase.taps for phase in part.along.phases):
             read = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
             with w.loops(self.s.channels):
-                for run in runs(self.s.positions, part.along.phases):
+                for run in tap_runs(self.s.positions, part.along.phases):
                     with w.loop(TAP, run.count) as tap:
                         self.step(
                             copy,
@@ -530,7 +530,7 @@ class _StencilNest:
             Store(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, total)
         )
         count = (
-            least(width, -part.panel * width + self.s.positions.extent)
+            minimum(width, -part.panel * width + self.s.positions.extent)
             if self.s.positions.extent % width
             else affine(width)
         )
@@ -549,7 +549,7 @@ class _StencilNest:
                 w.put(
                     target,
                     "=",
-                    Finish(self.s.epilogue, read, beside).value if self.s.epilogue else read,
+                    EpilogueLeaves(self.s.epilogue, read, beside).value if self.s.epilogue else read,
                 )
 
     def stored_at(

@@ -12,8 +12,8 @@ from itertools import product
 from operator import sub
 
 from codegen.ir.nodes import Buf
-from codegen.kernels.epilogue import read_once
-from codegen.kernels.operand_axes import axes, joined
+from codegen.kernels.epilogue import read_each_result_once
+from codegen.kernels.operand_axes import group_axes, single_axis
 from codegen.kernels.strided_axes import (
     Epilogue,
     EpilogueStore,
@@ -36,13 +36,13 @@ Taps = tuple[tuple[int, int], ...]
 class StencilAxis:
     """One axis of space: position l meets element `step*l + shift` of the data for some shifts, the lowest of which is `low`.
 
-    There are `extent` positions, `stored` elements apart in the result and in what an epilogue reads, and `data` elements, `left` apart in
+    There are `extent` positions, `stored_steps` elements apart in the result and in what an epilogue reads, and `data` elements, `left` apart in
     memory; outside is 0. `reach` elements lie between the first and the last that a position meets.
     """
 
     extent: int
     step: int
-    stored: tuple[int, ...]
+    stored_steps: tuple[int, ...]
     data: int
     left: int
     low: int = 0
@@ -66,13 +66,13 @@ class Phase:
 
 @dataclass(frozen=True)
 class PhaseGroup:
-    """Phases along one axis that are computed at once; `axes` repeat them along others, whose weights and results lie in equal steps."""
+    """Phases along one axis that are computed at once; `group_axes` repeat them along others, whose weights and results lie in equal steps."""
 
     phases: tuple[Phase, ...]
-    axes: tuple[StridedAxis, ...]
+    group_axes: tuple[StridedAxis, ...]
 
 
-def stored(axis: StridedAxis) -> tuple[int, ...]:
+def stored_steps(axis: StridedAxis) -> tuple[int, ...]:
     """The steps of an axis in the result, and in what an epilogue reads."""
     return (axis.target, *axis.beside)
 
@@ -114,8 +114,8 @@ class Stencil(EpilogueStore):
     def parts(self, number: int) -> Iterator[tuple[Phase, PhaseGroup]]:
         """Phases of the lines, each with so many of the positions that are computed together."""
         for above, along in product(
-            together(self.above, 1, Index("phase_h")),
-            together(self.along, number, Index("phase_w")),
+            phase_groups(self.above, 1, Index("phase_h")),
+            phase_groups(self.along, number, Index("phase_w")),
         ):
             yield above.phases[0], PhaseGroup(along.phases, (*above.axes, *along.axes))
 
@@ -139,15 +139,15 @@ def stencils_of(
     if any(view.name not in bufs for view in kernel.views):
         return None
     left, right, target = (StridedOperand(bufs[view.name], view.offset) for view in kernel.views)
-    batch = (*axes("n", left=data, target=out), *_groups(data, weights, out))
-    filters, channels = joined("f", right=weights, target=out), axes("c", left=data, right=weights)
+    batch = (*group_axes("n", left=data, target=out), *_groups(data, weights, out))
+    filters, channels = single_axis("f", right=weights, target=out), group_axes("c", left=data, right=weights)
     letters = [letter for letter in "hw" if letter in data.axes]
-    places, finish = [joined(letter, target=out) for letter in letters], None
+    places, finish = [single_axis(letter, target=out) for letter in letters], None
     if filters is None or None in places:
         return None
     if epilogue:
         alone = [filters, *(place for place in places if place)]
-        reading = read_once([*alone, *batch], target, dtype, *epilogue)
+        reading = read_each_result_once([*alone, *batch], target, dtype, *epilogue)
         if reading is None:
             return None
         filters, *places = (reading.whole(position, axis) for position, axis in enumerate(alone))
@@ -156,7 +156,7 @@ def stencils_of(
     found = [_phases(kernel, letter, place) for letter, place in zip(letters, places) if place]
     if filters is None or len(found) < len(letters) or any(phases is None for phases in found):
         return None
-    nowhere = (0,) * len(stored(filters))
+    nowhere = (0,) * len(stored_steps(filters))
     point = StencilAxis(1, 1, nowhere, 1, 0), (Phase(nowhere, ((0, 0),)),)
     spans = [
         *([[point]] if len(found) == 1 else []),
@@ -184,7 +184,7 @@ def stencils_of(
 
 def _groups(data: View, weights: View, out: View) -> tuple[StridedAxis, ...]:
     """The axes that stand beside the operator's own."""
-    return axes(
+    return group_axes(
         "g",
         **{
             side: View(v.name, 0, {"g": v.batch})
@@ -202,9 +202,9 @@ def _phases(
     """
     data, weights, _ = kernel.views
     line, window, steps = (
-        joined(letter, left=data),
-        joined(TAP[letter], right=weights),
-        stored(place),
+        single_axis(letter, left=data),
+        single_axis(TAP[letter], right=weights),
+        stored_steps(place),
     )
     if line is None or window is None:
         return None
@@ -239,11 +239,11 @@ def _spanned(span: StencilAxis, phases: Sequence[Phase]) -> tuple[StencilAxis, t
     return replace(span, low=min(shifts), reach=max(shifts) - min(shifts) + 1), tuple(phases)
 
 
-def together(phases: Sequence[Phase], number: int, index: Index) -> list[PhaseGroup]:
+def phase_groups(phases: Sequence[Phase], number: int, index: Index) -> list[PhaseGroup]:
     """So many neighbouring phases at once; those that have the same shifts as the ones before, in equal steps, as these that repeat.
 
     >>> phases = [Phase((k,), ((0, 4 + k), (-1, k))) for k in range(4)]
-    >>> [(len(found.phases), found.axes[0].extent, found.axes[0].target) for found in together(phases, 2, Index("phase"))]
+    >>> [(len(found.phases), found.axes[0].extent, found.axes[0].target) for found in phase_groups(phases, 2, Index("phase"))]
     [(2, 2, 2)]
     """
     found: list[
@@ -298,10 +298,10 @@ class TapRun:
     weights: tuple[tuple[int, int, int], ...]
 
 
-def runs(span: StencilAxis, phases: Sequence[Phase]) -> Iterator[TapRun]:
+def tap_runs(span: StencilAxis, phases: Sequence[Phase]) -> Iterator[TapRun]:
     """The taps of phases of an axis as runs: positions that step over elements read each phase of these in order.
 
-    >>> list(runs(StencilAxis(4, 2, (1,), 9, 1, low=-1), [Phase((0,), ((-1, 0), (0, 5), (1, 10)))]))
+    >>> list(tap_runs(StencilAxis(4, 2, (1,), 9, 1, low=-1), [Phase((0,), ((-1, 0), (0, 5), (1, 10)))]))
     [Run(phase=0, first=0, step=1, count=2, weights=((0, 0, 10),)), Run(phase=1, first=0, step=0, count=1, weights=((0, 5, 0),))]
     """
     places = dict[int, list[tuple[int, int]]]()
