@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 _HOME = {
     "einalg.language.notation.builders": "L Max Min Prod Sum indices tensor",
     "einalg.language.notation.constant": "constant",
+    "einalg.language.index.remainder": "Mod",
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",

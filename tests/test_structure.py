@@ -75,7 +75,16 @@ SERVE_AN_EXTRA = {
     "codegen.libraries.torch": "torch",
     "codegen.targets.cuda.device.pycuda": "pycuda",
 }
-INDEX_NODES = ("affine", "bounds", "constraint", "convert", "identifiers", "isl", "iterator")
+INDEX_NODES = (
+    "affine",
+    "bounds",
+    "constraint",
+    "convert",
+    "identifiers",
+    "isl",
+    "iterator",
+    "remainder",
+)
 DATA_MODEL = {
     "einalg",
     "einalg.errors",
@@ -93,6 +102,7 @@ DATA_MODEL = {
             "body",
             "dtype_inference",
             "dtypes",
+            "element",
             "identity",
             "program",
             "scope",

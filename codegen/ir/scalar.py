@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import lcm
 from typing import Any, Protocol
 
 import sympy
@@ -18,6 +19,7 @@ from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.index.affine import Affine, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.index.remainder import ROUNDING, Mod
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.dtypes import bounds, is_float, promote
@@ -29,7 +31,7 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     sympy.exp: "exp", sympy.log: "log", sympy.tanh: "tanh", sympy.erf: "erf", sympy.erfc: "erfc", sympy.sin: "sin", sympy.cos: "cos",
     sympy.tan: "tan", sympy.sinh: "sinh", sympy.cosh: "cosh", sympy.asin: "asin", sympy.acos: "acos", sympy.atan: "atan",
     sympy.atan2: "atan2", sympy.asinh: "asinh", sympy.acosh: "acosh", sympy.atanh: "atanh", sympy.gamma: "tgamma",
-    sympy.loggamma: "lgamma", sympy.floor: "floor", sympy.ceiling: "ceil", sympy.Mod: "mod",
+    sympy.loggamma: "lgamma", sympy.floor: "floor", sympy.ceiling: "ceil", Mod: "mod",
 }  # fmt: skip
 KEEPING_FUNCTIONS: dict[Any, str] = {
     sympy.Abs: "abs",
@@ -110,10 +112,31 @@ def translate(body: Any, leaves: Leaves) -> Value:
         return _product(body, leaves)
     if (found := _near_zero(body, leaves)) is not None:
         return found
+    if (
+        isinstance(body, (sympy.floor, sympy.ceiling))
+        and (fraction := _index_fraction(body.args[0])) is not None
+    ):
+        return _function(body, [_of_float("div", [translate(part, leaves) for part in fraction])])
     arguments = [translate(a, leaves) for a in body.args]
     if isinstance(body, sympy.Add):
         return apply("add", arguments)
     return _function(body, arguments)
+
+
+def _index_fraction(body: Any) -> tuple[Any, Any] | None:
+    """Return the sum of fractions of indices that a body is as one fraction: thirds that are rounded need not add up to 1.
+
+    >>> i, j = sympy.symbols("i j")
+    >>> _index_fraction(i*j/3 + i**2/2 + 1)
+    (3*i**2 + 2*i*j + 6, 6)
+    """
+    if not isinstance(body, sympy.Add) or body.atoms(Access, Reduce):
+        return None
+    coefficients = [term.as_coeff_Mul()[0] for term in body.args]
+    if not all(coefficient.is_Rational for coefficient in coefficients):
+        return None
+    divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
+    return None if divisor == 1 else (sympy.Add(*(divisor * term for term in body.args)), divisor)
 
 
 def _near_zero(body: Any, leaves: Leaves) -> Value | None:
@@ -233,11 +256,7 @@ def index_form(body: Any) -> Affine | None:
     """A part of a body that is made of indices and integers alone, as index arithmetic."""
     if isinstance(body, (IndexArithmetic, sympy.Integer)):
         return affine(body)
-    if (
-        not isinstance(body, (sympy.Add, sympy.Mul))
-        or not body.is_integer
-        or body.atoms(Access, Reduce)
-    ):
+    if not isinstance(body, (sympy.Add, sympy.Mul, *ROUNDING)) or body.atoms(Access, Reduce):
         return None
     try:
         return affine(body)

@@ -1,16 +1,12 @@
-"""How tensors, accesses and scopes are SymPy's objects: fields that are set once, seen as arguments (design §3)."""
+"""Nodes: how tensors, accesses and scopes are SymPy's objects, with fields that are set once (design §3)."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
-import numpy as np
 import sympy
 from sympy import Basic, Tuple
 from sympy.core.symbol import Str
-
-from einalg.errors import UseError
 
 
 def lift(value: Any) -> Basic:
@@ -70,52 +66,3 @@ class Node:
         if type(self) is not type(other) or hash(self) != hash(other):
             return False
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
-
-
-OPERATORS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv, "power": operator.pow,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "equal": operator.eq, "not_equal": operator.ne,
-    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-}  # fmt: skip
-
-
-SPELT = {
-    "absolute": "Abs",
-    "maximum": "Max",
-    "minimum": "Min",
-    "fmax": "Max",
-    "fmin": "Min",
-    "ceil": "ceiling",
-    "arctan2": "atan2",
-}
-
-
-INVERSE = "arc"  # NumPy's arcsin is SymPy's asin
-
-
-class Element:
-    """A scalar of a body, that numbers of NumPy may be combined with."""
-
-    __slots__ = ()
-
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for NumPy's functions."""
-        name = function.__name__
-        if (
-            name not in OPERATORS
-            or method != "__call__"
-            or any(np.ndim(x) for x in operands if isinstance(x, np.ndarray))
-        ):
-            raise UseError(
-                f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}"
-            )
-        return OPERATORS[name](
-            *(x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in operands)
-        )
-
-
-def _remedy(name: str) -> str:
-    if name in OPERATORS:
-        return "combine elements with elements and numbers; an array is an input, given where the expression is evaluated"
-    spelt = SPELT.get(name, f"a{name.removeprefix(INVERSE)}" if name.startswith(INVERSE) else name)
-    return f"use SymPy's functions: sympy.{spelt}(A[i])"

@@ -11,10 +11,11 @@ from einalg.language.index.affine import Affine, FloorDiv, Index, IndexArithmeti
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce, as_number
+from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
+from einalg.language.index.remainder import as_number
 
 
 def mutations(expression: Scope | Program) -> list[Scope]:

@@ -11,9 +11,11 @@ import sympy
 from sympy.core.relational import Relational
 
 from derive.proof.exact.polynomial import OutsideFragment, Polynomial
+from einalg.errors import NotationError
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.index.remainder import ROUNDING
 
 Conjunction = tuple[Constraint, ...]
 Ranges = Mapping[Index, tuple[int, int]]
@@ -72,7 +74,15 @@ def index_form(body: Any) -> Affine | None:
         coefficient, rest = body.as_coeff_Mul()
         form = index_form(rest) if coefficient.is_Integer and rest is not body else None
         return None if form is None else form.scaled(int(coefficient))
-    return None
+    return _rounded_form(body) if isinstance(body, ROUNDING) else None
+
+
+def _rounded_form(body: Any) -> Affine | None:
+    """Return the quotient or the remainder of quasi-affine forms that a body is, as a form."""
+    try:
+        return affine(body)
+    except NotationError:
+        return None
 
 
 def is_index_condition(condition: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
+from math import gcd
 from typing import Any
 
 import sympy
@@ -335,5 +336,10 @@ def _number(value: Any) -> Polynomial:
 
 
 def _index_value(form: Affine) -> Polynomial:
-    """An index form in the place of a number: one factor, so that different spellings of one function of the indices agree."""
-    return of_factor(Factor(IndexValue(), (form,))) if form.terms else constant(form.const)
+    """Write an index form in the place of a number: its content times one factor, so that spellings of one function agree."""
+    if not form.terms:
+        return constant(form.const)
+    times = gcd(form.const, *(coefficient for _, coefficient in form.terms))
+    primitive = Affine._make(tuple((a, c // times) for a, c in form.terms), form.const // times)
+    value = of_factor(Factor(IndexValue(), (primitive,)))
+    return value if times == 1 else multiplied([constant(times), value], MOST_TERMS)

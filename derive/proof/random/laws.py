@@ -12,6 +12,7 @@ import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.remainder import Mod
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Padded
@@ -24,7 +25,7 @@ ORDERED_FUNCTIONS = (
     sympy.sign,
     sympy.floor,
     sympy.ceiling,
-    sympy.Mod,
+    Mod,
     sympy.Rel,
     sympy.logic.boolalg.BooleanFunction,
 )
@@ -78,8 +79,21 @@ def _function_laws(body: Any) -> Laws:
             else Laws.REAL
         )
     if isinstance(body, ORDERED_FUNCTIONS):
-        return Laws.RATIONAL if next(accesses(body), None) is None else Laws.ORDERED
+        return (
+            Laws.RATIONAL
+            if next(accesses(body), None) is None and _is_whole(body)
+            else Laws.ORDERED
+        )
     return Laws.REAL
+
+
+def _is_whole(body: Any) -> bool:
+    """Return whether a function of indices divides nothing: fields evaluate it with floats, which are exact then."""
+    if isinstance(body, (IndexArithmetic, sympy.Integer)):
+        return True
+    if isinstance(body, sympy.Pow) and not (body.exp.is_Integer and body.exp >= 0):
+        return False
+    return not body.is_Number and not isinstance(body, Reduce) and all(map(_is_whole, body.args))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import sympy
 
+from einalg.language.index.remainder import Mod
 from einalg.language.interpreters.numpy import FLOAT, Arithmetic, execute
 from einalg.language.interpreters.numpy.arithmetic import Array, FloatArithmetic
 from einalg.language.ir.scope import Scope
@@ -25,12 +26,7 @@ MARGIN = (
     2.0**12
 )  # many roundings, and a chance that the moves of one element are much smaller than others could be
 TIMES = 4
-STEPS = (
-    sympy.floor,
-    sympy.ceiling,
-    sympy.Mod,
-    sympy.sign,
-)  # what is moved beside a step is no rounding
+STEPS = (sympy.floor, sympy.ceiling, Mod, sympy.sign)  # what is moved beside a step is no rounding
 
 
 def in_double(scope: Scope, arrays: Mapping[str, Any], arithmetic: Arithmetic = FLOAT) -> Array:

@@ -32,7 +32,7 @@ IndexLike = int | IndexArithmetic | Basic
 
 @lru_cache(maxsize=4096)
 def _index(cls: type[Index], name: str) -> Index:
-    return Symbol.__xnew__(cls, index_name(name), integer=True)
+    return Symbol.__xnew__(cls, index_name(name), extended_real=True)
 
 
 class Index(IndexArithmetic, Symbol):
@@ -44,7 +44,6 @@ class Index(IndexArithmetic, Symbol):
     """
 
     __slots__ = ()
-    is_integer = True
 
     def __new__(cls, name: str) -> Index:
         return _index(cls, str(name))

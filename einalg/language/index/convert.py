@@ -17,9 +17,9 @@ from einalg.language.index.affine import (
     IndexLike,
     as_form,
     floordiv,
-    modulo,
 )
 from einalg.language.index.operators import IndexArithmetic, whole_number
+from einalg.language.index.remainder import Mod, remainder_of_form
 
 
 def affine(value: IndexLike) -> Affine:
@@ -50,7 +50,7 @@ def _atom_to_sympy(atom: Atom) -> Expr:
     inner = to_sympy(atom.argument)
     if isinstance(atom, FloorDiv):
         return sympy.floor(sympy.Mul(inner, sympy.Rational(1, atom.divisor)), evaluate=False)
-    return sympy.Mod(inner, atom.divisor, evaluate=False)
+    return Mod(inner, atom.divisor, evaluate=False)
 
 
 def from_sympy(value: Any) -> Affine:
@@ -64,11 +64,14 @@ def from_sympy(value: Any) -> Affine:
     if isinstance(value, sympy.floor):
         inner, divisor = _over_common_denominator(value.args[0])
         return floordiv(inner, divisor)
-    if isinstance(value, sympy.Mod):
+    if isinstance(value, sympy.ceiling):
+        inner, divisor = _over_common_denominator(value.args[0])
+        return floordiv(inner.scaled(-1), divisor).scaled(-1)
+    if isinstance(value, (sympy.Mod, Mod)):
         arguments: Any = value.args
         inner, divisor = arguments
-        if divisor.is_Integer and int(divisor) > 0:
-            return modulo(affine(inner), int(divisor))
+        if divisor.is_Integer and divisor != 0:
+            return remainder_of_form(affine(inner), int(divisor))
     raise NotationError(
         f"{value} is not quasi-affine, so it cannot stand in a subscript\n"
         "  a subscript is made of indices and integers with +, -, multiplication by integers, and // and % by positive integers"

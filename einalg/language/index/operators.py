@@ -33,8 +33,9 @@ class IndexArithmetic:
     __slots__ = ()
     __array_ufunc__ = None
     is_commutative = True
-    is_integer = True
-    is_real = is_extended_real = is_finite = True
+    is_extended_real = (
+        True  # and no more: told that it is an integer, SymPy evaluates by laws of its own
+    )
 
     if TYPE_CHECKING:
         as_affine: Callable[[], Any]

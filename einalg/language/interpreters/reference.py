@@ -18,6 +18,7 @@ import sympy
 from einalg.errors import NotationError, RangeError, ShapeError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
+from einalg.language.index.remainder import Mod
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
 from einalg.language.ir.scope import Scope
@@ -30,7 +31,7 @@ SAME_NAME = (
 FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math, name) for name in SAME_NAME.split()} | {
     sympy.Add: lambda *v: sum(v), sympy.Mul: lambda *v: math.prod(v),
     sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0), sympy.Max: max, sympy.Min: min,
-    sympy.floor: math.floor, sympy.ceiling: math.ceil, sympy.Mod: operator.mod, sympy.Eq: operator.eq, sympy.Ne: operator.ne,
+    sympy.floor: math.floor, sympy.ceiling: math.ceil, Mod: operator.mod, sympy.Eq: operator.eq, sympy.Ne: operator.ne,
     sympy.StrictLessThan: operator.lt, sympy.LessThan: operator.le, sympy.StrictGreaterThan: operator.gt, sympy.GreaterThan: operator.ge,
     sympy.Pow: lambda b, e: math.pow(b, e) if isinstance(b, float) or not isinstance(e, int) else Fraction(b) ** e if e < 0 else b**e,
     sympy.Not: operator.not_, sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),

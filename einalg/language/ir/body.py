@@ -17,8 +17,10 @@ from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint, constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex, loop_indices
+from einalg.language.index.remainder import applied, as_number
+from einalg.language.ir.element import Element
 from einalg.language.ir.tensor import Access
-from einalg.language.node import Element, Node
+from einalg.language.node import Node
 
 REDUCTIONS = ("Sum", "Max", "Min", "Prod")
 
@@ -125,7 +127,7 @@ def _built(body: Any, operands: Sequence[Any]) -> Any:
     """What SymPy makes of other operands."""
     if isinstance(body, ExprCondPair):
         return sympy.Tuple.__new__(ExprCondPair, *operands)
-    return cases(operands) if isinstance(body, sympy.Piecewise) else body.func(*operands)
+    return cases(operands) if isinstance(body, sympy.Piecewise) else applied(body.func, operands)
 
 
 def cases(pairs: Sequence[Any]) -> Any:
@@ -186,11 +188,6 @@ def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
         ):  # nothing to join
             return body.func(*numbers, *sorted(others, key=_ORDER), evaluate=False)
     return None
-
-
-def as_number(form: Affine) -> Any:
-    """An affine form in the place of a number in a body: SymPy's own sum of indices and quotients."""
-    return sympy.Add(form.const, *(sympy.Mul(c, atom) for atom, c in form.terms))
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:

@@ -7,13 +7,17 @@ from typing import Any
 import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from einalg.language.index.remainder import Mod
+
 SYMPY_FUNCTIONS = """
-    exp log tanh sqrt erf erfc gamma loggamma Abs sign floor ceiling Mod Max Min Piecewise
+    exp log tanh sqrt erf erfc gamma loggamma Abs sign floor ceiling Max Min Piecewise
     sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh Eq Ne And Or Not
 """
 
 
-FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
+FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()} | {
+    "Mod": Mod
+}
 
 
 OPERATIONS = frozenset({function for function in FUNCTIONS.values() if isinstance(function, type)}) | {

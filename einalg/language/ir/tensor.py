@@ -18,8 +18,9 @@ from einalg.language.index.identifiers import tensor_name
 from einalg.language.index.isl import access_relation
 from einalg.language.index.operators import whole_number
 from einalg.language.ir.dtypes import dtype_name, holds
+from einalg.language.ir.element import Element
 from einalg.language.ir.printing.text import number_text
-from einalg.language.node import Element, Node
+from einalg.language.node import Node
 
 Box = tuple[tuple[int, int], ...]
 ROLES = ("input", "weight", "intermediate")

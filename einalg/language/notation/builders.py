@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean
 
 from einalg.errors import EinalgError, NotationError
@@ -13,7 +14,8 @@ from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.operators import whole_number
-from einalg.language.ir.body import Reduce, as_number
+from einalg.language.index.remainder import ROUNDING, applied, as_number
+from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Tensor, describe
 from einalg.language.notation.range_inference import build_scope
@@ -125,7 +127,8 @@ def _settled(body: Any) -> Any:
         return sympy.sympify(float(body))
     if body.args:
         parts = tuple(map(_settled, body.args))
-        body = body if all(a is b for a, b in zip(parts, body.args)) else body.func(*parts)
+        if isinstance(body, ROUNDING) or any(a is not b for a, b in zip(parts, body.args)):
+            body = _with_settled_conditions(applied(body.func, parts))
     imaginary = body.is_number and body.is_extended_real is False
     what = (
         "divides by 0"
@@ -141,6 +144,19 @@ def _settled(body: Any) -> Any:
             f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))"
         )
     return body
+
+
+def _with_settled_conditions(body: Any) -> Any:
+    """Settle the conditions of a `Piecewise` again: SymPy brings numbers to one side, which makes index arithmetic anew."""
+    if not isinstance(body, sympy.Piecewise):
+        return body
+    conditions = [_settled(condition) for _, condition in body.args]
+    if all(new is old for new, (_, old) in zip(conditions, body.args)):
+        return body
+    pairs = zip((value for value, _ in body.args), conditions)
+    return sympy.Basic.__new__(
+        sympy.Piecewise, *(sympy.Tuple.__new__(ExprCondPair, *pair) for pair in pairs)
+    )
 
 
 class _Traversal:
@@ -206,7 +222,14 @@ class _ReductionBuilder:
                 f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})"
             )
         bodies = [as_body(v) for v in values]
-        truth = next((body for body in bodies if isinstance(body, Boolean)), None)
+        truths = [
+            body
+            for body in bodies
+            if isinstance(body, Boolean) and not isinstance(body, IndexArithmetic)
+        ]
+        truth = next(
+            iter(truths), None
+        )  # an index is a symbol, which SymPy counts among the truth values
         if truth is not None:
             raise NotationError(
                 f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))"

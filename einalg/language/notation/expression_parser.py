@@ -15,6 +15,7 @@ from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
+from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, SPELT, known_functions  # fmt: skip
 from einalg.language.ir.tensor import Access, Indexable
@@ -361,7 +362,7 @@ def _applied(function: Any, given: list[Any]) -> Any:
         and len(set(others)) == len(others) == len(given) - len(finite)
         and len(finite) <= 1 < len(given)
     )
-    return function(*given, evaluate=False) if apart else function(*given)
+    return function(*given, evaluate=False) if apart else applied(function, given)
 
 
 def _argument(value: Any) -> Any:

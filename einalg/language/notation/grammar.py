@@ -9,11 +9,13 @@ from typing import Any
 
 import sympy
 
+from einalg.language.index.remainder import remainder
+
 BINDERS = ("L", "Sum", "Max", "Min", "Prod")
 CONSTANTS: dict[str, Any] = {"inf": sympy.oo, "oo": sympy.oo, "pi": sympy.pi, "E": sympy.E}
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.Mod: remainder, ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
 }  # fmt: skip
 UNARY: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg,

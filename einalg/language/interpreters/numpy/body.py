@@ -14,6 +14,7 @@ from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.index.remainder import Mod
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array
 from einalg.language.interpreters.numpy.arrays import BoxedArray, Store, view
 from einalg.language.interpreters.numpy.blocking import fitting, largest, largest_of_reduction
@@ -38,7 +39,7 @@ ELEMENT = 8  # bytes
 ORDERED = (
     sympy.floor,
     sympy.ceiling,
-    sympy.Mod,
+    Mod,
     sympy.Abs,
     sympy.sign,
     sympy.Max,

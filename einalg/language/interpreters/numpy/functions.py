@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import sympy
 
+from einalg.language.index.remainder import Mod
+
 Array = np.ndarray[Any, Any]
 STEPS = 64  # grid points of the table of erf in an interval of length 1
 DEGREES = {
@@ -108,7 +110,7 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.cos: np.cos, sympy.tan: np.tan, sympy.sinh: np.sinh, sympy.cosh: np.cosh, sympy.asin: np.arcsin, sympy.acos: np.arccos,
     sympy.atan: np.arctan, sympy.atan2: np.arctan2, sympy.asinh: np.arcsinh, sympy.acosh: np.arccosh, sympy.atanh: np.arctanh,
     sympy.gamma: _pointwise(math.gamma), sympy.loggamma: _pointwise(math.lgamma), sympy.Abs: np.abs, sympy.sign: np.sign,
-    sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum), sympy.floor: _whole(np.floor), sympy.ceiling: _whole(np.ceil), sympy.Mod: np.mod,
+    sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum), sympy.floor: _whole(np.floor), sympy.ceiling: _whole(np.ceil), Mod: np.mod,
 }  # fmt: skip
 COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     sympy.StrictLessThan: np.less, sympy.LessThan: np.less_equal, sympy.StrictGreaterThan: np.greater,

@@ -37,6 +37,7 @@ import numpy as np
 import sympy
 
 from einalg.errors import NotationError, ShapeError
+from einalg.language.index.remainder import Mod
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Array
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_number
 from einalg.language.interpreters.prime_field.extended import Extended
@@ -176,7 +177,7 @@ class PrimeField:
             return self._minus(1, self.function(sympy.erf, values))
         if function is sympy.ceiling:
             return self._negative(self.function(sympy.floor, [self._negative(values[0])]))
-        if function is sympy.Mod:
+        if function is Mod:
             return self._minus(
                 values[0],
                 self.multiply([values[1], self.function(sympy.floor, [self.divide(*values)])]),

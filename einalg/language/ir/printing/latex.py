@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from sympy.printing.latex import LatexPrinter
@@ -84,7 +83,7 @@ class PaperPrinter(LatexPrinter):
         )
 
 
-def _axes_of(body: Any, index: Index) -> Iterator[tuple[int, int]]:
+def _axes_of(body: Any, index: Index) -> LoopIndex[tuple[int, int]]:
     """The axes along which an index runs, one element at a step."""
     for access in accesses_in(body):
         for subscript, axis in zip(access.subscripts, access.base.box):

@@ -11,7 +11,7 @@ import sympy
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.ir.body import as_number
+from einalg.language.index.remainder import as_number
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Min, Prod, Sum
 from einalg.language.ops.definition.axes import (

@@ -12,6 +12,7 @@ from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_
 from einalg.language import ops
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.elementwise import elementwise
+from einalg.language.index.remainder import remainder
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Abs": ops.abs, "Ceil": ops.ceil, "Cos": ops.cos, "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "HardSwish": ops.hardswish, "Log": ops.log,
@@ -41,7 +42,7 @@ def nearest_even(v: Any) -> Any:
     """The nearest whole number; the even one of two."""
     below = sympy.floor(v)
     half = sympy.Rational(1, 2)
-    up = below + sympy.Mod(below, 2)
+    up = below + remainder(below, 2)
     return sympy.Piecewise((below, v - below < half), (below + 1, v - below > half), (up, True))
 
 

@@ -1,0 +1,118 @@
+"""Remainders and whole parts in a body, evaluated by einalg and never by SymPy (design §2).
+
+SymPy joins a remainder with what stands around it, and does so wrongly where numbers are whole: its `Mod(4*Mod(i, 3), 6)` is
+`4*Mod(i, 3)`, which is 8 at `i = 2` (sympy issues 28744 and 29757). A remainder is therefore a node of einalg's own, which
+only numbers evaluate. Index arithmetic that is typed with `//` and `%` has rows of integers (`einalg.language.index.affine`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy import Expr, Integer
+
+from einalg.language.index.affine import Affine, as_form, modulo
+from einalg.language.index.operators import IndexArithmetic
+
+
+class Mod(sympy.Function):
+    """`dividend - modulus*floor(dividend/modulus)`: what Python's `%` gives, with the sign of the modulus.
+
+    Raises `ZeroDivisionError` for the modulus 0.
+
+    >>> import einalg as ea
+    >>> A, i = ea.tensor("A", (8,)), ea.indices("i")
+    >>> Mod(4*Mod(A[i], 3), 6), Mod(4*Mod(i, 3), 6), Mod(-7, 3)
+    (Mod(4*(Mod(A[i], 3)), 6), Mod(4*(Mod(i, 3)), 6), 2)
+    """
+
+    nargs = (2,)
+    is_extended_real = True
+
+    @classmethod
+    def eval(cls, dividend: Any, modulus: Any) -> Any:
+        """Return the value of numbers; None leaves the node as it is."""
+        if modulus.is_zero:
+            raise ZeroDivisionError("a remainder modulo 0 has no value")
+        if dividend.is_Number and modulus.is_Number:
+            return remainder_of_numbers(dividend, modulus)
+        return None
+
+    def __mod__(self, other: Any) -> Any:
+        return remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return remainder(other, self)
+
+
+def remainder(dividend: Any, modulus: Any) -> Any:
+    """Return `dividend % modulus`; numbers of Python and index arithmetic have an operator of their own.
+
+    >>> remainder(-7, 3), remainder(Index("i"), 3), remainder(sympy.Rational(-1, 2), 3)
+    (2, i%3, 5/2)
+    """
+    plain = isinstance(dividend, (int, float)) and isinstance(modulus, (int, float))
+    if plain or isinstance(dividend, IndexArithmetic):
+        return dividend % modulus
+    return Mod(sympy.sympify(dividend, strict=True), sympy.sympify(modulus, strict=True))
+
+
+def remainder_of_numbers(dividend: Any, modulus: Any) -> Any:
+    """Return the remainder of two SymPy numbers, exact where both are fractions; NaN where one is infinite."""
+    if not (dividend.is_finite and modulus.is_finite):
+        return sympy.nan
+    if not (dividend.is_Rational and modulus.is_Rational):
+        return sympy.Float(float(dividend) % float(modulus))
+    whole = (dividend.p * modulus.q) // (dividend.q * modulus.p)
+    return dividend - whole * modulus
+
+
+def remainder_of_form(form: Affine, modulus: int) -> Affine:
+    """Return a row modulo a whole number that is not 0; `e % -k` is `-((-e) % k)`."""
+    return modulo(form, modulus) if modulus > 0 else modulo(form.scaled(-1), -modulus).scaled(-1)
+
+
+def rounded(function: Any, value: Any) -> Any:
+    """Return `floor` or `ceiling` of a value: itself where it is index arithmetic, which is whole, else what SymPy makes.
+
+    SymPy takes whole numbers out of a sum, and rounds numbers; both hold for all real numbers.
+
+    >>> i = Index("i")
+    >>> rounded(sympy.floor, (i + 5)/3), rounded(sympy.ceiling, sympy.Mul(2, i))
+    (floor((i + 5)/3), 2*i)
+    """
+    return value if index_form(value) is not None else function(value)
+
+
+ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
+
+
+def applied(function: Any, operands: Any) -> Any:
+    """Apply a SymPy function to its operands; what rounds numbers is evaluated here."""
+    if function is sympy.Mod or function is Mod:
+        return Mod(*operands)
+    if function is sympy.floor or function is sympy.ceiling:
+        return rounded(function, *operands)
+    return function(*operands)
+
+
+def index_form(value: Any) -> Affine | None:
+    """Return the row that a part of a body is, where it is a sum of whole multiples of indices, quotients and remainders.
+
+    >>> i, j = Index("i"), Index("j")
+    >>> index_form(sympy.Add(sympy.Mul(2, i), j % 3, 1)), index_form(i * j), index_form(i / 2)
+    (2*i + j%3 + 1, None, None)
+    """
+    total = as_form(0)
+    for term in sympy.Add.make_args(value):
+        coefficient, atom = (term, Integer(1)) if term.is_Rational else term.as_coeff_Mul()
+        if not coefficient.is_Integer or not isinstance(atom, (IndexArithmetic, Integer)):
+            return None
+        total = total._plus(as_form(atom), int(coefficient))
+    return total
+
+
+def as_number(form: Affine) -> Expr:
+    """Return an affine form in the place of a number in a body: SymPy's own sum of indices and quotients."""
+    return sympy.Add(form.const, *(sympy.Mul(c, atom) for atom, c in form.terms))
