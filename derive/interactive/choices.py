@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from typing import Any
 
 from derive.matching import distance
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import paths, scope_at
 from derive.search.expansion import is_heavy
-from einalg.display.html import page, table
-from einalg.display.mathml import changed
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.text.tables import Listing
 from einalg.text.terminal import differing, width, wrapped
+
+Changed = Scope | Sequence[tuple[str, Scope]]  # a scope, or statements with their names
 
 
 class NumberedMove:
@@ -44,12 +43,12 @@ class NumberedMove:
         return str(self._scope(self.made)) if self._is_local else _without(self.made, self.program)
 
     @cached_property
-    def html(self) -> tuple[str, str]:
-        """Before and after as mathematics, with the symbols marked that change."""
+    def change(self) -> tuple[Changed, Changed]:
+        """What the move replaces and what it puts there: two scopes, or the statements that differ."""
         if self._is_local:
-            return changed(self._scope(self.program), self._scope(self.made))
+            return self._scope(self.program), self._scope(self.made)
         old, new = self.program.statements, self.made.statements
-        return changed([s for s in old if s not in new], [s for s in new if s not in old])
+        return [s for s in old if s not in new], [s for s in new if s not in old]
 
     @property
     def _is_local(self) -> bool:
@@ -87,12 +86,6 @@ class MoveList(Listing[NumberedMove]):
             for line in _at(place, before, choices)
         ]
         return wrapped("\n".join(lines), width()) or "no move is possible"
-
-    def _repr_html_(self) -> str:
-        rows = ([str(c.number), f"{escape(str(c.move))}{c.html[0]}⇒ {c.html[1]}"] for c in self)
-        return page(
-            table(["number", "move"], rows) if self else "no move is possible", "einalg-moves"
-        )
 
 
 def _at(place: str, before: str, choices: Iterable[NumberedMove]) -> Iterator[str]:

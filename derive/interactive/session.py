@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any
 
 from derive.cost.backend import Backend, Runnable
@@ -19,8 +18,6 @@ from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
 from derive.search.best_first import kernels_of, rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.api.interactive.panel import SessionPanel
-from einalg.api.interactive.show import bundle
 from einalg.errors import CodegenError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
@@ -257,11 +254,3 @@ class Session:
         return f"{counted(len(self.history), 'step')}\n{indented(self.expr)}"
 
     __repr__ = __str__
-
-    @cached_property
-    def panel(self) -> SessionPanel:
-        """What the widget shows and does, without one."""
-        return SessionPanel(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return bundle(self.panel)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from derive.matching.distance import Distance, distance_to
 from derive.matching.multi_statement import grown, spellings
 from derive.rules.inter.lifting_nesting import lifted
-from einalg.display.html import page, table
 from einalg.language.index.identifiers import with_article
 from einalg.language.ir.program import Program
 from einalg.language.ops.templates import TEMPLATES
@@ -25,32 +22,28 @@ class Distances(Listing[Distance]):
     """
 
     def __str__(self) -> str:
-        lines = [
-            f"{float(d):5g}  {d.operator}: {'; '.join(r.text for r in d.reasons) or 'it is one'}"
-            for d in self
-            if not _is_other(d)
-        ]
-        return wrapped("\n".join([*lines, *self._others()]), width())
+        lines = []
+        for distance in self.comparable:
+            reasons = "; ".join(reason.text for reason in distance.reasons) or "it is one"
+            lines.append(f"{float(distance):5g}  {distance.operator}: {reasons}")
+        if self.remark:
+            lines.append(self.remark)
+        return wrapped("\n".join(lines), width())
 
-    def _repr_html_(self) -> str:
-        rows = (
-            (f"{d:g}", escape(d.operator), "<br>".join(escape(r.text) for r in d.reasons))
-            for d in self
-            if not _is_other(d)
-        )
-        others = "".join(f"<p>{escape(line)}</p>" for line in self._others())
-        return page(
-            table(("distance", "operator", "what separates"), rows) + others, "einalg-distances"
-        )
+    @property
+    def comparable(self) -> list[Distance]:
+        """The distances to operators whose body the expression has; the others need no reasons."""
+        return [distance for distance in self if not _has_another_body(distance)]
 
-    def _others(self) -> list[str]:
-        names = [found.operator for found in self if _is_other(found)]
-        return [f"of another form: {', '.join(names)}"] if names else []
+    @property
+    def remark(self) -> str:
+        """The operators of another body, in one line; empty where there are none."""
+        names = [distance.operator for distance in self if _has_another_body(distance)]
+        return f"of another form: {', '.join(names)}" if names else ""
 
 
-def _is_other(found: Distance) -> bool:
-    """Whether the body is another one than the operator's: then nothing more is to be said."""
-    return any(reason.kind == "body" for reason in found.reasons)
+def _has_another_body(distance: Distance) -> bool:
+    return any(reason.kind == "body" for reason in distance.reasons)
 
 
 def distances(program: Program) -> Distances:

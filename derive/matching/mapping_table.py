@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from derive.matching.patterns.normal_form import OUTPUT, TensorRead, normal_form
-from einalg.display.html import page
-from einalg.display.tables import table
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.scope import Scope
@@ -38,10 +36,6 @@ class MappingTable:
         )
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        shown = table(self.head, self.rows, "Iterator mapping table")
-        return page(shown.replace("<td>axis", '<td class="has">axis'), "einalg-mapping")
 
 
 def _cell(read: TensorRead, index: Index) -> str:

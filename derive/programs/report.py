@@ -1,28 +1,86 @@
-"""The report of an optimization: each program and each layer before and after, as text and as HTML (design §11)."""
+"""The report of an optimization: each program and each layer before and after, as plain values and as text (design §11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from html import escape
+from dataclasses import dataclass
+from functools import cached_property
 
 from derive.matching import named
 from derive.programs.layers import Layer
 from derive.programs.optimized_program import OptimizedProgram
 from derive.results.candidates import told
+from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
-from einalg.display.cost_bars import Bar, mark, stack
-from einalg.display.html import code, page, table
 from einalg.frontends.graph import OpaqueNode
 from einalg.text.terminal import COLUMNS, wrapped
 from einalg.text.wording import counted, in_bytes
 
-BAR = 24  # characters of the longest bar
-MOST_WEIGHTS = 4  # that are named
-WHEN = ("before", "after")
-ELSE = "everything else, and memory between layers"
-HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict")
+MAX_BAR_CHARACTERS = 24
+MAX_WEIGHT_NAMES = 4
+MIN_SECONDS = 1e-12  # of what is divided by
+BEFORE, AFTER = "before", "after"
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """A layer before or after: the seconds of all its runs, their share of the program's time, and a line for each kernel."""
+
+    when: str
+    seconds: float
+    share: float
+    kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What a layer became: its moves, its verdict, where it comes from, and its statements if they are others than before.
+
+    `origin` is "found before, kept on disk" or, say, "12 states searched".
+    """
+
+    moves: int
+    verdict: str
+    origin: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """A layer: the names of its largest weights in one text, how often it runs in a call, its costs, and what it became.
+
+    `costs` are those before and after; of one that stays as it is before only, of one that was not searched none.
+    """
+
+    name: str
+    text: str
+    weights: str
+    runs: int
+    costs: tuple[LayerCost, ...]
+    replacement: Replacement | None
+
+    @property
+    def remark(self) -> str:
+        """Why a layer without a replacement has none."""
+        if self.costs:
+            return "stays as it is: what was found for it is not faster in the whole"
+        return "stays as it is: it was not searched"
+
+    def milliseconds(self, cost: LayerCost) -> str:
+        """The time of a run, and how many runs there are: `2 × 4.000`."""
+        each = f"{cost.seconds / self.runs * 1e3:.3f}"
+        return each if self.runs == 1 else f"{self.runs} × {each}"
+
+
+@dataclass(frozen=True)
+class ProgramReport:
+    """A program: its times in one line, what is known of its values, a bar before and after, and its layers."""
+
+    title: str
+    proof: str
+    bars: tuple[Bar, ...]
+    layers: tuple[LayerReport, ...]
 
 
 class Report:
@@ -38,203 +96,155 @@ class Report:
         seconds: float,
         times: tuple[float, float] | None,
     ):
-        self._parts, self._opaque = parts, opaque
-        self._seconds, self._times = seconds, times
+        self.opaque = opaque
+        self._parts, self._seconds, self._times = parts, seconds, times
+
+    @property
+    def head(self) -> str:
+        """How many programs and opaque calls there are, and how long the optimization took."""
+        programs = counted(len(self._parts), "program")
+        calls = counted(len(self.opaque), "opaque call")
+        return f"{programs}, {calls}; optimized in {self._seconds:.1f} s"
+
+    @property
+    def calls(self) -> list[Bar]:
+        """A call of the whole in its framework and optimized; none where no framework runs it."""
+        if self._times is None:
+            return []
+        bars = []
+        for where, seconds in zip(("in the framework", "optimized"), self._times):
+            bars.append(Bar(f"a call, {where}", seconds, True, (("the whole call", seconds),)))
+        return bars
+
+    @cached_property
+    def programs(self) -> list[ProgramReport]:
+        """Every program in the order in which they run."""
+        return [_program(number, part) for number, part in enumerate(self._parts, 1)]
 
     def __str__(self) -> str:
-        lines = [self._head()]
-        if self._times is not None:
-            lines.append(
-                "a call: {:.3f} ms in the framework, {:.3f} ms optimized".format(
-                    *(1e3 * s for s in self._times)
-                )
-            )
-        for number, part in enumerate(self._parts, 1):
-            lines += ["", *_part(number, part)]
-        if self._opaque:
-            lines += [
-                "",
-                "opaque, run by the framework:",
-                *(f"  {node.operator}: {node.why}" for node in self._opaque),
-            ]
-        return "\n".join(wrapped(line, COLUMNS) for line in lines)
+        return "\n".join(wrapped(line, COLUMNS) for line in self._lines())
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        ways = zip(("in the framework", "optimized"), self._times or ())
-        calls = _stacks(
-            [
-                Bar(f"a call, {way}", seconds, True, (("the whole call", seconds),))
-                for way, seconds in ways
-            ]
-        )
-        parts = "".join(_part_html(number, part) for number, part in enumerate(self._parts, 1))
-        opaque = "".join(
-            f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in self._opaque
-        )
-        rest = f"<p>opaque, run by the framework:</p><ul>{opaque}</ul>" if opaque else ""
-        return page(f"<p>{self._head()}</p>{calls}{parts}{rest}", "einalg-report")
-
-    def _head(self) -> str:
-        return f"{counted(len(self._parts), 'program')}, {counted(len(self._opaque), 'opaque call')}; optimized in {self._seconds:.1f} s"
+    def _lines(self) -> Iterator[str]:
+        yield self.head
+        if self._times is not None:
+            before, after = (1e3 * seconds for seconds in self._times)
+            yield f"a call: {before:.3f} ms in the framework, {after:.3f} ms optimized"
+        for program in self.programs:
+            yield ""
+            yield from _program_lines(program)
+        if self.opaque:
+            yield ""
+            yield "opaque, run by the framework:"
+            for node in self.opaque:
+                yield f"  {node.operator}: {node.why}"
 
 
-def _part(number: int, part: OptimizedProgram) -> Iterator[str]:
-    yield _title(number, part)
-    yield f"  {_proof(part)}"
-    longest = max(
-        (seconds for layer in part.layers for seconds in _seconds(layer, part)), default=0.0
-    )
+def _program(number: int, part: OptimizedProgram) -> ProgramReport:
+    before, after = part.seconds
+    gain = before / max(after, 1e-9)
+    title = f"program {number}: {before * 1e3:.3f} ms → {after * 1e3:.3f} ms ({gain:.2f}x)"
+    error, workspace = f"largest error {part.error:.1e}", in_bytes(part.workspace)
+    proof = ", ".join([part.verdict, error, *part.changes, f"{workspace} between kernels"])
+    bars = (_bar(BEFORE, 0, part), _bar(AFTER, 1, part))
+    layers = tuple(_layer(layer, part, bars) for layer in part.layers)
+    return ProgramReport(title, proof, bars, layers)
+
+
+def _bar(title: str, position: int, part: OptimizedProgram) -> Bar:
+    """The program with a part for every layer, of no length for one that was not searched."""
+    parts = []
     for layer in part.layers:
-        yield from (f"  {line}" for line in _layer(layer, part, longest))
-
-
-def _title(number: int, part: OptimizedProgram) -> str:
-    before, after = (s * 1e3 for s in part.seconds)
-    return f"program {number}: {before:.3f} ms → {after:.3f} ms ({before / max(after, 1e-9):.2f}x)"
-
-
-def _proof(part: OptimizedProgram) -> str:
-    return ", ".join(
-        [
-            part.verdict,
-            f"largest error {part.error:.1e}",
-            *part.changes,
-            f"{in_bytes(part.workspace)} between kernels",
-        ]
-    )
-
-
-def _layer(layer: Layer, part: OptimizedProgram, longest: float) -> Iterator[str]:
-    times = "once" if _runs(layer, part) == 1 else f"{_runs(layer, part)} times"
-    yield f"{layer.names[0]} ({times}{', with ' * bool(layer.weights)}{_weights(layer)}): {layer.text}"
-    kernels = (
-        _kernels_before(layer),
-        [] if layer.candidate is None else told(layer.candidate.kernels),
-    )
-    for when, seconds, share, lines in zip(
-        WHEN, _seconds(layer, part), _shares(layer, part), kernels
-    ):
-        length = round(BAR * seconds / longest) if longest else 0
-        yield f"  {when:6} {_each(seconds, _runs(layer, part)):>12} ms  {share:4.0%}  {'█' * length}".rstrip()
-        yield from (f"  {line}" for line in lines)
-    if layer.candidate is None or layer.original is None:
-        yield f"  {_stays(layer)}"
-        return
-    found = (
-        "found before, kept on disk"
-        if layer.stored
-        else f"{counted(layer.states, 'state')} searched"
-    )
-    after = _after(layer)
-    yield f"  {counted(len(layer.candidate.moves), 'move')}, {_verdict(layer)}; {found}{'; it became' * bool(after)}"
-    yield from (f"    {line}" for line in after)
-
-
-def _each(seconds: float, runs: int) -> str:
-    """The milliseconds of a run, and how many there are."""
-    each = f"{seconds / runs * 1e3:.3f}"
-    return each if runs == 1 else f"{runs} × {each}"
+        seconds = _seconds(layer, part) or [0.0]
+        parts.append((layer.names[0], seconds[min(position, len(seconds) - 1)]))
+    return Bar(title, part.seconds[position], True, tuple(parts))
 
 
 def _runs(layer: Layer, part: OptimizedProgram) -> int:
-    """How often it is computed in a call: for each of its statements, and for each slice."""
-    return len(layer.names) * (part.slices.count if part.slices else 1)
+    """How often a layer is computed in a call: for each of its statements, and for each slice."""
+    slices = part.slices.count if part.slices else 1
+    return len(layer.names) * slices
 
 
-def _seconds(layer: Layer, part: OptimizedProgram) -> tuple[float, ...]:
-    """Of all its runs, before and after; of one that stays as it is before only, if at all."""
-    found = (
-        ()
-        if layer.original is None
-        else (layer.original,)
-        if layer.candidate is None
-        else (layer.original, layer.candidate.cost)
+def _seconds(layer: Layer, part: OptimizedProgram) -> list[float]:
+    """The seconds of all runs, before and after; of a layer that stays as it is before only, if at all."""
+    if layer.original is None:
+        return []
+    runs = _runs(layer, part)
+    if layer.candidate is None:
+        return [runs * layer.original]
+    return [runs * layer.original, runs * layer.candidate.cost]
+
+
+def _layer(layer: Layer, part: OptimizedProgram, bars: Sequence[Bar]) -> LayerReport:
+    costs = []
+    for bar, seconds, kernels in zip(bars, _seconds(layer, part), _kernels(layer)):
+        whole = max(bar.seconds, bar.together, MIN_SECONDS)
+        costs.append(LayerCost(bar.title, seconds, seconds / whole, tuple(kernels)))
+    names = layer.weights[:MAX_WEIGHT_NAMES]
+    if len(layer.weights) > MAX_WEIGHT_NAMES:
+        names = [*names, "…"]
+    return LayerReport(
+        layer.names[0],
+        layer.text,
+        ", ".join(names),
+        _runs(layer, part),
+        tuple(costs),
+        _replacement(layer),
     )
-    return tuple(_runs(layer, part) * seconds for seconds in found)
 
 
-def _shares(layer: Layer, part: OptimizedProgram) -> list[float]:
-    """What `_seconds` are of the time of the program, or of all layers where these take longer one by one."""
-    whole = (max(bar.seconds, bar.together, 1e-12) for bar in _bars(part))
-    return [seconds / all_seconds for seconds, all_seconds in zip(_seconds(layer, part), whole)]
+def _kernels(layer: Layer) -> tuple[list[str], list[str]]:
+    """The kernels before and after, a line each; those before are left out where they are the same."""
+    before = told(named(kernels_of(lifted(layer.program)))) if layer.original is not None else []
+    if layer.candidate is None:
+        return before, []
+    after = told(layer.candidate.kernels)
+    return [] if before == after else before, after
 
 
-def _bars(part: OptimizedProgram) -> list[Bar]:
-    """The program before and after, with a part for every layer, nothing for one that was not searched."""
-    rows = [(layer.names[0], _seconds(layer, part) or (0.0,)) for layer in part.layers]
-    return [
-        Bar(when, s, True, tuple((name, row[min(k, len(row) - 1)]) for name, row in rows))
-        for k, (when, s) in enumerate(zip(WHEN, part.seconds))
-    ]
+def _replacement(layer: Layer) -> Replacement | None:
+    candidate = layer.candidate
+    if candidate is None or layer.original is None:
+        return None
+    verdict = candidate.verdict
+    if candidate.error is not None:
+        verdict += f", error {candidate.error:.1e}"
+    origin = f"{counted(layer.states, 'state')} searched"
+    if layer.stored:
+        origin = "found before, kept on disk"
+    text = str(candidate.program)
+    statements = () if text == layer.text else tuple(text.splitlines())
+    return Replacement(len(candidate.moves), verdict, origin, statements)
 
 
-def _kernels_before(layer: Layer) -> list[str]:
-    """The kernels of the layer as it is; none where those after are no others."""
-    lines = told(named(kernels_of(lifted(layer.program)))) if layer.original is not None else []
-    return [] if layer.candidate is not None and lines == told(layer.candidate.kernels) else lines
+def _program_lines(program: ProgramReport) -> Iterator[str]:
+    yield program.title
+    yield f"  {program.proof}"
+    costs = [cost.seconds for layer in program.layers for cost in layer.costs]
+    longest = max(costs, default=0.0)
+    for layer in program.layers:
+        for line in _layer_lines(layer, longest):
+            yield f"  {line}"
 
 
-def _after(layer: Layer) -> list[str]:
-    """The program of what was found for it; nothing where that is the layer as it is."""
-    text = "" if layer.candidate is None else str(layer.candidate.program)
-    return [] if text == layer.text else text.splitlines()
-
-
-def _verdict(layer: Layer) -> str:
-    found = layer.candidate
-    assert found is not None
-    return found.verdict if found.error is None else f"{found.verdict}, error {found.error:.1e}"
-
-
-def _weights(layer: Layer) -> str:
-    """The names of its weights, by which a user knows the layers of a network."""
-    return ", ".join([*layer.weights[:MOST_WEIGHTS], *["…"] * (len(layer.weights) > MOST_WEIGHTS)])
-
-
-def _stays(layer: Layer) -> str:
-    return f"stays as it is: {'what was found for it is not faster in the whole' if layer.original is not None else 'it was not searched'}"
-
-
-def _part_html(number: int, part: OptimizedProgram) -> str:
-    bars = _bars(part)
-    rest = [max(0.0, bar.seconds - bar.together) for bar in bars]
-    bars = [
-        replace(bar, kernels=(*bar.kernels, (ELSE, seconds))) for bar, seconds in zip(bars, rest)
-    ]
-    legend = f"<p>{mark(len(part.layers))}{ELSE}</p>" if any(rest) else ""
-    rows = (_row(k, layer, part) for k, layer in enumerate(part.layers))
-    return f"<h4>{_title(number, part)}</h4><p>{escape(_proof(part))}</p>{_stacks(bars)}{legend}{table(HEADS, rows)}"
-
-
-def _stacks(bars: Sequence[Bar]) -> str:
-    """Bars on one scale; the table below names their parts."""
-    longest = max((bar.seconds for bar in bars), default=0.0) or 1.0
-    return "".join(stack(bar, longest) for bar in bars)
-
-
-def _row(number: int, layer: Layer, part: OptimizedProgram) -> list[str]:
-    found, seconds, runs = layer.candidate, _seconds(layer, part), _runs(layer, part)
-    after = _details(
-        "after", "<pre>{}</pre>".format(escape("\n".join(_after(layer)))) * bool(_after(layer))
-    )
-    costs = [
-        f"{s / runs * 1e3:.3f} <small>{share:.0%}</small>"
-        for s, share in zip(seconds, _shares(layer, part))
-    ]
-    name = mark(number if seconds else None) + code(layer.text) + after
-    cells = [name, escape(_weights(layer)), str(runs), *costs, *[""] * (len(WHEN) - len(costs))]
-    before = _lines(_kernels_before(layer))
-    if found is None:
-        return [*cells, before, _stays(layer)]
-    return [*cells, _lines(told(found.kernels)) + _details("before", before), _verdict(layer)]
-
-
-def _details(summary: str, content: str) -> str:
-    """What a reader unfolds; nothing where there is nothing."""
-    return content and f"<details><summary>{summary}</summary>{content}</details>"
-
-
-def _lines(lines: Sequence[str]) -> str:
-    return "<br>".join(escape(line.strip()) for line in lines)
+def _layer_lines(layer: LayerReport, longest: float) -> Iterator[str]:
+    times = "once" if layer.runs == 1 else f"{layer.runs} times"
+    weights = f", with {layer.weights}" if layer.weights else ""
+    yield f"{layer.name} ({times}{weights}): {layer.text}"
+    for cost in layer.costs:
+        length = round(MAX_BAR_CHARACTERS * cost.seconds / longest) if longest else 0
+        time = f"{layer.milliseconds(cost):>12} ms"
+        yield f"  {cost.when:6} {time}  {cost.share:4.0%}  {'█' * length}".rstrip()
+        for kernel in cost.kernels:
+            yield f"  {kernel}"
+    replacement = layer.replacement
+    if replacement is None:
+        yield f"  {layer.remark}"
+        return
+    became = "; it became" if replacement.statements else ""
+    moves = counted(replacement.moves, "move")
+    yield f"  {moves}, {replacement.verdict}; {replacement.origin}{became}"
+    for statement in replacement.statements:
+        yield f"    {statement}"

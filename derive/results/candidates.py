@@ -9,8 +9,6 @@ from itertools import groupby, islice
 from derive.cost.backend import Backend, Runnable
 from derive.cost.model import done_once
 from derive.rewriting.moves import Move
-from einalg.display.html import page
-from einalg.display.tables import table
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
@@ -111,19 +109,10 @@ class Candidates(Listing[Candidate]):
             )
 
     def __str__(self) -> str:
-        return (
-            "\n".join(
-                [aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust), *self.remarks()]
-            )
-            if self
-            else "no candidate"
-        )
-
-    def _repr_html_(self) -> str:
-        return page(
-            table(HEADS, islice(self.rows(), MOST_ROWS)) + "<br>".join(self.remarks()),
-            "einalg-candidates",
-        )
+        if not self:
+            return "no candidate"
+        table = aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust)
+        return "\n".join([table, *self.remarks()])
 
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:
         """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""

@@ -20,6 +20,7 @@ from derive.cost.model import MeasuredCostModel, Roofline, calibrated, each_run,
 from derive.matching import named, why_not
 from derive.proof import prove
 from derive.results.candidates import Candidate, Candidates, told
+from derive.results.costs import Bar, Costs
 from derive.results.history import History, HistoryStep, indented, replay
 from derive.results.script import written
 from derive.rewriting.moves import Move, Rule
@@ -36,7 +37,6 @@ from derive.search.best_first import (
 )
 from derive.search.executor import ordered_map
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.display.cost_bars import Bar, Costs
 from einalg.errors import CodegenError, RecordError, RuleError
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import is_float, numpy_dtype

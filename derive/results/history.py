@@ -9,7 +9,6 @@ from typing import Any
 from derive.results.script import written
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
-from einalg.display.proof_html import steps_html
 from einalg.errors import RecordError
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -76,11 +75,6 @@ class History:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return steps_html(
-            self.start, [(str(step.move), step.verdict, step.program) for step in self.steps]
-        )
 
     def save(self, path: Any) -> None:
         """Write the start and the moves as JSON, whole or not at all."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.results.candidates import shortly
-from einalg.display.html import page
-from einalg.display.tables import table
 from einalg.text.tables import aligned
 
 HEADS = ("way", "ms", "of the fastest", "error", "operators")
@@ -63,6 +61,3 @@ class Timings(list[Timing]):
         return aligned([HEADS, *self.rows()], str.rjust)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return page(table(HEADS, self.rows()), "einalg-timings")

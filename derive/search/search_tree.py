@@ -10,7 +10,6 @@ from typing import Any
 
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
-from einalg.display.tree_svg import TreeNode, tree_html
 from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
 from einalg.text.wording import counted, shortened
@@ -22,7 +21,6 @@ RED, YELLOW, GREEN = (
 )  # light, so that black text reads well
 LONGEST_LABEL = 60
 LONGEST_TEXT = 40  # rows that the plain text shows
-MAX_PICTURE_ROWS = 150  # rows that the picture shows
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,18 @@ class SearchNode:
     candidate: bool
     seconds: float | None
     steps: tuple[Move, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The move that made it, in words."""
+        return self.move or "as it is"
+
+    @property
+    def note(self) -> str:
+        """Its distance and, of a candidate, its estimate: `distance 3, 2.000 ms`."""
+        if not self.candidate or self.seconds is None:
+            return f"distance {self.distance:g}"
+        return f"distance {self.distance:g}, {self.seconds * 1e3:.3f} ms"
 
     def as_record(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -95,14 +105,10 @@ def dot(rows: Iterable[SearchNode], best: int | None = None) -> str:
         '  node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];',
         '  edge [color="#888888", fontname="sans-serif", fontsize=8];',
     ]
-    labels = shortened(map(_label, kept), LONGEST_LABEL)
-    lines += [_node(row, labels[_label(row)], farthest, row.number in path) for row in kept]
+    labels = shortened((row.label for row in kept), LONGEST_LABEL)
+    lines += [_node(row, labels[row.label], farthest, row.number in path) for row in kept]
     lines += [_edge(row, row.number in path) for row in kept if row.parent in known]
     return "\n".join([*lines, "}"])
-
-
-def _label(row: SearchNode) -> str:
-    return row.move or "as it is"
 
 
 def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
@@ -114,7 +120,7 @@ def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
     ]
     parts += ["shape=box"] if row.candidate else []
     parts += [
-        f'tooltip="{_escaped(_label(row))}: distance {row.distance:g}"',
+        f'tooltip="{_escaped(row.label)}: distance {row.distance:g}"',
         *(["penwidth=3"] if bold else []),
     ]
     return f"  n{row.number} [{', '.join(parts)}];"
@@ -181,28 +187,17 @@ class SearchTree:
             return None
         return graphviz.Source(self.dot).pipe(format="svg", encoding="utf-8")
 
-    def html(self) -> str:
-        """The tree as HTML, coloured by distance; of many states those next to an operator, with the ways to them."""
-        shown = self._near(MAX_PICTURE_ROWS)
-        rows = [row for row in self._in_order() if row.number in shown]
-        farthest = max((row.distance for row in rows), default=0.0) or 1.0
-        path, programs = _path(self.rows, _best(self.rows)), self._programs(rows)
-        nodes = [
-            TreeNode(
-                row.number,
-                row.parent,
-                _label(row),
-                _told(row),
-                colour(row.distance / farthest),
-                row.number in path,
-                row.candidate,
-                text,
-            )
-            for row, text in zip(rows, programs)
-        ]
-        return tree_html(nodes, len(self.rows) - len(rows))
+    @property
+    def best_path(self) -> set[int]:
+        """The numbers of the states from the start to the candidate of the least seconds."""
+        return _path(self.rows, _best(self.rows))
 
-    def _programs(self, rows: Sequence[SearchNode]) -> list[str]:
+    def nearest(self, limit: int) -> list[SearchNode]:
+        """Return about `limit` states, those next to an operator and their ancestors, in order."""
+        shown = self._near(limit)
+        return [row for row in self._in_order() if row.number in shown]
+
+    def programs(self, rows: Sequence[SearchNode]) -> list[str]:
         """The expressions of states, each after the one that it was made from; empty where that is not known."""
         known: dict[int | None, Program] = {} if self.start is None else {None: self.start}
         for row in rows:
@@ -218,27 +213,21 @@ class SearchTree:
 
     def __str__(self) -> str:
         """The tree, indented, with the states next to an operator first where there are many."""
-        path, shown = _path(self.rows, _best(self.rows)), self._near(LONGEST_TEXT)
-        labels = shortened((_label(row) for row in self.rows if row.number in shown), LONGEST_LABEL)
-        lines = [
-            self._line(row, labels[_label(row)], path)
-            for row in self._in_order()
-            if row.number in shown
-        ]
-        hidden = len(self.rows) - len(shown)
-        return (
-            "\n".join([*lines, *([f"… and {counted(hidden, 'more state')}"] if hidden else [])])
-            or "nothing was explored"
-        )
+        rows, path = self.nearest(LONGEST_TEXT), self.best_path
+        if not rows:
+            return "nothing was explored"
+        labels = shortened((row.label for row in rows), LONGEST_LABEL)
+        lines = [self._line(row, labels[row.label], path) for row in rows]
+        hidden = len(self.rows) - len(rows)
+        if hidden:
+            lines.append(f"… and {counted(hidden, 'more state')}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return self.html()
-
     def _near(self, most: int) -> set[int]:
         """The numbers of so many states, the nearest to an operator, and of those that they were made from."""
-        path = _path(self.rows, _best(self.rows))
+        path = self.best_path
         near = sorted(
             self.rows,
             key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number),
@@ -260,9 +249,4 @@ class SearchTree:
 
     def _line(self, row: SearchNode, label: str, path: set[int]) -> str:
         depth = len(_path(self.rows, row.number)) - 1
-        return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({_told(row)})"
-
-
-def _told(row: SearchNode) -> str:
-    cost = f", {row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
-    return f"distance {row.distance:g}{cost}"
+        return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({row.note})"

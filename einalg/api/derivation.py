@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,8 @@ from derive.rewriting.user_rules import RuleReport, check_rule, rule
 from derive.rules import ALL
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend, require_device, require_target
+from einalg.api.interactive.panel import SessionPanel
+from einalg.api.interactive.show import bundle
 from einalg.api.models import Network, bound, network, plain, signature_of
 from einalg.errors import NotationError, RecordError
 from einalg.frontends.graph import Graph
@@ -114,6 +116,14 @@ class Session(_session.Session):
         super().__init__(
             as_program(expr), rules, **{"backend": LocalBackend(), "search": derive, **parts}
         )
+
+    @cached_property
+    def panel(self) -> SessionPanel:
+        """What the widget shows and does, without one."""
+        return SessionPanel(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return bundle(self.panel)
 
 
 @of_expressions

@@ -18,6 +18,15 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def milliseconds(seconds: float) -> str:
+    """Return a time in milliseconds.
+
+    >>> milliseconds(0.0123)
+    '12.300 ms'
+    """
+    return f"{seconds * 1e3:.3f} ms"
+
+
 def in_bytes(size: float) -> str:
     """A size as a person reads it.
 

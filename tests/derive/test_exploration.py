@@ -13,7 +13,8 @@ import pytest
 import einalg as ea
 from derive.rewriting.moves import apply
 from derive.rules import ALL
-from derive.search.search_tree import MAX_PICTURE_ROWS, SearchNode, SearchTree, colour, dot
+from derive.search.search_tree import SearchNode, SearchTree, colour, dot
+from einalg.display.results.search_tree import MAX_STATES, search_tree_html
 
 ROWS = [
     SearchNode(0, None, "", 3.0, True, 0.004),
@@ -109,7 +110,7 @@ def test_the_picture_of_graphviz():
 
 
 def test_the_picture_has_every_state_in_its_colour():
-    html = SearchTree(ROWS)._repr_html_()
+    html = search_tree_html(SearchTree(ROWS))
     assert html.count("<rect") == len(ROWS) and html.count("<path") == len(ROWS) - 1
     assert html.count(f'fill="{colour(0)}"') == html.count(f'fill="{colour(1)}"') == 1
     assert "split &quot;r&quot;" in html and 'data-note="distance 1, 2.000 ms"' in html
@@ -123,7 +124,7 @@ def test_the_picture_says_the_expression_of_every_state():
         for step in row.steps:
             program = apply(program, step, ALL)
         programs.append(program)
-    html = d.plot().html()
+    html = search_tree_html(d.plot())
     shown = re.findall(r'data-number="(\d+)"[^>]* data-text="([^"]*)"', html)
     assert len(shown) == len(d.explored) and {
         int(number): unescape(text) for number, text in shown
@@ -134,8 +135,8 @@ def test_a_picture_of_many_states_says_how_many_it_leaves_out():
     many = [
         SearchNode(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(400)
     ]
-    html = SearchTree(many).html()
-    assert html.count("<rect") == MAX_PICTURE_ROWS and f"{400 - MAX_PICTURE_ROWS} states" in html
+    html = search_tree_html(SearchTree(many))
+    assert html.count("<rect") == MAX_STATES and f"{400 - MAX_STATES} states" in html
 
 
 def test_a_derivation_plots_what_it_explored():
@@ -152,12 +153,12 @@ def test_labels_that_differ_look_different():
     rows = [ROWS[0], *(SearchNode(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]
     drawn = [
         re.sub(r' [xy]="\d+"', "", label)
-        for label in re.findall(r"<text.*?</g>", SearchTree(rows).html())
+        for label in re.findall(r"<text.*?</g>", search_tree_html(SearchTree(rows)))
     ]
     written = [line.partition("  (")[0] for line in str(SearchTree(rows)).splitlines()]
     for labels in (drawn, written, re.findall(r' \[label="([^"]*)"', dot(rows))):
         assert len(set(labels)) == len(rows) and all("staging" in label for label in labels[1:])
     assert all(
-        f"{move}: distance 1" in dot(rows) and move in unescape(SearchTree(rows).html())
+        f"{move}: distance 1" in dot(rows) and move in unescape(search_tree_html(SearchTree(rows)))
         for move in moves
     )

@@ -122,7 +122,7 @@ def test_a_session_is_a_script_and_a_picture():
     assert [row.steps for row in rows] == [(), *((move,) for move in s.history.moves)] and rows[
         0
     ].distance == 0
-    assert rows[-1].distance == s.distance and s.plot()._programs(rows)[-1] == str(s.expr)
+    assert rows[-1].distance == s.distance and s.plot().programs(rows)[-1] == str(s.expr)
 
 
 def test_a_number_means_the_last_listing_of_this_program():

@@ -7,8 +7,10 @@ import re
 import pytest
 
 import einalg as ea
-from einalg.display.cost_bars import BESIDES, TOGETHER, Bar, Costs
+from derive.results.costs import BESIDES, TOGETHER, Bar, Costs
+from einalg.api.representations import HTML
 from einalg.display.html import asset
+from einalg.display.results.costs import costs_html
 from einalg.display.tree_svg import COLUMN, LINE, TreeNode, layout, tree_html
 
 
@@ -88,7 +90,7 @@ BARS = [
 
 
 def test_bars_have_one_scale_and_parts_that_add_up():
-    html = Costs(BARS)._repr_html_()
+    html = costs_html(Costs(BARS))
     widths = [float(w) for w in re.findall(r"width:([\d.]+)%", html)]
     assert widths == [50.0, 12.5, 37.5] and "&lt;U&gt;" in html and "once, from weights" in html
 
@@ -103,7 +105,7 @@ def test_bars_as_text():
     assert lines[2].split(maxsplit=2) == ["+2.000", "ms", BESIDES] and lines[-1].split(
         maxsplit=2
     ) == ["-2.000", "ms", TOGETHER]
-    assert BESIDES in Costs(BARS)._repr_html_() and TOGETHER in Costs(BARS)._repr_html_()
+    assert BESIDES in costs_html(Costs(BARS)) and TOGETHER in costs_html(Costs(BARS))
     assert str(Costs([])) == ""
 
 
@@ -131,3 +133,7 @@ def test_what_is_wide_scrolls_inside_its_cell() -> None:
     for selector in (".einalg table", ".einalg-formula"):
         (rules,) = re.findall(rf"^{re.escape(selector)} {{(.*)}}$", style, re.M)
         assert "max-width: 100%" in rules and "overflow-x: auto" in rules
+
+
+def test_every_kind_of_result_has_its_picture_in_jupyter():
+    assert len(HTML) == 9 and all(kind._repr_html_ is html for kind, html in HTML.items())

@@ -7,6 +7,7 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
+from einalg.display.results.search_tree import search_tree_html
 from einalg.errors import EinalgError, UseError
 from einalg.text.wording import counted
 
@@ -108,7 +109,7 @@ class Searching:
                 states=found.stats.states,
                 found=found.stats.candidates,
                 candidates=shown,
-                tree=found.plot().html(),
+                tree=search_tree_html(found.plot()),
                 summary=f"{counted(found.stats.states, 'state')}, {counted(len(found.candidates), 'candidate')}; stopped: {found.stats.stopped}",
             )
 

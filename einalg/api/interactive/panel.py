@@ -12,6 +12,7 @@ from typing import Any
 
 from einalg.api.interactive.background_search import Searching
 from einalg.display.mathml import formula
+from einalg.display.results.moves import change_html
 from einalg.errors import EinalgError, UseError
 from einalg.text.wording import counted
 
@@ -36,6 +37,7 @@ class SessionPanel:
         self.widget: Any = None  # what shows it, once it is shown in a notebook
         self._opened: set[str] = set()
         self._choices: list[Any] = []
+        self._changes: dict[int, tuple[str, str]] = {}  # of `_choices`, by number, once shown
         self._lock = RLock()
         self._searching = Searching(session, self._publish)
         session.watchers.append(self.refresh)
@@ -52,6 +54,7 @@ class SessionPanel:
             }
             self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
             self._choices = list(self.session.possible())
+            self._changes.clear()
             if not self._opened & {choice.move.rule for choice in self._choices}:
                 self._opened |= {choice.move.rule for choice in self._choices[:1]}
             self._publish(
@@ -216,7 +219,9 @@ class SessionPanel:
         return {**card, "count": len(choices), "open": opened, "moves": moves}
 
     def _move(self, choice: Any) -> Section:
-        before, after = choice.html
+        if choice.number not in self._changes:
+            self._changes[choice.number] = change_html(choice)
+        before, after = self._changes[choice.number]
         return {
             "number": choice.number,
             "detail": _detail(choice.move),

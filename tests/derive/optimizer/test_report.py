@@ -10,9 +10,10 @@ import pytest
 import einalg as ea
 from derive.matching import named
 from derive.programs.layers import Layer
-from derive.programs.report import BAR, ELSE, Report
+from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
 from derive.search.best_first import kernels_of
+from einalg.display.results.report import ELSE, report_html
 from einalg.language.ir.program import Program, as_program
 from einalg.text.terminal import COLUMNS
 
@@ -75,10 +76,9 @@ def two_layers(times=None):
 )
 def test_why_a_layer_stays_as_it_is(layer, said):
     report = reported(**layer)
-    assert (
-        f"stays as it is: {said}" in str(report)
-        and f"<td>stays as it is: {said}</td>" in report._repr_html_()
-    )
+    assert f"stays as it is: {said}" in str(
+        report
+    ) and f"<td>stays as it is: {said}</td>" in report_html(report)
 
 
 def test_the_memory_between_kernels_is_told():
@@ -86,7 +86,7 @@ def test_the_memory_between_kernels_is_told():
 
 
 def test_texts_are_escaped():
-    html = reported(original=None)._repr_html_()
+    html = report_html(reported(original=None))
     assert "A[i] &lt; 1" in html and "&lt;sort&gt;" in html
 
 
@@ -96,10 +96,9 @@ def test_equal_layers_are_counted():
     found = reported(
         original=None, names=["C0", "C1"], weights=["stem_weight", *(f"w{k}" for k in range(6))]
     )
-    assert (
-        "  C0 (2 times, with stem_weight, w0, w1, w2, …): " in str(found)
-        and "<td>stem_weight, w0, w1, w2, …</td>" in found._repr_html_()
-    )
+    assert "  C0 (2 times, with stem_weight, w0, w1, w2, …): " in str(
+        found
+    ) and "<td>stem_weight, w0, w1, w2, …</td>" in report_html(found)
     assert str(reported(original=None)).startswith("1 program, 1 opaque call; ")
 
 
@@ -110,8 +109,11 @@ def bars(text: str) -> list[tuple[str, str, str, int]]:
 
 
 def test_bars_of_a_text_are_of_all_statements_of_a_layer():
-    half = round(BAR * 2 / 8)
-    first = [("before", "2 × 4.000", "67%", BAR), ("after", "2 × 1.000", "50%", half)]
+    half = round(MAX_BAR_CHARACTERS * 2 / 8)
+    first = [
+        ("before", "2 × 4.000", "67%", MAX_BAR_CHARACTERS),
+        ("after", "2 × 1.000", "50%", half),
+    ]
     assert bars(str(two_layers())) == [
         *first,
         ("before", "2.000", "17%", half),
@@ -139,7 +141,7 @@ def test_a_layer_is_told_before_and_after():
         and "it became" not in second
         and "0 moves, proved, error 2.0e-07" in second
     )
-    html = two_layers()._repr_html_()
+    html = report_html(two_layers())
     assert (
         html.count("<details><summary>after</summary><pre>T[k:9, i:8] = A[i, k]\n")
         == 1
@@ -148,7 +150,7 @@ def test_a_layer_is_told_before_and_after():
 
 
 def test_a_page_has_bars_of_programs_and_of_calls():
-    html = two_layers((20e-3, 5e-3))._repr_html_()
+    html = report_html(two_layers((20e-3, 5e-3)))
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths == pytest.approx(
         [100, 25, *(100 * s / 12 for s in (8, 2, 2, 2, 2))], abs=0.01
@@ -159,7 +161,7 @@ def test_a_page_has_bars_of_programs_and_of_calls():
         and f"</i>{ELSE}" in html
     )
     assert "w&lt;0&gt;" in html and "w<0>" not in html
-    assert "a call" not in two_layers()._repr_html_()
+    assert "a call" not in report_html(two_layers())
     assert "a call: 20.000 ms in the framework, 5.000 ms optimized" in str(
         two_layers((20e-3, 5e-3))
     )
@@ -167,7 +169,7 @@ def test_a_page_has_bars_of_programs_and_of_calls():
 
 def test_a_layer_that_stays_has_its_time_before():
     assert (
-        bars(str(reported(original=1e-3))) == [("before", "1.000", "50%", BAR)]
+        bars(str(reported(original=1e-3))) == [("before", "1.000", "50%", MAX_BAR_CHARACTERS)]
         and bars(str(reported(original=None))) == []
     )
 

@@ -1,0 +1,53 @@
+"""What Jupyter shows for each kind of result.
+
+`derive` returns plain values; this table gives their classes the HTML of `einalg.display.results`. `einalg.api` imports it, so
+that whatever is made by a public function has its picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from derive.interactive.choices import MoveList
+from derive.matching import Distances
+from derive.matching.mapping_table import MappingTable
+from derive.programs.report import Report
+from derive.results.candidates import Candidates
+from derive.results.costs import Costs
+from derive.results.history import History
+from derive.results.timings import Timings
+from derive.search.search_tree import SearchTree
+from einalg.display.results.costs import costs_html
+from einalg.display.results.moves import moves_html
+from einalg.display.results.proof import history_html
+from einalg.display.results.report import report_html
+from einalg.display.results.search_tree import search_tree_html
+from einalg.display.results.tables import (
+    candidates_html,
+    distances_html,
+    mapping_table_html,
+    timings_html,
+)
+
+METHOD = "_repr_html_"  # which IPython calls
+HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
+    {
+        Candidates: candidates_html,
+        Costs: costs_html,
+        Distances: distances_html,
+        History: history_html,
+        MappingTable: mapping_table_html,
+        MoveList: moves_html,
+        Report: report_html,
+        SearchTree: search_tree_html,
+        Timings: timings_html,
+    }
+)
+
+
+def attach_representations() -> None:
+    """Give every class of `HTML` its method, as a class of IPython's own has it."""
+    for kind, html in HTML.items():
+        setattr(kind, METHOD, html)
