@@ -1,4 +1,6 @@
-"""Nested tuples that are stored once, so that comparing and hashing their shared parts costs nothing."""
+"""Nested tuples that are stored once, so that comparing and hashing their shared parts costs
+nothing.
+"""
 
 from __future__ import annotations
 

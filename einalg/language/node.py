@@ -1,4 +1,6 @@
-"""Nodes: how tensors, accesses and scopes are SymPy's objects, with fields that are set once (design §3)."""
+"""Nodes: how tensors, accesses and scopes are SymPy's objects, with fields that are set once
+(design §3).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def lift(value: Any) -> Basic:
 
 
 class Node:
-    """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)` rebuilds the node."""
+    """Fields in `_fields`, set once; SymPy sees them as `args`, and `type(node)(*node.args)`
+    rebuilds the node.
+    """
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()

@@ -11,7 +11,9 @@ from einalg.language.ir.tensor import Tensor
 
 @dataclass(frozen=True)
 class Slices:
-    """How many there are, along the first axis of the inputs and outputs called `names`; what else is read is the same for all."""
+    """How many there are, along the first axis of the inputs and outputs called `names`; what else
+    is read is the same for all.
+    """
 
     count: int
     names: frozenset[str]

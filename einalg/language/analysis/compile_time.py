@@ -15,9 +15,11 @@ def is_weight(tensor: Tensor) -> bool:
 
 
 def settled(program: Program, known: Callable[[Tensor], bool] = is_weight) -> frozenset[str]:
-    """Names of the statements that others read and that depend on `known` tensors and constants alone, through others too.
+    """Names of the statements that others read and that depend on `known` tensors and constants
+    alone, through others too.
 
-    Results of the program are never among them, nor is what reads these: each run gives new arrays for them.
+    Results of the program are never among them, nor is what reads these: each run gives new arrays
+    for them.
 
     >>> import einalg as ea
     >>> K = ea.tensor("K", (3,), role="weight")
@@ -29,7 +31,8 @@ def settled(program: Program, known: Callable[[Tensor], bool] = is_weight) -> fr
 
 
 def known_ahead(program: Program) -> frozenset[str]:
-    """Names of what is known before a program runs: its weights, and what depends on these and constants alone.
+    """Names of what is known before a program runs: its weights, and what depends on these and
+    constants alone.
 
     >>> import einalg as ea
     >>> sorted(known_ahead(ea.parse("W[i] = 2*K[i]\\nO[i] = W[i]*A[i]", A=(3,), K=ea.tensor("K", (3,), role="weight"))))

@@ -1,4 +1,6 @@
-"""What is written with a difference that loses the digits of small numbers, and is computed without it: `log(1 + x)` and `exp(x) - 1`."""
+"""What is written with a difference that loses the digits of small numbers, and is computed without
+it: `log(1 + x)` and `exp(x) - 1`.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ SHORT = ("i8", "i16", "u8", "u16")  # with longer integers too large values are 
 def may_wrap(expression: Scope | Program) -> bool:
     """Whether a scope or program does arithmetic that gives integers of 8 or 16 bits.
 
-    What reads such a result would read a number that is too large for its type, once both are one expression.
+    What reads such a result would read a number that is too large for its type, once both are one
+    expression.
 
     >>> import einalg as ea
     >>> A = ea.tensor("A", (3,), "u8")

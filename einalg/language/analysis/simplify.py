@@ -1,7 +1,9 @@
-"""What index ranges and conditions say about `//` and `%`: a table of facts, and the simplification that applies them.
+"""What index ranges and conditions say about `//` and `%`: a table of facts, and the simplification
+that applies them.
 
-The normal form of `einalg.language.index.affine` needs no ranges. Each row here does, and says in L-notation what it replaces by what, and
-when. The tests check each row alone, exhaustively on small integers.
+The normal form of `einalg.language.index.affine` needs no ranges. Each row here does, and says in
+L-notation what it replaces by what, and when. The tests check each row alone, exhaustively on small
+integers.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ MOST_VALUES = 1024  # of an index whose conditions are tried one by one
 
 @dataclass(frozen=True)
 class IndexFact:
-    """One row: in a term `coefficient·before`, `before` may be replaced by `after` where `requires` holds."""
+    """One row: in a term `coefficient·before`, `before` may be replaced by `after` where `requires`
+    holds.
+    """
 
     name: str
     before: str
@@ -36,7 +40,9 @@ class IndexFact:
 def _small_part(
     argument: Affine, divisor: int, ranges: Ranges
 ) -> tuple[int, Affine, Affine] | None:
-    """`argument == g·x + y` with `g` a divisor of `divisor`, `g > 1` and `0 <= y < g`: the largest such g, x and y."""
+    """`argument == g·x + y` with `g` a divisor of `divisor`, `g > 1` and `0 <= y < g`: the largest
+    such g, x and y.
+    """
     for g in (g for g in range(divisor, 1, -1) if divisor % g == 0):
         rest = Affine._make(tuple((a, c) for a, c in argument.terms if c % g), argument.const)
         low, high = rest.interval(ranges)
@@ -65,7 +71,9 @@ def _remainder_of_small_part(
 
 
 def known_remainder(form: Affine, divisor: int, where: Iterable[Constraint]) -> int | None:
-    """`form % divisor` where a condition `e % k == 0`, with `divisor` dividing k and `form - e` constant modulo it, says so."""
+    """`form % divisor` where a condition `e % k == 0`, with `divisor` dividing k and `form - e`
+    constant modulo it, says so.
+    """
     for condition in where:
         atom = condition.form.terms[0][0] if len(condition.form.terms) == 1 else None
         if condition.relation == "==" and isinstance(atom, Modulo) and atom.divisor % divisor == 0:
@@ -134,7 +142,8 @@ def simplify(form: Affine, ranges: Ranges, where: tuple[Constraint, ...] = ()) -
 
 
 def with_joined_quotients(form: Affine) -> Affine:
-    """`k*m*(x//(d*m)) + (k*(x%(d*m)) + e)//d` is `(k*x + e)//d`, whatever the ranges; the same object where there is no such pair.
+    """`k*m*(x//(d*m)) + (k*(x%(d*m)) + e)//d` is `(k*x + e)//d`, whatever the ranges; the same
+    object where there is no such pair.
 
     >>> x, e = Index("x"), Index("e")
     >>> with_joined_quotients(x // 3 + (x % 3 + e) // 3)
@@ -179,7 +188,9 @@ def _simplify_term(
 
 
 def simplify_scope(scope: Scope) -> Scope:
-    """A scope with simplified subscripts, without conditions that always hold and without padding that is never read."""
+    """A scope with simplified subscripts, without conditions that always hold and without padding
+    that is never read.
+    """
     where = needed_conditions(scope.where, scope.ranges)
     body = _simplify_body(scope.body, scope.ranges, where)
     return (
@@ -230,7 +241,9 @@ def _simplify_body(body: Any, ranges: Ranges, where: tuple[Constraint, ...]) -> 
 
 
 def _constant(node: Any, ranges: Ranges) -> Any:
-    """The fill for a read of padding alone, the identity for a reduction of nothing; anything else as it is."""
+    """The fill for a read of padding alone, the identity for a reduction of nothing; anything else
+    as it is.
+    """
     if (
         isinstance(node, Access)
         and isinstance(node.base, Padded)
@@ -274,7 +287,8 @@ def _simplify_reduce(node: Reduce, ranges: Ranges, where: tuple[Constraint, ...]
 
 
 def _narrowed(node: Reduce, where: tuple[Constraint, ...]) -> Reduce | None:
-    """A reduction whose conditions on one index alone are the range of that index; an index with one value is gone.
+    """A reduction whose conditions on one index alone are the range of that index; an index with
+    one value is gone.
 
     None where no condition can go.
     """
@@ -327,7 +341,9 @@ def _without_unread_padding(base: Any, reads: list[tuple[int, int]]) -> Any:
 
 
 def with_padding(access: Access, ranges: Ranges, fill: Any = 0) -> Access:
-    """The access with as much padding as its subscripts may reach over `ranges`; an existing padding keeps its fill."""
+    """The access with as much padding as its subscripts may reach over `ranges`; an existing
+    padding keeps its fill.
+    """
     missing = []
     for subscript, (low, high) in zip(access.subscripts, padded_box(access.base)):
         first, last = subscript.interval(ranges)

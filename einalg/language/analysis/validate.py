@@ -1,4 +1,6 @@
-"""What every expression must fulfil: indices bound once, every read inside its padded box (design §2)."""
+"""What every expression must fulfil: indices bound once, every read inside its padded box (design
+§2).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Statements = Mapping[str, Scope]
 
 
 def check(expression: Any) -> None:
-    """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not well-formed."""
+    """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not
+    well-formed.
+    """
     known: dict[str, Scope] = {}
     for name, scope in (
         [("", expression)] if isinstance(expression, Scope) else expression.statements
@@ -35,7 +39,9 @@ def check(expression: Any) -> None:
 
 
 def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> None:
-    """Check one scope, not the scopes that it reads; `statements` are those that it may read by name."""
+    """Check one scope, not the scopes that it reads; `statements` are those that it may read by
+    name.
+    """
     _bind({}, scope.iterators)
     for condition in scope.where:
         _all_bound(condition.indices, scope.ranges, condition)
@@ -51,7 +57,10 @@ def _bind(
         if it.index in ranges:
             raise BoundTwice(it.index).error()
         if it.high < it.low:
-            message = f"index {it.index} has the range [{it.low},{it.high}), whose end is before its start"
+            message = (
+                f"index {it.index} has the range [{it.low},{it.high}), whose end is before its "
+                "start"
+            )
             raise RangeError(
                 f"{message}\n  write {LoopIndex(it.index, it.high, it.low)}"
             ).regarding(it.index)
@@ -62,7 +71,10 @@ def _bind(
 def _all_bound(indices: Any, ranges: Any, where: Any) -> None:
     loose = sorted(i.name for i in indices if i not in ranges)
     if loose:
-        message = f"index {loose[0]} in {where} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+        message = (
+            f"index {loose[0]} in {where} is not bound\n"
+            f"  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+        )
         raise NotationError(message).regarding(Index(loose[0]))
 
 
@@ -88,7 +100,8 @@ def _visit(
     elif body.is_Symbol:
         message = f"{body} is neither an index, a tensor nor a number"
         raise NotationError(
-            f"{message}\n  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor"
+            f"{message}\n"
+            f"  make it an index with ea.indices({str(body)!r}), or a tensor with ea.tensor"
         )
     elif body.args and type(body) not in OPERATIONS:
         raise NotationError(not_a_function(type(body).__name__))
@@ -180,7 +193,10 @@ def _check_inside_domain(
     if not inside:
         conditions = " and ".join(map(str, inner.where))
         name = base.name if isinstance(base, Tensor) else "(...)"
-        message = f"{access} reads points of {describe(base)} at which it has no value (it has where {conditions})"
+        message = (
+            f"{access} reads points of {describe(base)} at which it has no value (it has where "
+            f"{conditions})"
+        )
         raise RangeError(
             f"{message}\n  pad it: {name}.pad({', '.join('0' * inner.rank)})"
         ).regarding(access)

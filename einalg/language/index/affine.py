@@ -1,8 +1,9 @@
 """Quasi-affine index arithmetic: integer rows in normal form, as SymPy nodes (design §2, §3).
 
-A subscript is `Σ coefficient·atom + constant`, where an atom is an `Index`, a `FloorDiv` or a `Modulo` of such a form by a
-positive constant. Floor semantics throughout, as in Python and isl. Every operation returns the normal form, which needs no
-ranges; what ranges allow besides is in `einalg.language.analysis.simplify`. The operators are in `einalg.language.index.operators`.
+A subscript is `Σ coefficient·atom + constant`, where an atom is an `Index`, a `FloorDiv` or a
+`Modulo` of such a form by a positive constant. Floor semantics throughout, as in Python and isl.
+Every operation returns the normal form, which needs no ranges; what ranges allow besides is in
+`einalg.language.analysis.simplify`. The operators are in `einalg.language.index.operators`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _index(cls: type[Index], name: str) -> Index:
 
 
 class Index(IndexArithmetic, Symbol):
-    """A named integer. Its range belongs to the scope or reduction that binds it; its name is never semantic.
+    """A named integer. Its range belongs to the scope or reduction that binds it; its name is never
+    semantic.
 
     >>> h, r = Index("h"), Index("r")
     >>> 2*h + r - 1
@@ -323,11 +325,15 @@ class Affine(IndexArithmetic, Expr):
         return _from_row(row, const)
 
     def evaluate(self, env: Mapping[Index, Any]) -> Any:
-        """The value where every index has the value `env[index]`: an int, or a NumPy integer array."""
+        """The value where every index has the value `env[index]`: an int, or a NumPy integer
+        array.
+        """
         return form_value(self, env)
 
     def interval(self, ranges: Mapping[Index, tuple[int, int]]) -> tuple[int, int]:
-        """Closed bounds `[low, high]` over half-open index ranges; exact for affine forms over a box, else an enclosure."""
+        """Closed bounds `[low, high]` over half-open index ranges; exact for affine forms over a
+        box, else an enclosure.
+        """
         return form_interval(self, ranges)
 
     @property

@@ -108,7 +108,8 @@ def _from_relational(part: Any) -> list[Constraint]:
         return [part]
     if isinstance(part, bool):
         raise NotationError(
-            f"where= takes comparisons of indices, not {part}\n  `==` compares structure: write sympy.Eq(i, j)"
+            f"where= takes comparisons of indices, not {part}\n"
+            "  `==` compares structure: write sympy.Eq(i, j)"
         )
     if part is sympy.false:
         return [Constraint(-1, ">=")]
@@ -133,5 +134,6 @@ def _side(part: Any, value: Any) -> Affine:
     except NotationError:
         message = f"where= compares indices, and {value} in {part} is not index arithmetic"
         raise NotationError(
-            f"{message}\n  any other condition goes into the body: Piecewise((a, condition), (0, True))"
+            f"{message}\n"
+            "  any other condition goes into the body: Piecewise((a, condition), (0, True))"
         ) from None

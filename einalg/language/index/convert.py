@@ -54,7 +54,9 @@ def _atom_to_sympy(atom: Atom) -> Expr:
 
 
 def from_sympy(value: Any) -> Affine:
-    """Read an ordinary SymPy expression made of integers, indices, `floor` and `Mod`; NotationError for any other."""
+    """Read an ordinary SymPy expression made of integers, indices, `floor` and `Mod`; NotationError
+    for any other.
+    """
     if isinstance(value, sympy.Add):
         return _sum(affine(a) for a in value.args)
     if isinstance(value, sympy.Mul):

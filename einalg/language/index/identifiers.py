@@ -16,10 +16,13 @@ def tensor_name(name: str) -> str:
 
 
 def index_name(name: str) -> str:
-    """`name`, or NotationError where no index can be called that; constants of the notation are taken."""
+    """`name`, or NotationError where no index can be called that; constants of the notation are
+    taken.
+    """
     if name in CONSTANT_NAMES:
         raise NotationError(
-            f"{name!r} is a constant of the notation, so it cannot name an index\n  use another word: '{name.lower()}_'"
+            f"{name!r} is a constant of the notation, so it cannot name an index\n"
+            f"  use another word: '{name.lower()}_'"
         )
     return _word(name, "an index", "use a letter or a word: 'h', 'row'")
 

@@ -22,7 +22,9 @@ _ASKING = RLock()  # the count of operations belongs to isl's context, which all
 
 @contextmanager
 def bounded(operations: int = OPERATIONS) -> Iterator[None]:
-    """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One thread at a time asks."""
+    """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One
+    thread at a time asks.
+    """
     context = isl.DEFAULT_CONTEXT
     with _ASKING:
         before = context.get_max_operations()
@@ -36,7 +38,8 @@ def bounded(operations: int = OPERATIONS) -> Iterator[None]:
 
 
 def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int | None:
-    """How many integer points of these ranges meet some conditions; None where that would take long to count.
+    """How many integer points of these ranges meet some conditions; None where that would take long
+    to count.
 
     >>> i, j = Index("i"), Index("j")
     >>> number_of_points([LoopIndex(i, 0, 4), LoopIndex(j, 0, 4)], [Constraint(i - j, ">=")])
@@ -57,7 +60,9 @@ def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]
 
 
 class Space:
-    """The integer points of some named indices: the space in which sets and maps are built without parsing."""
+    """The integer points of some named indices: the space in which sets and maps are built without
+    parsing.
+    """
 
     def __init__(self, indices: Sequence[Index]):
         self.indices = tuple(indices)
@@ -141,7 +146,9 @@ def domain_set(iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ())
 
 
 def access_relation(indices: Iterable[Index], subscripts: Sequence[Affine]) -> isl.Map:
-    """Return the map from the indices of an access, sorted by name, to the element that it reads."""
+    """Return the map from the indices of an access, sorted by name, to the element that it
+    reads.
+    """
     return Space(sorted(indices, key=lambda index: index.name)).map(subscripts)
 
 

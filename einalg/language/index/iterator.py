@@ -14,7 +14,9 @@ def iterators_text(iterators: tuple[LoopIndex, ...]) -> str:
 
 
 class LoopIndex(NamedTuple):
-    """An index with its half-open range `[low, high)`; both None while the range is still to be inferred."""
+    """An index with its half-open range `[low, high)`; both None while the range is still to be
+    inferred.
+    """
 
     index: Index
     low: Any

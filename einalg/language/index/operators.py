@@ -1,7 +1,7 @@
 """The operators of everything that can stand in a subscript (design §2).
 
-Where both sides are integers the result is a row in normal form; elsewhere an index is a number in a body, and the arithmetic
-is SymPy's.
+Where both sides are integers the result is a row in normal form; elsewhere an index is a number in
+a body, and the arithmetic is SymPy's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from einalg.errors import NotationError
 
 
 def whole_number(value: Any) -> int | None:
-    """`value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth value; else None."""
+    """`value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth value;
+    else None.
+    """
     if isinstance(value, bool):
         return None
     try:
@@ -28,7 +30,9 @@ def whole_number(value: Any) -> int | None:
 
 
 class IndexArithmetic:
-    """Arithmetic and comparison shared by indices, quotients and affine forms; each of them has `as_affine()`."""
+    """Arithmetic and comparison shared by indices, quotients and affine forms; each of them has
+    `as_affine()`.
+    """
 
     __slots__ = ()
     __array_ufunc__ = None
@@ -117,6 +121,8 @@ def _divisor(value: Any, sign: str) -> int:
     number = whole_number(value)
     if number is None or number <= 0:
         raise NotationError(
-            f"an index can be divided ({sign}) by a positive whole number only, not by {value}\n  e.g. i{sign}2"
+            f"an index can be divided ({sign}) by a positive whole number only, not by "
+            f"{value}\n"
+            f"  e.g. i{sign}2"
         )
     return number

@@ -1,8 +1,9 @@
 """Remainders and whole parts in a body, evaluated by einalg and never by SymPy (design §2).
 
-SymPy joins a remainder with what stands around it, and does so wrongly where numbers are whole: its `Mod(4*Mod(i, 3), 6)` is
-`4*Mod(i, 3)`, which is 8 at `i = 2` (sympy issues 28744 and 29757). A remainder is therefore a node of einalg's own, which
-only numbers evaluate. Index arithmetic that is typed with `//` and `%` has rows of integers (`einalg.language.index.affine`).
+SymPy joins a remainder with what stands around it, and does so wrongly where numbers are whole: its
+`Mod(4*Mod(i, 3), 6)` is `4*Mod(i, 3)`, which is 8 at `i = 2` (sympy issues 28744 and 29757). A
+remainder is therefore a node of einalg's own, which only numbers evaluate. Index arithmetic that is
+typed with `//` and `%` has rows of integers (`einalg.language.index.affine`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from einalg.language.index.operators import IndexArithmetic
 
 
 class Mod(sympy.Function):
-    """`dividend - modulus*floor(dividend/modulus)`: what Python's `%` gives, with the sign of the modulus.
+    """`dividend - modulus*floor(dividend/modulus)`: what Python's `%` gives, with the sign of the
+    modulus.
 
     Raises `ZeroDivisionError` for the modulus 0.
 
@@ -47,7 +49,8 @@ class Mod(sympy.Function):
 
 
 def remainder(dividend: Any, modulus: Any) -> Any:
-    """Return `dividend % modulus`; numbers of Python and index arithmetic have an operator of their own.
+    """Return `dividend % modulus`; numbers of Python and index arithmetic have an operator of their
+    own.
 
     >>> remainder(-7, 3), remainder(Index("i"), 3), remainder(sympy.Rational(-1, 2), 3)
     (2, i%3, 5/2)
@@ -59,7 +62,9 @@ def remainder(dividend: Any, modulus: Any) -> Any:
 
 
 def remainder_of_numbers(dividend: Any, modulus: Any) -> Any:
-    """Return the remainder of two SymPy numbers, exact where both are fractions; NaN where one is infinite."""
+    """Return the remainder of two SymPy numbers, exact where both are fractions; NaN where one is
+    infinite.
+    """
     if not (dividend.is_finite and modulus.is_finite):
         return sympy.nan
     if not (dividend.is_Rational and modulus.is_Rational):
@@ -74,7 +79,8 @@ def remainder_of_form(form: Affine, modulus: int) -> Affine:
 
 
 def rounded(function: Any, value: Any) -> Any:
-    """Return `floor` or `ceiling` of a value: itself where it is index arithmetic, which is whole, else what SymPy makes.
+    """Return `floor` or `ceiling` of a value: itself where it is index arithmetic, which is whole,
+    else what SymPy makes.
 
     SymPy takes whole numbers out of a sum, and rounds numbers; both hold for all real numbers.
 
@@ -98,7 +104,8 @@ def applied(function: Any, operands: Any) -> Any:
 
 
 def index_form(value: Any) -> Affine | None:
-    """Return the row that a part of a body is, where it is a sum of whole multiples of indices, quotients and remainders.
+    """Return the row that a part of a body is, where it is a sum of whole multiples of indices,
+    quotients and remainders.
 
     >>> i, j = Index("i"), Index("j")
     >>> index_form(sympy.Add(sympy.Mul(2, i), j % 3, 1)), index_form(i * j), index_form(i / 2)
@@ -114,5 +121,7 @@ def index_form(value: Any) -> Affine | None:
 
 
 def as_number(form: Affine) -> Expr:
-    """Return an affine form in the place of a number in a body: SymPy's own sum of indices and quotients."""
+    """Return an affine form in the place of a number in a body: SymPy's own sum of indices and
+    quotients.
+    """
     return sympy.Add(form.const, *(sympy.Mul(c, atom) for atom, c in form.terms))

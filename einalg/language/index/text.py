@@ -1,4 +1,6 @@
-"""How index arithmetic is written: as text that both doors of the notation read, and as LaTeX (design §4)."""
+"""How index arithmetic is written: as text that both doors of the notation read, and as LaTeX
+(design §4).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Bodies: reductions inside a scope, and how a body is built, rebuilt and substituted (design §2)."""
+"""Bodies: reductions inside a scope, and how a body is built, rebuilt and substituted (design
+§2).
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": s
 
 
 class Reduce(Node, Element, Expr):
-    """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`; part of a scope's body.
+    """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`;
+    part of a scope's body.
 
-    Made by `ea.Sum` and its kin; rules take it apart and make it anew. Raises `NotationError` for another `op`.
+    Made by `ea.Sum` and its kin; rules take it apart and make it anew. Raises `NotationError` for
+    another `op`.
 
     >>> import einalg as ea
     >>> total = ea.parse("O[i] += A[i,k]*x[k]", A=(4, 5), x=(5,)).body
@@ -92,12 +96,16 @@ _ORDER = cmp_to_key(sympy.Basic.compare)
 
 
 def rebuild(body: Any, leaf: Leaf) -> Any:
-    """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions: `leaf` decides that)."""
+    """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions:
+    `leaf` decides that).
+    """
     return _rebuilt(body, leaf)[0]
 
 
 def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
-    """The new body, and whether it is built as the old one was: of the same operations on leaves of the same kinds."""
+    """The new body, and whether it is built as the old one was: of the same operations on leaves of
+    the same kinds.
+    """
     if isinstance(body, (Access, IndexArithmetic, Reduce)):
         new = leaf(body)
         return new, new is body or (
@@ -111,7 +119,8 @@ def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
         return body, True
     if all(alike for _, alike in parts) and (same := _built_alike(body, changed)) is not None:
         return same, True
-    # As many terms as before are no other kind of sum, of which SymPy would ask much where it is raised to a power.
+    # As many terms as before are no other kind of sum, of which SymPy would ask much where it is
+    # raised to a power.
     power = (
         body.is_Pow
         and changed[1] is body.args[1]
@@ -131,7 +140,9 @@ def _built(body: Any, operands: Sequence[Any]) -> Any:
 
 
 def cases(pairs: Sequence[Any]) -> Any:
-    """Values and conditions as SymPy's `Piecewise`; it would move cases in a condition out of that, also out of a sum, away from their indices."""
+    """Values and conditions as SymPy's `Piecewise`; it would move cases in a condition out of that,
+    also out of a sum, away from their indices.
+    """
     if not any(condition.has(sympy.Piecewise) for _, condition in pairs):
         return sympy.Piecewise(*pairs)
     kept = [
@@ -148,7 +159,9 @@ def is_truth(body: Any) -> bool:
 
 
 def _of_truths(body: Any, changed: tuple[Any, ...]) -> Any:
-    """A body with conditions in the place of numbers, 1 or 0: what asks whether they are is the condition; elsewhere they are numbers again."""
+    """A body with conditions in the place of numbers, 1 or 0: what asks whether they are is the
+    condition; elsewhere they are numbers again.
+    """
     if isinstance(body, (sympy.Eq, sympy.Ne)) and body.rhs in (0, 1):
         return (
             changed[0] if (body.rhs == 1) == isinstance(body, sympy.Eq) else sympy.Not(changed[0])
@@ -166,9 +179,11 @@ def as_truth_number(condition: Any) -> Any:
 
 
 def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
-    """What SymPy makes of operands like those before, where it would do no more than bring them into its order; else None.
+    """What SymPy makes of operands like those before, where it would do no more than bring them
+    into its order; else None.
 
-    To find that out it asks much of the operands of products, powers and functions, which takes milliseconds each.
+    To find that out it asks much of the operands of products, powers and functions, which takes
+    milliseconds each.
     """
     if body.is_Pow or isinstance(body, (sympy.exp, sympy.log, sympy.Max, sympy.Min)):
         return body.func(*changed, evaluate=False)
@@ -191,7 +206,9 @@ def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
-    """Replace free indices by affine forms everywhere in a body; bound indices are renamed where they would capture."""
+    """Replace free indices by affine forms everywhere in a body; bound indices are renamed where
+    they would capture.
+    """
     mapping = {i: affine(v) for i, v in mapping.items()}
 
     def leaf(node: Any) -> Any:

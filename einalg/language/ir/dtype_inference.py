@@ -14,7 +14,9 @@ from einalg.language.ir.tensor import Access, unpadded
 
 
 def result_dtype(body: Any) -> str:
-    """Element type of a body: the promotion of what it reads; comparisons give bool, inexact functions a float."""
+    """Element type of a body: the promotion of what it reads; comparisons give bool, inexact
+    functions a float.
+    """
     found = _promoted(body)
     return "i64" if found == "bool" and not _is_truth(body) else found
 

@@ -9,11 +9,20 @@ import numpy as np
 from einalg.errors import ShapeError
 
 NUMPY = {
-    "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+    "bool": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
     "bf16": np.float32,  # NumPy has no bfloat16: held as f32
-}  # fmt: skip
+}
 _FROM_NUMPY = {np.dtype(v).name: k for k, v in NUMPY.items() if k != "bf16"}
 _FLOATS = ("bf16", "f16", "f32", "f64")
 

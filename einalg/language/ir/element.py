@@ -11,10 +11,20 @@ from einalg.errors import UseError
 from einalg.language.index.remainder import remainder
 
 OPERATORS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv, "power": operator.pow,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "equal": operator.eq, "not_equal": operator.ne,
-    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-}  # fmt: skip
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
 
 
 SPELT = {
@@ -43,7 +53,9 @@ class Element:
         return _remainder(other, self)
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for NumPy's functions."""
+        """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for
+        NumPy's functions.
+        """
         name = function.__name__
         if (
             name not in OPERATORS
@@ -68,6 +80,9 @@ def _remainder(dividend: Any, modulus: Any) -> Any:
 
 def _remedy(name: str) -> str:
     if name in OPERATORS:
-        return "combine elements with elements and numbers; an array is an input, given where the expression is evaluated"
+        return (
+            "combine elements with elements and numbers; an array is an input, given where the "
+            "expression is evaluated"
+        )
     spelt = SPELT.get(name, f"a{name.removeprefix(INVERSE)}" if name.startswith(INVERSE) else name)
     return f"use SymPy's functions: sympy.{spelt}(A[i])"

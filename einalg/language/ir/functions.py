@@ -20,23 +20,50 @@ FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTI
 }
 
 
-OPERATIONS = frozenset({function for function in FUNCTIONS.values() if isinstance(function, type)}) | {
-    sympy.Add, sympy.Mul, sympy.Pow, sympy.StrictLessThan, sympy.LessThan, sympy.StrictGreaterThan, sympy.GreaterThan, sympy.Xor,
+OPERATIONS = frozenset(
+    {function for function in FUNCTIONS.values() if isinstance(function, type)}
+) | {
+    sympy.Add,
+    sympy.Mul,
+    sympy.Pow,
+    sympy.StrictLessThan,
+    sympy.LessThan,
+    sympy.StrictGreaterThan,
+    sympy.GreaterThan,
+    sympy.Xor,
     ExprCondPair,
-}  # fmt: skip
+}
 
 
 SPELT: dict[str, str] = {
-    "max": "Max(a, b), or Max[i](A[i]) over an index", "min": "Min(a, b), or Min[i](A[i]) over an index", "abs": "Abs(a)", "sum": "Sum[i](A[i])",
-    "prod": "Prod[i](A[i])", "mean": "Sum[i:8](A[i])/8", "pow": "a**b", "relu": "Max(a, 0)", "sigmoid": "1/(1 + exp(-a))", "rsqrt": "1/sqrt(a)",
-    "where": "Piecewise((a, condition), (b, True))", "select": "Piecewise((a, condition), (b, True))", "einsum": "C[i,j] += A[i,k]*B[k,j]",
-    "clip": "Min(Max(a, low), high)", "ceil": "ceiling(a)", "round": "floor(a + 1/2)", "arctan": "atan(a)", "arcsin": "asin(a)", "arccos": "acos(a)",
-}  # fmt: skip
+    "max": "Max(a, b), or Max[i](A[i]) over an index",
+    "min": "Min(a, b), or Min[i](A[i]) over an index",
+    "abs": "Abs(a)",
+    "sum": "Sum[i](A[i])",
+    "prod": "Prod[i](A[i])",
+    "mean": "Sum[i:8](A[i])/8",
+    "pow": "a**b",
+    "relu": "Max(a, 0)",
+    "sigmoid": "1/(1 + exp(-a))",
+    "rsqrt": "1/sqrt(a)",
+    "where": "Piecewise((a, condition), (b, True))",
+    "select": "Piecewise((a, condition), (b, True))",
+    "einsum": "C[i,j] += A[i,k]*B[k,j]",
+    "clip": "Min(Max(a, low), high)",
+    "ceil": "ceiling(a)",
+    "round": "floor(a + 1/2)",
+    "arctan": "atan(a)",
+    "arcsin": "asin(a)",
+    "arccos": "acos(a)",
+}
 
 
 def not_a_function(name: str) -> str:
     """The message for a function that no part of einalg computes."""
-    return f"{name} is not a function of the notation\n  {f'write {SPELT[name]}' if name in SPELT else f'known: {known_functions()}'}"
+    return (
+        f"{name} is not a function of the notation\n"
+        f"  {f'write {SPELT[name]}' if name in SPELT else f'known: {known_functions()}'}"
+    )
 
 
 def known_functions() -> str:

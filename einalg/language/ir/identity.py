@@ -1,7 +1,9 @@
-"""The identity of a scope: what it says, up to the names of its indices and the order of commutative operands.
+"""The identity of a scope: what it says, up to the names of its indices and the order of
+commutative operands.
 
-Two scopes are equal if and only if their identities are. An identity is a nested tuple that is stored once, so that comparing
-and hashing it costs nothing. (`einalg.language.analysis.canonical` knows more expressions to be the same; it is asked less often.)
+Two scopes are equal if and only if their identities are. An identity is a nested tuple that is
+stored once, so that comparing and hashing it costs nothing. (`einalg.language.analysis.canonical`
+knows more expressions to be the same; it is asked less often.)
 """
 
 from __future__ import annotations

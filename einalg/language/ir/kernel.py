@@ -14,10 +14,12 @@ EOP = "eop"
 
 @dataclass(frozen=True)
 class View:
-    """A tensor as an operator's operand: for each letter of its axes the (extent, stride) of the axes that make it up, outer first.
+    """A tensor as an operator's operand: for each letter of its axes the (extent, stride) of the
+    axes that make it up, outer first.
 
-    `offset` and strides are in elements of the contiguous tensor; a stride may be negative. `pads` are elements read before and
-    after an axis; `batch` are the axes that stand beside the operator's own.
+    `offset` and strides are in elements of the contiguous tensor; a stride may be negative. `pads`
+    are elements read before and after an axis; `batch` are the axes that stand beside the
+    operator's own.
     """
 
     name: str
@@ -29,12 +31,14 @@ class View:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A statement `output = scope` and the operator `op` that computes it: a template's name, or `"eop"` for generated code.
+    """A statement `output = scope` and the operator `op` that computes it: a template's name, or
+    `"eop"` for generated code.
 
-    `sizes` are the operator's extents and parameters by name (elements; a parameter that has its least value is left out), `inputs`
-    the tensors that are read, in the operator's order, `views` how the operator sees each of these and the output. A `plain` operator
-    needs no library; its definition takes `parameters`, beside the operands as they are seen. An `epilogue` is made of each of its results
-    before that is stored: a scope that reads them by the name of the last view.
+    `sizes` are the operator's extents and parameters by name (elements; a parameter that has its
+    least value is left out), `inputs` the tensors that are read, in the operator's order, `views`
+    how the operator sees each of these and the output. A `plain` operator needs no library; its
+    definition takes `parameters`, beside the operands as they are seen. An `epilogue` is made of
+    each of its results before that is stored: a scope that reads them by the name of the last view.
     """
 
     op: str
@@ -50,7 +54,8 @@ class Kernel:
 
     @property
     def is_eop(self) -> bool:
-        """Whether it is an eOperator, be it one with a name: generated code runs it as fast as memory allows.
+        """Whether it is an eOperator, be it one with a name: generated code runs it as fast as
+        memory allows.
 
         >>> Kernel("transpose", {}, ("A",), "O", plain=True).is_eop, Kernel("matmul", {}, ("A", "B"), "O").is_eop
         (True, False)

@@ -1,4 +1,6 @@
-"""Programs: ordered named statements (design §2). Nested scopes and named statements are two spellings of one thing."""
+"""Programs: ordered named statements (design §2). Nested scopes and named statements are two
+spellings of one thing.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ Result = TypeVar("Result")
 
 
 class Program(Node, Basic):
-    """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the results.
+    """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the
+    results.
 
-    By default the results are the statements that no other reads. Raises `NotationError` for no statement, a name that is given twice,
-    and a read of what is not there yet.
+    By default the results are the statements that no other reads. Raises `NotationError` for no
+    statement, a name that is given twice, and a read of what is not there yet.
 
     >>> import einalg as ea
     >>> p = ea.parse("T[i] = A[i] + 1\\nO[i] = T[i]*T[i]", A=(4,))
@@ -118,7 +121,8 @@ class Program(Node, Basic):
         """The scope of the only output."""
         if len(self.outputs) != 1:
             raise NotationError(
-                f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n  name one: program['{self.outputs[0]}']"
+                f"the program has {len(self.outputs)} outputs: {', '.join(self.outputs)}\n"
+                f"  name one: program['{self.outputs[0]}']"
             )
         return self[self.outputs[0]]
 
@@ -182,12 +186,15 @@ def as_program(expression: Any, name: str = "O") -> Program:
         else "e.g. ea.L[i](A[i])"
     )
     raise NotationError(
-        f"expected a tensor expression (a scope or a program), not {type(expression).__name__}\n  {remedy}"
+        "expected a tensor expression (a scope or a program), not "
+        f"{type(expression).__name__}\n"
+        f"  {remedy}"
     )
 
 
 def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
-    """A public function whose first argument is an expression: text in its place is refused before other arguments are looked at.
+    """A public function whose first argument is an expression: text in its place is refused before
+    other arguments are looked at.
 
     Who passes text passes shapes as well, by the names of tensors.
     """
@@ -205,12 +212,15 @@ def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
     """Raise `UseError` for arrays that are given without the names of their tensors."""
     if given:
         raise UseError(
-            f"arrays are given by name: {', '.join(f'{name}=…' for name in inputs) or 'there is no input'}"
+            "arrays are given by name: "
+            f"{', '.join(f'{name}=…' for name in inputs) or 'there is no input'}"
         )
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:
-    """One statement as a single nested scope: every read of a named statement reads its scope instead."""
+    """One statement as a single nested scope: every read of a named statement reads its scope
+    instead.
+    """
     known: dict[str, Scope] = {}
     for name, scope in program.statements:
         known[name] = substitute_tensors(scope, known)
@@ -233,7 +243,9 @@ def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
 
 
 def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Scope:
-    """Replace accesses at any depth; one of a scope is asked for with that scope changed already."""
+    """Replace accesses at any depth; one of a scope is asked for with that scope changed
+    already.
+    """
     memo: dict[Scope, Scope] = {}  # not by identity: a scope may be spelled twice
 
     def changed(access: Access) -> Access:
@@ -273,13 +285,17 @@ def _check_order(program: Program) -> None:
                 raise NotationError(f"statement {name} reads {used} {why}")
             if tensor.role != "intermediate" and used in names:
                 raise NotationError(
-                    f"{used} is an input of statement {name} and also the name of a statement\n  rename one of them"
+                    f"{used} is an input of statement {name} and also the name of a "
+                    "statement\n"
+                    "  rename one of them"
                 )
         known[name] = statement_tensor(name, scope)
 
 
 def in_double(program: Program) -> Program:
-    """The same program with its floating-point tensors, and so everything computed from them, in double precision."""
+    """The same program with its floating-point tensors, and so everything computed from them, in
+    double precision.
+    """
     wide = {name: as_double(tensor) for name, tensor in program.tensors.items()}
     statements = []
     for name, scope in program.statements:

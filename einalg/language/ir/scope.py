@@ -26,7 +26,9 @@ from einalg.language.node import Node
 
 
 class _Content:
-    """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and body with positional names."""
+    """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and
+    body with positional names.
+    """
 
     def __init__(self, scope: Scope):
         self.scope = scope
@@ -40,10 +42,12 @@ class _Content:
 
 
 class Scope(Node, Indexable, Basic):
-    """`L[x…](body)` (EinNet §4): the value of `body` at every point `x` of the domain. A value, with absolute coordinates.
+    """`L[x…](body)` (EinNet §4): the value of `body` at every point `x` of the domain. A value,
+    with absolute coordinates.
 
-    The names of its indices are not semantic: scopes that differ in names only are equal. Points of the box outside
-    `where` hold nothing and may be read through `.pad` only; as an output they are 0. Made by `ea.L` and `ea.parse`.
+    The names of its indices are not semantic: scopes that differ in names only are equal. Points of
+    the box outside `where` hold nothing and may be read through `.pad` only; as an output they are
+    0. Made by `ea.L` and `ea.parse`.
 
     >>> import einalg as ea
     >>> s = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 6))
@@ -248,12 +252,15 @@ def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
         )
         values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
         raise NotationError(
-            f"two tensors are called {tensor.name}, of {unlike} {values}\n  give each a name of its own"
+            f"two tensors are called {tensor.name}, of {unlike} {values}\n"
+            "  give each a name of its own"
         )
 
 
 def with_positional_names(scope: Scope) -> tuple[Any, ...]:
-    """Ranges, conditions and body with indices named by position, so that it is equal exactly up to names."""
+    """Ranges, conditions and body with indices named by position, so that it is equal exactly up to
+    names.
+    """
     names: dict[Index, Any] = {it.index: Index(f"_{k}") for k, it in enumerate(scope.iterators)}
     body = _positional(substitute(scope.body, names), len(scope.iterators))
     where = sympy.Tuple(

@@ -1,4 +1,6 @@
-"""The Python door of the notation: `indices`, `tensor`, `L`, `Sum`, `Max`, `Min`, `Prod` (design §4)."""
+"""The Python door of the notation: `indices`, `tensor`, `L`, `Sum`, `Max`, `Min`, `Prod` (design
+§4).
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ from einalg.language.notation.range_inference import build_scope
 def indices(names: str) -> Any:
     """Indices by their names, separated by spaces or commas: a tuple, or a single index.
 
-    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no name, or for a constant
-    of the notation (`pi`, `inf`).
+    An index has no range of its own; it gets one where it is bound. Raises `NotationError` for no
+    name, or for a constant of the notation (`pi`, `inf`).
 
     >>> h, w = indices("h w")
     >>> 2*h + w - 1
@@ -42,7 +44,8 @@ def indices(names: str) -> Any:
 
 
 def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Tensor:
-    """A tensor with a static shape (elements an axis); `role="weight"` where its values are known before run time.
+    """A tensor with a static shape (elements an axis); `role="weight"` where its values are known
+    before run time.
 
     Raises `ShapeError` for a bad shape or dtype, `NotationError` for a bad name or role.
 
@@ -67,7 +70,8 @@ def _iterator(entry: Any) -> LoopIndex:
         return LoopIndex(entry, None, None)
     if not isinstance(entry, slice):
         raise NotationError(
-            f"expected an index or index:size between the brackets, not {entry}\n  e.g. L[h, w:224, t:-1:225](...)"
+            f"expected an index or index:size between the brackets, not {entry}\n"
+            "  e.g. L[h, w:224, t:-1:225](...)"
         )
     index, low, high = (
         (entry.start, 0, entry.stop)
@@ -79,7 +83,8 @@ def _iterator(entry: Any) -> LoopIndex:
             "" if part is None else str(part) for part in (entry.start, entry.stop, entry.step)
         ).rstrip(":")
         raise NotationError(
-            f"a range is written index:size or index:start:end, not {shown}\n  e.g. h:224, or t:-1:225"
+            f"a range is written index:size or index:start:end, not {shown}\n"
+            "  e.g. h:224, or t:-1:225"
         )
     return LoopIndex(index, _integer(low, index.name), _integer(high, index.name))
 
@@ -93,7 +98,8 @@ def _integer(value: Any, what: str) -> int:
     if number is None:
         shown = repr(float(value)) if isinstance(value, sympy.Float) else value
         raise NotationError(
-            f"the range of {what} must be whole numbers, not {shown}\n  e.g. {what}:224, or {what}:-1:225"
+            f"the range of {what} must be whole numbers, not {shown}\n"
+            f"  e.g. {what}:224, or {what}:-1:225"
         )
     return number
 
@@ -104,7 +110,8 @@ def as_body(value: Any) -> Any:
         axes = ", ".join("ijklmnpq"[: value.rank]) or "()"
         name = value.name if isinstance(value, Tensor) else "(...)"
         raise NotationError(
-            f"a body is a scalar, and {describe(value)} is a whole tensor\n  give it its subscripts: {name}[{axes}]"
+            f"a body is a scalar, and {describe(value)} is a whole tensor\n"
+            f"  give it its subscripts: {name}[{axes}]"
         )
     try:
         body = sympy.sympify(value, strict=True)
@@ -112,13 +119,16 @@ def as_body(value: Any) -> Any:
         body = None
     if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
         raise NotationError(
-            f"{value!r} cannot be the body of an expression\n  a body is made of accesses, numbers and functions of them"
+            f"{value!r} cannot be the body of an expression\n"
+            "  a body is made of accesses, numbers and functions of them"
         )
     return _settled(body)
 
 
 def _settled(body: Any) -> Any:
-    """The one spelling in which equal bodies are equal: index arithmetic outside accesses is SymPy's own, decimals are doubles."""
+    """The one spelling in which equal bodies are equal: index arithmetic outside accesses is
+    SymPy's own, decimals are doubles.
+    """
     if isinstance(body, (Access, Reduce)):
         return body
     if isinstance(body, IndexArithmetic):
@@ -147,7 +157,9 @@ def _settled(body: Any) -> Any:
 
 
 def _with_settled_conditions(body: Any) -> Any:
-    """Settle the conditions of a `Piecewise` again: SymPy brings numbers to one side, which makes index arithmetic anew."""
+    """Settle the conditions of a `Piecewise` again: SymPy brings numbers to one side, which makes
+    index arithmetic anew.
+    """
     if not isinstance(body, sympy.Piecewise):
         return body
     conditions = [_settled(condition) for _, condition in body.args]
@@ -160,11 +172,14 @@ def _with_settled_conditions(body: Any) -> Any:
 
 
 class _Traversal:
-    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x, …` (the L-notation of EinNet).
+    """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x,
+    …` (the L-notation of EinNet).
 
-    An index between the brackets is `h`, whose range is inferred from the shapes of what is read; `h:224`, which is 0 to 223; or
-    `t:-1:225`, which is -1 to 224. `where` cuts the domain: a comparison of indices, or a tuple of them. Raises `NotationError` for a
-    body that is no scalar or an index that is not bound, `RangeError` where a range cannot be inferred or a read leads outside.
+    An index between the brackets is `h`, whose range is inferred from the shapes of what is read;
+    `h:224`, which is 0 to 223; or `t:-1:225`, which is -1 to 224. `where` cuts the domain: a
+    comparison of indices, or a tuple of them. Raises `NotationError` for a body that is no scalar
+    or an index that is not bound, `RangeError` where a range cannot be inferred or a read leads
+    outside.
 
     >>> import einalg as ea
     >>> A, (i, j) = ea.tensor("A", (4, 4)), ea.indices("i j")
@@ -193,8 +208,9 @@ class _Traversal:
 class _ReductionBuilder:
     """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod`.
 
-    Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a maximum -∞ and a minimum ∞. `Max(a, b, …)`
-    and `Min(a, b, …)` compare elements. Raises `NotationError` for a body that is no scalar.
+    Indices and `where` are written as those of `L`. Over no points a sum is 0, a product 1, a
+    maximum -∞ and a minimum ∞. `Max(a, b, …)` and `Min(a, b, …)` compare elements. Raises
+    `NotationError` for a body that is no scalar.
 
     >>> import einalg as ea
     >>> A, (i, j) = ea.tensor("A", (4, 5)), ea.indices("i j")
@@ -232,7 +248,8 @@ class _ReductionBuilder:
         )  # an index is a symbol, which SymPy counts among the truth values
         if truth is not None:
             raise NotationError(
-                f"{self.op} compares numbers, and {truth} is a truth value\n  write Piecewise((a, {truth}), (b, True))"
+                f"{self.op} compares numbers, and {truth} is a truth value\n"
+                f"  write Piecewise((a, {truth}), (b, True))"
             )
         return self.elementwise(*bodies)
 

@@ -13,11 +13,13 @@ from einalg.language.ir.tensor import Constant
 
 
 def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
-    """A tensor with known values: nested lists of ints, fractions or SymPy rationals, or an array of integers.
+    """A tensor with known values: nested lists of ints, fractions or SymPy rationals, or an array
+    of integers.
 
-    The values are exact in proofs and in `ea.evaluate`, rounded to `dtype` in generated code, and belong to the identity of the
-    expression. A float is taken as the binary fraction that it is. Raises `ShapeError` for ragged lists, `NotationError` for a
-    bad name or a value that is no rational number.
+    The values are exact in proofs and in `ea.evaluate`, rounded to `dtype` in generated code, and
+    belong to the identity of the expression. A float is taken as the binary fraction that it is.
+    Raises `ShapeError` for ragged lists, `NotationError` for a bad name or a value that is no
+    rational number.
 
     >>> from fractions import Fraction
     >>> import einalg as ea
@@ -31,7 +33,8 @@ def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
         array = None
     if array is None or any(isinstance(value, (list, tuple)) for value in array.flat):
         raise ShapeError(
-            f"{name}: the rows of a constant have different lengths\n  give nested lists of equal lengths, e.g. [[1, 0], [0, 1]]"
+            f"{name}: the rows of a constant have different lengths\n"
+            "  give nested lists of equal lengths, e.g. [[1, 0], [0, 1]]"
         )
     return Constant(name, array.shape, dtype, array.ravel().tolist())
 

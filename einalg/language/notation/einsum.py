@@ -20,10 +20,11 @@ DOTS = "..."
 
 
 def einsum(equation: str, *operands: Any) -> Scope:
-    """The expression of an einsum equation over tensors or scopes: implicit output, repeated indices and `...` included.
+    """The expression of an einsum equation over tensors or scopes: implicit output, repeated
+    indices and `...` included.
 
-    Axes that `...` stands for broadcast as in NumPy. Raises `NotationError` for a wrong equation, `ShapeError` where the
-    operands do not fit it.
+    Axes that `...` stands for broadcast as in NumPy. Raises `NotationError` for a wrong equation,
+    `ShapeError` where the operands do not fit it.
 
     >>> from einalg import tensor
     >>> einsum("nchw,fc->nfhw", tensor("A", (8, 3, 5, 5)), tensor("K", (4, 3))).shape
@@ -31,13 +32,16 @@ def einsum(equation: str, *operands: Any) -> Scope:
     """
     if not isinstance(equation, str):
         raise NotationError(
-            f"einsum takes its equation as text first, not {equation!r}\n  einsum('ij,jk->ik', A, B)"
+            f"einsum takes its equation as text first, not {equation!r}\n"
+            "  einsum('ij,jk->ik', A, B)"
         )
     return _Equation("".join(equation.split())).scope(operands)
 
 
 class _Equation:
-    """An equation without spaces; its axes are named by letters, and by `.0`, `.1`, … where `...` stands."""
+    """An equation without spaces; its axes are named by letters, and by `.0`, `.1`, … where `...`
+    stands.
+    """
 
     def __init__(self, text: str):
         self.text = text
@@ -47,7 +51,10 @@ class _Equation:
             letters = term.replace(DOTS, "", 1)
             wrong = next((c for c in letters if not (c.isascii() and c.isalpha())), None)
             if wrong is not None:
-                message = f"{wrong!r} cannot stand in a term of an einsum\n  a term has letters, and '...' once at most: 'ij,jk->ik'"
+                message = (
+                    f"{wrong!r} cannot stand in a term of an einsum\n"
+                    "  a term has letters, and '...' once at most: 'ij,jk->ik'"
+                )
                 raise self.error(wrong if wrong != "." else term, message)
 
     def error(
@@ -58,7 +65,11 @@ class _Equation:
 
     def scope(self, operands: tuple[Any, ...]) -> Scope:
         if len(operands) != len(self.terms):
-            message = f"the equation has {len(self.terms)} terms, and {len(operands)} operands are given\n  give one operand a term, after the equation"
+            message = (
+                f"the equation has {len(self.terms)} terms, and {len(operands)} operands are "
+                "given\n"
+                "  give one operand a term, after the equation"
+            )
             raise self.error(self.text.partition("->")[0], message)
         ranks = [self.rank_of_dots(term, operand) for term, operand in zip(self.terms, operands)]
         dots = max(ranks)
@@ -69,7 +80,10 @@ class _Equation:
         if missing is not None:
             raise self.error(
                 missing,
-                f"output index {missing!r} is in no operand\n  leave it out, or name an axis {missing!r}",
+                (
+                    f"output index {missing!r} is in no operand\n"
+                    f"  leave it out, or name an axis {missing!r}"
+                ),
                 last=True,
             )
         twice = next((n for n in out if out.count(n) > 1), None)
@@ -85,12 +99,17 @@ class _Equation:
         """How many axes `...` stands for in a term."""
         if not isinstance(operand, Indexable):
             raise NotationError(
-                f"einsum takes tensors or scopes, not {type(operand).__name__}\n  make a tensor: ea.tensor('A', (8, 3))"
+                f"einsum takes tensors or scopes, not {type(operand).__name__}\n"
+                "  make a tensor: ea.tensor('A', (8, 3))"
             )
         letters = len(term.replace(DOTS, ""))
         rank = operand.rank - letters
         if rank < 0 or rank and DOTS not in term:
-            message = f"the term {term!r} names {letters} axes, and {describe(operand)} has {operand.rank}\n  name every axis once, or the rest by '...'"
+            message = (
+                f"the term {term!r} names {letters} axes, and {describe(operand)} has "
+                f"{operand.rank}\n"
+                "  name every axis once, or the rest by '...'"
+            )
             raise self.error(term, message, ShapeError)
         return rank
 
@@ -122,7 +141,11 @@ class _Equation:
                 if known != box and not broadcasts:
                     one, two = _shown(known, box), _shown(box, known)
                     shown = DOTS if name[0] == "." else name
-                    message = f"index {shown!r} has two sizes: {one} ({sources[name]}) and {two} ({source})\n  use two letters, or tensors of one size"
+                    message = (
+                        f"index {shown!r} has two sizes: {one} ({sources[name]}) and {two} "
+                        f"({source})\n"
+                        "  use two letters, or tensors of one size"
+                    )
                     raise self.error(shown, message, ShapeError)
                 if name not in found or _size(known) == 1 != _size(box):
                     found[name], sources[name] = box, source

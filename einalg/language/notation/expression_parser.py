@@ -17,7 +17,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.functions import FUNCTIONS, SPELT, known_functions  # fmt: skip
+from einalg.language.ir.functions import FUNCTIONS, SPELT, known_functions
 from einalg.language.ir.tensor import Access, Indexable
 from einalg.language.notation.builders import as_body, binder
 from einalg.language.notation.grammar import (
@@ -48,7 +48,8 @@ class ExpressionParser:
         parts = list(ast.walk(statement))
         if len(parts) > MAX_PARTS:
             raise NotationError(
-                f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n  name some of them: T[i] = ..."
+                f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n"
+                "  name some of them: T[i] = ..."
             )
         self.words = sorted(
             (n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset)
@@ -83,7 +84,10 @@ class ExpressionParser:
             reason = " ".join(str(error).split())
             raise self.source.error(
                 node,
-                f"this has no value: {reason}\n  compute with elements, indices and numbers, and compare them",
+                (
+                    f"this has no value: {reason}\n"
+                    "  compute with elements, indices and numbers, and compare them"
+                ),
             ) from None
 
     def place(self, about: Any) -> Any:
@@ -99,7 +103,9 @@ class ExpressionParser:
         return node.slice.elts[axis] if isinstance(node.slice, ast.Tuple) else node.slice
 
     def value(self, node: ast.expr) -> Any:
-        """The value of an expression; indices and whole numbers stay such, so that their sums are index arithmetic."""
+        """The value of an expression; indices and whole numbers stay such, so that their sums are
+        index arithmetic.
+        """
         reader = getattr(self, f"read_{type(node).__name__}", None)
         if reader is None:
             raise self.source.error(node, not_in_notation(type(node)))
@@ -134,12 +140,18 @@ class ExpressionParser:
             axes = ", ".join("ijklmnpq"[: self.tensors[node.id].rank]) or "()"
             raise self.source.error(
                 node,
-                f"{node.id} is a tensor, and here stands a number\n  give it its subscripts: {node.id}[{axes}]",
+                (
+                    f"{node.id} is a tensor, and here stands a number\n"
+                    f"  give it its subscripts: {node.id}[{axes}]"
+                ),
             )
         if (node.id in FUNCTIONS or node.id in BINDERS) and node.id not in self.bound:
             raise self.source.error(
                 node,
-                f"{node.id} is a function of the notation, and here stands a number\n  call it: {node.id}(...)",
+                (
+                    f"{node.id} is a function of the notation, and here stands a number\n"
+                    f"  call it: {node.id}(...)"
+                ),
             )
         return self.guard(node, Index, node.id)
 
@@ -148,12 +160,17 @@ class ExpressionParser:
         if isinstance(value, bool):
             return sympy.true if value else sympy.false
         if not isinstance(value, (int, float)):
-            message = f"{ast.unparse(node)} is not a number of the notation\n  numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            message = (
+                f"{ast.unparse(node)} is not a number of the notation\n"
+                "  numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            )
             raise self.source.error(node, message)
         return self.checked(node, value)
 
     def checked(self, node: Any, value: Any) -> Any:
-        """The value, whose numbers have grown no further than is sensible; its parts were checked before."""
+        """The value, whose numbers have grown no further than is sensible; its parts were checked
+        before.
+        """
         numbers: list[Any] = (
             [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]]
             if isinstance(value, sympy.Expr)
@@ -196,7 +213,10 @@ class ExpressionParser:
         if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
             raise self.source.error(
                 node.right,
-                f"exponents up to {MAX_EXPONENT} are read\n  write a larger power as exp(exponent*log(base))",
+                (
+                    f"exponents up to {MAX_EXPONENT} are read\n"
+                    "  write a larger power as exp(exponent*log(base))"
+                ),
             )
 
     def read_Compare(self, node: ast.Compare) -> Any:
@@ -226,7 +246,10 @@ class ExpressionParser:
             if isinstance(entry, ast.Slice):
                 raise self.source.error(
                     entry,
-                    "a slice cannot stand in a subscript\n  bind an index that has this range: L[i:1:3](A[i])",
+                    (
+                        "a slice cannot stand in a subscript\n"
+                        "  bind an index that has this range: L[i:1:3](A[i])"
+                    ),
                 )
         subscripts = tuple(self.guard(entry, affine, self.value(entry)) for entry in entries)
         access = self.guard(node, Access, base, subscripts)
@@ -242,7 +265,10 @@ class ExpressionParser:
             facts = f"  known: {known}\n" if known else ""
             raise self.source.error(
                 node,
-                f"unknown tensor {node.id!r}\n{facts}  give its shape: parse(..., {node.id}=(8, 64))",
+                (
+                    f"unknown tensor {node.id!r}\n"
+                    f"{facts}  give its shape: parse(..., {node.id}=(8, 64))"
+                ),
             )
         value = self.value(node)
         if not isinstance(value, Indexable):
@@ -255,7 +281,10 @@ class ExpressionParser:
     def read_Attribute(self, node: ast.Attribute) -> Any:
         raise self.source.error(
             node,
-            f".{node.attr} is not part of the notation\n  tensors and scopes have .pad(amounts, fill=0), and nothing else",
+            (
+                f".{node.attr} is not part of the notation\n"
+                "  tensors and scopes have .pad(amounts, fill=0), and nothing else"
+            ),
         )
 
     def read_Call(self, node: ast.Call) -> Any:
@@ -284,7 +313,10 @@ class ExpressionParser:
         if len(node.args) != 1:
             raise self.source.error(
                 node,
-                f"{name}[...] takes one body, and here are {len(node.args)}\n  {name}[...](body, where=condition)",
+                (
+                    f"{name}[...] takes one body, and here are {len(node.args)}\n"
+                    f"  {name}[...](body, where=condition)"
+                ),
             )
         body = self.body(node.args[0])
         if name == "L":
@@ -314,7 +346,10 @@ class ExpressionParser:
         if not node.args:
             raise self.source.error(node, f"{name} has no arguments\n  e.g. {name}(A[i])")
         if len(node.args) > MAX_ARGUMENTS:
-            message = f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n  write a reduction: {name}[i](A[i])"
+            message = (
+                f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n"
+                f"  write a reduction: {name}[i](A[i])"
+            )
             raise self.source.error(node, message)
         values = [self.value(a) for a in node.args]
         if function in GROWING and any(
@@ -327,7 +362,10 @@ class ExpressionParser:
         if function in EXTREMA and max(map(_nested_extrema, values)) >= MAX_NESTED:
             raise self.source.error(
                 node,
-                f"more than {MAX_NESTED} of Max and Min in each other are not read\n  name the inner ones: T[i] = ...",
+                (
+                    f"more than {MAX_NESTED} of Max and Min in each other are not read\n"
+                    "  name the inner ones: T[i] = ..."
+                ),
             )
         return self.checked(
             node,
@@ -346,7 +384,9 @@ class ExpressionParser:
 
 
 def _applied(function: Any, given: list[Any]) -> Any:
-    """A function of its arguments; SymPy would compare those of an extremum in pairs, which takes long and tells apart numbers alone."""
+    """A function of its arguments; SymPy would compare those of an extremum in pairs, which takes
+    long and tells apart numbers alone.
+    """
     others = [
         value
         for value in given

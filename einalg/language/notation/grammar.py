@@ -1,4 +1,6 @@
-"""The words and signs of the text notation, and what to write instead of those of Python that it has not."""
+"""The words and signs of the text notation, and what to write instead of those of Python that it
+has not.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,29 @@ from einalg.language.index.remainder import remainder
 BINDERS = ("L", "Sum", "Max", "Min", "Prod")
 CONSTANTS: dict[str, Any] = {"inf": sympy.oo, "oo": sympy.oo, "pi": sympy.pi, "E": sympy.E}
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: remainder, ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: remainder,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+}
 UNARY: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
     ast.Invert: sympy.Not,
 }
 COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: sympy.Eq, ast.NotEq: sympy.Ne,
-}  # fmt: skip
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: sympy.Eq,
+    ast.NotEq: sympy.Ne,
+}
 MAX_TEXT = 100_000  # characters
 MAX_DEPTH = 80  # nested brackets
 MAX_PARTS = 20_000  # nodes of the grammar in one statement
@@ -49,16 +63,38 @@ INSTEAD: dict[type, str] = {
 }
 PLAIN = "a body is made of accesses, numbers, indices and functions of them"
 NAMED: dict[type, str] = {
-    ast.BoolOp: "`and` and `or`", ast.IfExp: "`if`", ast.Lambda: "`lambda`", ast.JoinedStr: "text", ast.NamedExpr: "`:=`", ast.Starred: "`*`",
-    ast.ListComp: "a comprehension", ast.GeneratorExp: "a comprehension", ast.SetComp: "a comprehension", ast.DictComp: "a comprehension",
-    ast.List: "a list", ast.Dict: "a dictionary", ast.Set: "a set", ast.Await: "`await`", ast.Yield: "`yield`", ast.YieldFrom: "`yield`",
-    ast.BitXor: "`^`", ast.MatMult: "`@`", ast.LShift: "`<<`", ast.RShift: "`>>`", ast.Slice: "a slice",
-    ast.In: "`in`", ast.NotIn: "`not in`", ast.Is: "`is`", ast.IsNot: "`is not`", ast.Not: "`not`",
-}  # fmt: skip
+    ast.BoolOp: "`and` and `or`",
+    ast.IfExp: "`if`",
+    ast.Lambda: "`lambda`",
+    ast.JoinedStr: "text",
+    ast.NamedExpr: "`:=`",
+    ast.Starred: "`*`",
+    ast.ListComp: "a comprehension",
+    ast.GeneratorExp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.List: "a list",
+    ast.Dict: "a dictionary",
+    ast.Set: "a set",
+    ast.Await: "`await`",
+    ast.Yield: "`yield`",
+    ast.YieldFrom: "`yield`",
+    ast.BitXor: "`^`",
+    ast.MatMult: "`@`",
+    ast.LShift: "`<<`",
+    ast.RShift: "`>>`",
+    ast.Slice: "a slice",
+    ast.In: "`in`",
+    ast.NotIn: "`not in`",
+    ast.Is: "`is`",
+    ast.IsNot: "`is not`",
+    ast.Not: "`not`",
+}
 
 
 def not_in_notation(kind: type) -> str:
     """The message for a part of Python's grammar that is not part of the notation."""
-    return f"{NAMED.get(kind, kind.__name__)} is not part of the notation\n  {INSTEAD.get(kind, PLAIN)}".replace(
-        "`and` and `or` is", "`and` and `or` are"
-    )
+    return (
+        f"{NAMED.get(kind, kind.__name__)} is not part of the notation\n"
+        f"  {INSTEAD.get(kind, PLAIN)}"
+    ).replace("`and` and `or` is", "`and` and `or` are")

@@ -30,12 +30,13 @@ STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](
 
 
 def parse(text: str, **tensors: Any) -> Any:
-    """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each free name;
-    those that the text does not name are left aside, so that several texts can share them.
+    """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each
+    free name; those that the text does not name are left aside, so that several texts can share
+    them.
 
-    One statement or expression gives a scope, several lines a program, whose outputs are the statements that no other reads, or
-    those that a last line names: `h, c`. Raises `NotationError` with a caret under the
-    place, or `RangeError` where the ranges do not fit.
+    One statement or expression gives a scope, several lines a program, whose outputs are the
+    statements that no other reads, or those that a last line names: `h, c`. Raises `NotationError`
+    with a caret under the place, or `RangeError` where the ranges do not fit.
 
     >>> parse("O[n,f] += A[n,c] * K[f,c]", A=(8, 3), K=(4, 3)).shape
     (8, 4)
@@ -51,7 +52,8 @@ def parse(text: str, **tensors: Any) -> Any:
 
 
 def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tuple[str, Scope]]:
-    """The statements of a program that may be longer than a text that is read at once: one in each line.
+    """The statements of a program that may be longer than a text that is read at once: one in each
+    line.
 
     >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
     [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
@@ -68,7 +70,8 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
 
 
 def line_reader() -> Callable[[str, Mapping[str, Tensor]], Scope]:
-    """What reads the statements of a program one by one, in any order, each with the tensors that it reads.
+    """What reads the statements of a program one by one, in any order, each with the tensors that
+    it reads.
 
     >>> line_reader()("O[i] = T[i] + A[i]", {"T": Tensor("T", (4,)), "A": Tensor("A", (4,))})
     L[i:4](A[i] + T[i])
@@ -135,7 +138,9 @@ class _StatementParser:
         return statements[0][1] if len(statements) == 1 else Program(statements)
 
     def line(self, text: str) -> list[tuple[str, Scope]]:
-        """The statements of a line, which is read once for all that differ in the names of tensors alone, as those of equal layers do."""
+        """The statements of a line, which is read once for all that differ in the names of tensors
+        alone, as those of equal layers do.
+        """
         name, reads, form = self.form(text)
         if name not in self.tensors and form in self.alike:
             names, scope = self.alike[form]
@@ -155,7 +160,9 @@ class _StatementParser:
         return statements
 
     def form(self, text: str) -> tuple[str, list[str], Any]:
-        """The name that a line gives, those of the tensors that it reads, and the line with what these are in their places."""
+        """The name that a line gives, those of the tensors that it reads, and the line with what
+        these are in their places.
+        """
         left = LEFT.match(text)
         name, begin = (left[0].strip(), left.end()) if left else ("", 0)
         numbers: dict[str, int] = {}
@@ -194,7 +201,10 @@ class _StatementParser:
             known = ", ".join(self.scopes) or "none"
             raise self.source.error(
                 node,
-                f"the last line names the results, but there is no statement {unknown[0]}\n  the statements: {known}",
+                (
+                    f"the last line names the results, but there is no statement {unknown[0]}\n"
+                    f"  the statements: {known}"
+                ),
             )
         if len(set(outputs)) < len(outputs):
             raise self.source.error(node, "the last line names a result twice\n  name each once")
@@ -228,7 +238,10 @@ class _StatementParser:
         if name.id in self.tensors:
             raise self.source.error(
                 name,
-                f"{name.id} is already the name of an input or of an earlier statement\n  choose another name: {name.id}1",
+                (
+                    f"{name.id} is already the name of an input or of an earlier statement\n"
+                    f"  choose another name: {name.id}1"
+                ),
             )
         reader = ExpressionParser(self.source, self.tensors, node)
         scope = (
@@ -260,7 +273,10 @@ class _StatementParser:
             body = reader.guard(node, Reduce, "Sum", [(index,) for index in loose], None, body)
         elif loose:
             ranges = ", ".join([*map(str, iterators), loose[0].name])
-            message = f"index {loose[0]} is on the right only\n  use += to sum over it, or add it to the left: [{ranges}]"
+            message = (
+                f"index {loose[0]} is on the right only\n"
+                f"  use += to sum over it, or add it to the left: [{ranges}]"
+            )
             raise self.source.error(reader.place(loose[0]), message)
         return reader.guard(node, build_scope, iterators, body)
 

@@ -23,7 +23,9 @@ def program_record(program: Program) -> dict[str, Any]:
 
 
 def headed_record(program: Program) -> dict[str, Any]:
-    """As `program_record`, with what `program_later` gives of each statement before it reads its text."""
+    """As `program_record`, with what `program_later` gives of each statement before it reads its
+    text.
+    """
     heads = [
         [
             name,
@@ -38,7 +40,8 @@ def headed_record(program: Program) -> dict[str, Any]:
 
 
 def program_later(record: Any) -> Program:
-    """A program of a record with heads, whose statements are read when something asks for their bodies; `RecordError` where it is broken.
+    """A program of a record with heads, whose statements are read when something asks for their
+    bodies; `RecordError` where it is broken.
 
     For records that are whole: that a text is what its head says is not checked.
     """

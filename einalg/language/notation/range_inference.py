@@ -1,8 +1,9 @@
 """Range inference (design §4): what the axes say about indices whose range is not written.
 
-(i) A bare subscript takes exactly the axis that it indexes, and two bare uses must agree. (ii) Then, in rounds, an axis with
-one unresolved index gives it the widest range that stays inside the padded box. (iii) Every access must fit its padded box,
-which `einalg.language.analysis.validate` checks. Nothing is shrunk silently.
+(i) A bare subscript takes exactly the axis that it indexes, and two bare uses must agree. (ii)
+Then, in rounds, an axis with one unresolved index gives it the widest range that stays inside the
+padded box. (iii) Every access must fit its padded box, which `einalg.language.analysis.validate`
+checks. Nothing is shrunk silently.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class _Problem:
 
 
 def build_scope(iterators: list[LoopIndex], body: Any, where: Any = None) -> Scope:
-    """A checked scope from iterators of which some ranges are still open (in the reductions of `body` too)."""
+    """A checked scope from iterators of which some ranges are still open (in the reductions of
+    `body` too).
+    """
     problem = _Problem()
     outer = [_Binding(it.index, _given(it)) for it in iterators]
     problem.bindings += outer
@@ -98,7 +101,10 @@ def _collect(body: Any, bound: dict[Index, _Binding], problem: _Problem) -> None
         for axis, form in enumerate(body.subscripts):
             loose = sorted(i.name for i in form.indices if i not in bound)
             if loose:
-                message = f"index {loose[0]} is not bound\n  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+                message = (
+                    f"index {loose[0]} is not bound\n"
+                    f"  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+                )
                 raise NotationError(message).regarding((body, axis))
             problem.uses.append(_Use(body, axis, form, bound))
     elif isinstance(body, Reduce):
@@ -166,7 +172,9 @@ def _rounds(problem: _Problem) -> None:
 
 
 def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
-    """Half-open range of `index` for which `low <= c·index + rest < high`; None where it stands under `//` or `%`."""
+    """Half-open range of `index` for which `low <= c·index + rest < high`; None where it stands
+    under `//` or `%`.
+    """
     c = use.form.coefficient(index)
     rest = use.form - affine(index) * c
     if c == 0 or index in rest.indices:
@@ -183,11 +191,17 @@ def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
     """The range, which is silently so only where it starts at 0 and holds something."""
     name, source = binding.index, binding.source
     if high <= low:
-        message = f"index {name} has no value at which every read stays inside ({source})\n  pad that axis, or narrow another index"
+        message = (
+            f"index {name} has no value at which every read stays inside ({source})\n"
+            "  pad that axis, or narrow another index"
+        )
         raise RangeError(message).regarding(name)
     if low != 0:
         from_zero = f"{name}:{high} (0 to {high}) or " if low < 0 < high else ""
-        message = f"index {name} would range over [{low},{high}) ({source}), not from 0\n  write {from_zero}{name}:{low}:{high} where it is bound"
+        message = (
+            f"index {name} would range over [{low},{high}) ({source}), not from 0\n"
+            f"  write {from_zero}{name}:{low}:{high} where it is bound"
+        )
         raise RangeError(message).regarding(name)
     return low, high
 
@@ -204,7 +218,10 @@ def _cannot_infer(problem: _Problem, unresolved: list[_Binding]) -> str:
     if not any(b.index in used for b in unresolved):
         reason = "no subscript uses it" if len(names) == 1 else "no subscript uses them"
     facts = f"  known: {', '.join(dict.fromkeys(known))}\n" if known else ""
-    return f"cannot infer the range of {', '.join(names)}: {reason}\n{facts}  write {names[0]}:SIZE where it is bound"
+    return (
+        f"cannot infer the range of {', '.join(names)}: {reason}\n"
+        f"{facts}  write {names[0]}:SIZE where it is bound"
+    )
 
 
 def _close(body: Any, problem: _Problem) -> Any:

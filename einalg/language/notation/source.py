@@ -1,4 +1,6 @@
-"""Text in the notation, read into Python's grammar, and messages that point into it (design §4, §13)."""
+"""Text in the notation, read into Python's grammar, and messages that point into it (design §4,
+§13).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class SourceText:
 
 
 def undented(text: Any) -> str:
-    """The text without the indentation of its statements, and with plain line ends; NotationError where it is too much."""
+    """The text without the indentation of its statements, and with plain line ends; NotationError
+    where it is too much.
+    """
     if not isinstance(text, str):
         raise NotationError(
             f"parse() takes text, not {type(text).__name__}\n  e.g. parse('O[i] = A[i]', A=(8,))"
@@ -82,6 +86,7 @@ def undented(text: Any) -> str:
             deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
         raise NotationError(
-            f"the expression has {deepest} nested brackets; at most {MAX_DEPTH} are read\n  name the inner parts: T[i] = ..."
+            f"the expression has {deepest} nested brackets; at most {MAX_DEPTH} are read\n"
+            "  name the inner parts: T[i] = ..."
         )
     return "\n".join(lines).rstrip()

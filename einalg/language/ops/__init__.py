@@ -1,4 +1,5 @@
-"""Library operators as expressions: the definition types an operator, is its template for matching, and its reference (design §5).
+"""Library operators as expressions: the definition types an operator, is its template for matching,
+and its reference (design §5).
 
 >>> import einalg as ea
 >>> ea.ops.relu(ea.ops.matmul(ea.tensor("A", (4, 5)), ea.tensor("B", (5, 6))))

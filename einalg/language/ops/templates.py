@@ -1,11 +1,14 @@
-"""Library operators as templates: their definitions, with parameters that matching solves for (design §7).
+"""Library operators as templates: their definitions, with parameters that matching solves for
+(design §7).
 
-A `Template` is a definition of `einalg.ops` with a letter for every axis of its operands: the index that walks along it. Sizes, strides,
-dilations and padding are free; the order of axes is, too, because an operand is any strided view. An `ArrayTemplate` is a definition
-for arrays of any rank, with the source from which matching reads each of its parameters. Adding an operator is an entry here.
+A `Template` is a definition of `einalg.ops` with a letter for every axis of its operands: the index
+that walks along it. Sizes, strides, dilations and padding are free; the order of axes is, too,
+because an operand is any strided view. An `ArrayTemplate` is a definition for arrays of any rank,
+with the source from which matching reads each of its parameters. Adding an operator is an entry
+here.
 
-`TEMPLATES` are the operators that a library is needed for: searches head for these. `PLAIN` are those that generated code runs as
-fast as memory allows; they name what is left over.
+`TEMPLATES` are the operators that a library is needed for: searches head for these. `PLAIN` are
+those that generated code runs as fast as memory allows; they name what is left over.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ Setting = tuple[
 
 @dataclass(frozen=True)
 class Free:
-    """A parameter to solve for: one integer, or with `axes` one for each of these letters, or with `pair` (before, after) for each."""
+    """A parameter to solve for: one integer, or with `axes` one for each of these letters, or with
+    `pair` (before, after) for each.
+    """
 
     name: str
     axes: str = ""
@@ -50,11 +55,13 @@ class Free:
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """The operator `name` as `einalg.ops.<definition>`: `operands` gives a letter for each of their axes, `free` what is solved for.
+    """The operator `name` as `einalg.ops.<definition>`: `operands` gives a letter for each of their
+    axes, `free` what is solved for.
 
-    The letter 1 is an axis of size 1, which broadcasts. `numbers` are parameters that are any number in the body. With `batch`, an
-    index that every operand and the result have may stand beside the definition's own; `batch` names their number. A `plain`
-    operator computes nothing that a library is needed for.
+    The letter 1 is an axis of size 1, which broadcasts. `numbers` are parameters that are any
+    number in the body. With `batch`, an index that every operand and the result have may stand
+    beside the definition's own; `batch` names their number. A `plain` operator computes nothing
+    that a library is needed for.
     """
 
     name: str
@@ -98,7 +105,9 @@ class Template:
         numbers: Mapping[str, Any] | None = None,
         dtypes: Mapping[str, str] | None = None,
     ) -> Scope:
-        """The definition for operands of these shapes; raises `ShapeError` where it has no meaning."""
+        """The definition for operands of these shapes; raises `ShapeError` where it has no
+        meaning.
+        """
         operands = {
             name: Tensor(name, shapes[name], (dtypes or {}).get(name, "f32"))
             for name in self.operands
@@ -109,10 +118,12 @@ class Template:
 
 @dataclass(frozen=True, eq=False)
 class ArrayTemplate:
-    """The operator `name` as `einalg.ops.<definition>` on arrays of any rank: `sources` says what each parameter is read from.
+    """The operator `name` as `einalg.ops.<definition>` on arrays of any rank: `sources` says what
+    each parameter is read from.
 
-    `operands` and `example` are the operands and parameters of one instance. With `views`, an operand may have its axes in any order;
-    `many` operands are given as one list. Every such operator is `plain`.
+    `operands` and `example` are the operands and parameters of one instance. With `views`, an
+    operand may have its axes in any order; `many` operands are given as one list. Every such
+    operator is `plain`.
     """
 
     name: str
@@ -126,7 +137,9 @@ class ArrayTemplate:
     plain: bool = True
 
     def build(self, operands: Sequence[Any], arguments: Mapping[str, Any]) -> Scope:
-        """The definition for these operands and parameters; raises `ShapeError` where it has no meaning."""
+        """The definition for these operands and parameters; raises `ShapeError` where it has no
+        meaning.
+        """
         (name, *_) = self.operands
         given = (
             {name: list(operands)} if self.many else dict(zip(self.operands, operands, strict=True))
@@ -203,7 +216,9 @@ def _each(name: str, *numbers: str, **fixed: Any) -> Template:
 
 
 def _pair(name: str, numbers: bool = True) -> list[Template]:
-    """A function of two elements: of equal axes, broadcast, or with a number in the place of one."""
+    """A function of two elements: of equal axes, broadcast, or with a number in the place of
+    one.
+    """
     equal, spread = {"a": "i", "b": "i"}, {"a": "ij1", "b": "i1k"}
     one = [
         Template(name, name, {given: "i"}, numbers=(number,), plain=True)

@@ -1,11 +1,14 @@
-"""The vectorised executor: the values of `einalg.language.interpreters.reference`, for real sizes, through NumPy.
+"""The vectorised executor: the values of `einalg.language.interpreters.reference`, for real sizes,
+through NumPy.
 
-Every scope is evaluated once, as an array over its box, inner scopes first. An access with affine subscripts is a strided
-view without a copy; `//`, `%` and reads that a condition excludes are looked up. Bodies are evaluated by broadcasting, sums of
-products by matrix products, and what would not fit in `memory` is cut into blocks.
+Every scope is evaluated once, as an array over its box, inner scopes first. An access with affine
+subscripts is a strided view without a copy; `//`, `%` and reads that a condition excludes are
+looked up. Bodies are evaluated by broadcasting, sums of products by matrix products, and what would
+not fit in `memory` is cut into blocks.
 
-Differences from the reference: integers are int64 and wrap round on overflow; a quotient of integers, and an integer expression
-that meets an infinity, is computed in float64; division by zero gives an infinity or NaN where Python raises; sums are reassociated.
+Differences from the reference: integers are int64 and wrap round on overflow; a quotient of
+integers, and an integer expression that meets an infinity, is computed in float64; division by zero
+gives an infinity or NaN where Python raises; sums are reassociated.
 """
 
 from __future__ import annotations
@@ -32,13 +35,16 @@ MEMORY = 256 * 2**20  # bytes
 def execute(
     expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY
 ) -> dict[str, Array]:
-    """The outputs of a scope or program, by name, on arrays given by name (a scope's output is named `O`).
+    """The outputs of a scope or program, by name, on arrays given by name (a scope's output is
+    named `O`).
 
-    Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not read are ignored. With `FLOAT`,
-    where some input is a float, inputs are taken in the declared types of the tensors (f16 and bf16 are computed in float32), and an
-    output has the dtype of its scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
-    `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as cutting the loops can; it does
-    not count the values of scopes and of padded tensors themselves. Raises `ShapeError` for a missing or misshapen array.
+    Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not
+    read are ignored. With `FLOAT`, where some input is a float, inputs are taken in the declared
+    types of the tensors (f16 and bf16 are computed in float32), and an output has the dtype of its
+    scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
+    `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as
+    cutting the loops can; it does not count the values of scopes and of padded tensors themselves.
+    Raises `ShapeError` for a missing or misshapen array.
 
     >>> import einalg as ea
     >>> execute(ea.parse("O[i] += A[i,j]", A=(2, 3)), {"A": np.arange(6).reshape(2, 3)})
@@ -65,7 +71,8 @@ def execute(
 
 
 def run(expr: Any, /, **arrays: Any) -> Any:
-    """Like `einalg.evaluate`, vectorised: an array, or a dict of them for a program of several outputs.
+    """Like `einalg.evaluate`, vectorised: an array, or a dict of them for a program of several
+    outputs.
 
     Raises `ShapeError` for a missing, surplus or misshapen array.
 
@@ -77,7 +84,8 @@ def run(expr: Any, /, **arrays: Any) -> Any:
     surplus = sorted(set(arrays) - set(program.inputs))
     if surplus:
         raise ShapeError(
-            f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(program.inputs) or 'none'}"
+            f"{surplus[0]} is not an input of the expression; the inputs are "
+            f"{', '.join(program.inputs) or 'none'}"
         )
     results = execute(program, arrays)
     return results if len(results) > 1 else results[program.outputs[0]]
@@ -86,7 +94,8 @@ def run(expr: Any, /, **arrays: Any) -> Any:
 def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     if tensor.name not in arrays:
         raise ShapeError(
-            f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array"
+            f"no array is given for {tensor.name}, of shape {tensor.shape}\n"
+            f"  pass {tensor.name}=array"
         )
     array = np.asarray(arrays[tensor.name])
     if array.shape != tensor.shape:
@@ -97,7 +106,9 @@ def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
 
 
 def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
-    """A constant as the arithmetic computes with it: in its declared type where some input is a float."""
+    """A constant as the arithmetic computes with it: in its declared type where some input is a
+    float.
+    """
     values = np.array(
         [arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64
     ).reshape(tensor.shape)
@@ -115,7 +126,9 @@ def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
 
 
 def _last_reads(program: Program) -> dict[str, list[Any]]:
-    """By statement, what no later one reads: tensors by name, but for outputs, padded views, and scopes."""
+    """By statement, what no later one reads: tensors by name, but for outputs, padded views, and
+    scopes.
+    """
     readers: dict[Any, str] = {}
     for name, statement in program.statements:
         for scope in all_scopes(statement):

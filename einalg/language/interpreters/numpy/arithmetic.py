@@ -19,7 +19,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Arithmetic(Protocol):
-    """The scalars of an execution. Values are NumPy arrays that broadcast against each other, or Python scalars."""
+    """The scalars of an execution. Values are NumPy arrays that broadcast against each other, or
+    Python scalars.
+    """
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
         """The inputs as arrays of this arithmetic; `dtypes` are the declared element types."""
@@ -30,7 +32,9 @@ class Arithmetic(Protocol):
         ...
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
-        """An output as it is handed out; `dtype` is its declared type, `exact` says that no input was a float."""
+        """An output as it is handed out; `dtype` is its declared type, `exact` says that no input
+        was a float.
+        """
         ...
 
     def number(self, value: Any) -> Any:
@@ -60,7 +64,9 @@ class Arithmetic(Protocol):
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any: ...
 
     def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
-        """Sum, Prod, Max or Min over `axes`, which disappear; only points of `mask`, which has the shape of `values`."""
+        """Sum, Prod, Max or Min over `axes`, which disappear; only points of `mask`, which has the
+        shape of `values`.
+        """
         ...
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
@@ -81,7 +87,9 @@ class Arithmetic(Protocol):
 
 
 class FloatArithmetic:
-    """NumPy's own: float32 or float64 for floats, int64 for integers (overflow wraps round), IEEE infinities and NaN."""
+    """NumPy's own: float32 or float64 for floats, int64 for integers (overflow wraps round), IEEE
+    infinities and NaN.
+    """
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
         exact = is_exact(arrays)
@@ -181,7 +189,9 @@ FLOAT = FloatArithmetic()
 
 
 def is_exact(arrays: Mapping[str, Array]) -> bool:
-    """Whether no input is a float: integers are then computed as integers, and fractions in float64."""
+    """Whether no input is a float: integers are then computed as integers, and fractions in
+    float64.
+    """
     return all(array.dtype.kind in "biu" for array in arrays.values())
 
 
@@ -214,7 +224,9 @@ def _extremum(op: str, values: Array, axes: tuple[int, ...], mask: Array | None)
 
 
 def _nothing(op: str, dtype: Any) -> Any:
-    """The extremum of no values: an infinity, or the integer that stands for it until the whole reduction is known."""
+    """The extremum of no values: an infinity, or the integer that stands for it until the whole
+    reduction is known.
+    """
     if dtype.kind == "f":
         return -np.inf if op == "Max" else np.inf
     return np.iinfo(dtype).min if op == "Max" else np.iinfo(dtype).max

@@ -17,7 +17,9 @@ from einalg.language.ir.tensor import Access, Box, Padded, Tensor, padded_box
 
 
 class BoxedArray(NamedTuple):
-    """Values over a box. `known` is False where a scope with a condition has no value, None where it has one everywhere."""
+    """Values over a box. `known` is False where a scope with a condition has no value, None where
+    it has one everywhere.
+    """
 
     values: Array
     box: Box
@@ -69,9 +71,11 @@ class Store:
 
 
 def view(stored: BoxedArray, subscripts: Sequence[Affine], loops: Loops) -> Array:
-    """`stored[subscripts]` at every point of the loops, without a copy where every subscript is affine and stays inside.
+    """`stored[subscripts]` at every point of the loops, without a copy where every subscript is
+    affine and stays inside.
 
-    A subscript that leaves the box does so only at points that a condition excludes: it is moved to the nearest element.
+    A subscript that leaves the box does so only at points that a condition excludes: it is moved to
+    the nearest element.
     """
     values, box, _ = stored
     if not values.size:
@@ -150,7 +154,9 @@ def _gathered(
     axes: Sequence[int],
     loops: Loops,
 ) -> Array:
-    """Look up `axes` by arrays of positions; what is left has one axis for each of their indices, then the other axes."""
+    """Look up `axes` by arrays of positions; what is left has one axis for each of their indices,
+    then the other axes.
+    """
     indices = _indices(subscripts, axes)
     ranges = {index: between for index, between in loops.ranges.items() if index in indices}
     points = along_axes(ranges)

@@ -1,4 +1,6 @@
-"""How large the temporaries of an evaluation are, and into which blocks it is cut so that they fit in memory."""
+"""How large the temporaries of an evaluation are, and into which blocks it is cut so that they fit
+in memory.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,8 @@ def extents_of(ranges: Ranges) -> dict[Index, int]:
 def fitting(
     ranges: Ranges, indices: Iterable[Index], limit: int, elements: Callable[[Ranges], int]
 ) -> dict[Index, int]:
-    """Extents of blocks of `indices` for which `elements(ranges of the first block) <= limit`, as far as cutting them helps.
+    """Extents of blocks of `indices` for which `elements(ranges of the first block) <= limit`, as
+    far as cutting them helps.
 
     Indices are cut in their order, by halves, each until it is 1 or cutting it helps no more.
     """

@@ -49,7 +49,9 @@ ORDERED = (
 
 
 class Evaluator:
-    """Values of scopes and bodies in one arithmetic, with temporaries of at most `memory` bytes each where cutting can achieve it."""
+    """Values of scopes and bodies in one arithmetic, with temporaries of at most `memory` bytes
+    each where cutting can achieve it.
+    """
 
     def __init__(self, store: Store, arithmetic: Arithmetic, memory: int):
         self.store, self.arithmetic, self.limit = store, arithmetic, max(1, memory // ELEMENT)
@@ -87,7 +89,9 @@ class Evaluator:
         )
 
     def value(self, body: Any, loops: Loops) -> Any:
-        """The value of a body at every point of the loops, in the axes of `loops`; extents are 1 where it does not vary."""
+        """The value of a body at every point of the loops, in the axes of `loops`; extents are 1
+        where it does not vary.
+        """
         if isinstance(body, Access):
             return view(self.store[body.base], body.subscripts, loops)
         if self.indices_only is not self and _is_ordered(body) and not reads(body):
@@ -124,7 +128,9 @@ class Evaluator:
         return self.arithmetic.function(type(body), values)
 
     def _near_zero(self, body: Any, loops: Loops) -> Any:
-        """A sum or a logarithm by the function that keeps the digits of small numbers, where there is one."""
+        """A sum or a logarithm by the function that keeps the digits of small numbers, where there
+        is one.
+        """
         if (inner := log_of_one_more(body)) is not None:
             return np.log1p(self.value(inner, loops))
         if (parts := exp_less_one(body)) is None:
@@ -138,7 +144,9 @@ class Evaluator:
         )
 
     def _exact(self, body: Any, loops: Loops) -> Any:
-        """What depends on indices only is compared, rounded and bounded as an integer; None where it is not an integer."""
+        """What depends on indices only is compared, rounded and bounded as an integer; None where
+        it is not an integer.
+        """
         value = self.indices_only.value(body, Loops(loops.ranges))
         kind = np.asarray(value).dtype.kind
         if kind == "b":
@@ -192,7 +200,9 @@ class Evaluator:
         return result
 
     def reduction(self, node: Reduce, loops: Loops, dense: bool = False) -> Any:
-        """A reduction at every point of `loops`, in parts along its own indices where it does not fit in memory."""
+        """A reduction at every point of `loops`, in parts along its own indices where it does not
+        fit in memory.
+        """
         ranges = {it.index: (it.low, it.high) for it in node.iterators}
         if any(low >= high for low, high in ranges.values()):
             return self.arithmetic.number(IDENTITY[node.op])
@@ -234,7 +244,9 @@ class Evaluator:
         return self.arithmetic.add([self._sum_of_product(node, term, loops) for term in terms])
 
     def _sum_of_product(self, node: Reduce, term: Any, loops: Loops) -> Any:
-        """Points outside a condition count 0: that is a factor 0, if what it multiplies is finite there."""
+        """Points outside a condition count 0: that is a factor 0, if what it multiplies is finite
+        there.
+        """
         assert loops.parent is not None
         coefficient, factors = product_of(term)
         if node.where and len(factors) < 2:
@@ -283,7 +295,9 @@ def _absent(shape: Sequence[int], whole: Sequence[int], axes: Sequence[int]) -> 
 
 
 class _Assembly:
-    """An array over the box of a scope, put together from blocks; its type grows where a later block needs it."""
+    """An array over the box of a scope, put together from blocks; its type grows where a later
+    block needs it.
+    """
 
     def __init__(self, scope: Scope):
         self.shape, self.lows = scope.shape, [it.low for it in scope.iterators]

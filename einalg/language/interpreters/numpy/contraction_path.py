@@ -1,4 +1,6 @@
-"""Sums of products as a sequence of matrix products: pairs chosen greedily, each through one batched `matmul`."""
+"""Sums of products as a sequence of matrix products: pairs chosen greedily, each through one
+batched `matmul`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from einalg.language.interpreters.numpy.arithmetic import Arithmetic, Array
 
 
 class PairContraction(NamedTuple):
-    """Contract the operands at two positions; the result, with axes `kept`, goes to the end. `summed` is what disappears."""
+    """Contract the operands at two positions; the result, with axes `kept`, goes to the end.
+    `summed` is what disappears.
+    """
 
     first: int
     second: int
@@ -23,7 +27,8 @@ class PairContraction(NamedTuple):
 def plan(
     operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Mapping[Any, int]
 ) -> list[PairContraction]:
-    """The order in which operands, given by their axes, are contracted in pairs: always the pair that frees the most memory.
+    """The order in which operands, given by their axes, are contracted in pairs: always the pair
+    that frees the most memory.
 
     >>> plan([frozenset("ik"), frozenset("kj"), frozenset("j")], frozenset("kj"), {"i": 2, "j": 9, "k": 9})[0][:2]
     (0, 1)
@@ -89,7 +94,8 @@ def _size(axes: Iterable[Any], extents: Mapping[Any, int]) -> int:
 
 
 def contract(arrays: Sequence[Array], summed: Sequence[int], arithmetic: Arithmetic) -> Array:
-    """The product of arrays that broadcast against each other, summed over axes, which keep extent 1.
+    """The product of arrays that broadcast against each other, summed over axes, which keep extent
+    1.
 
     A summed axis that has extent 1 in every array counts once.
     """
@@ -145,7 +151,9 @@ def _pair_product(
 
 
 def _by_stride(axes: Iterable[int], array: Array) -> list[int]:
-    """The order in which the axes lie in memory, outermost first, so that merging them copies as little as it can."""
+    """The order in which the axes lie in memory, outermost first, so that merging them copies as
+    little as it can.
+    """
     return sorted(axes, key=lambda axis: (-abs(array.strides[axis]), axis))
 
 
@@ -160,7 +168,9 @@ def _matrix(
 
 
 def _suits_blas(matrix: Array) -> bool:
-    """One axis is contiguous and the other steps over it: NumPy multiplies anything else (windows that overlap) without BLAS."""
+    """One axis is contiguous and the other steps over it: NumPy multiplies anything else (windows
+    that overlap) without BLAS.
+    """
     _, rows, columns = matrix.shape
     _, down, across = (stride // matrix.itemsize for stride in matrix.strides)
     return (across == 1 and down >= columns) or (down == 1 and across >= rows)

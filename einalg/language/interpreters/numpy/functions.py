@@ -1,4 +1,6 @@
-"""Functions of a body on NumPy arrays: those that NumPy has, and those that it lacks (erf, erfc, gamma)."""
+"""Functions of a body on NumPy arrays: those that NumPy has, and those that it lacks (erf, erfc,
+gamma).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ PIECE = 8192  # elements that stay in the cache through all steps
 
 
 def erf(values: Any) -> Any:
-    """The error function in the precision of its argument: Taylor polynomials about the nearest point of a grid.
+    """The error function in the precision of its argument: Taylor polynomials about the nearest
+    point of a grid.
 
     >>> float(erf(0.5)) == math.erf(0.5)
     True
@@ -50,7 +53,9 @@ def _erf(values: Array) -> Array:
 
 @cache
 def _erf_table() -> list[Array]:
-    """Taylor coefficients of erf at the points of the grid, by degree: the derivatives are Hermite polynomials times exp(-x²)."""
+    """Taylor coefficients of erf at the points of the grid, by degree: the derivatives are Hermite
+    polynomials times exp(-x²).
+    """
     x = np.arange(int(LIMIT * STEPS) + 1) / STEPS
     table = [np.array([math.erf(v) for v in x])]
     before, hermite = np.zeros_like(x), np.ones_like(x)
@@ -106,16 +111,44 @@ def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[type, Callable[..., Any]] = {
-    sympy.exp: np.exp, sympy.log: np.log, sympy.tanh: np.tanh, sympy.erf: erf, sympy.erfc: _pointwise(math.erfc), sympy.sin: np.sin,
-    sympy.cos: np.cos, sympy.tan: np.tan, sympy.sinh: np.sinh, sympy.cosh: np.cosh, sympy.asin: np.arcsin, sympy.acos: np.arccos,
-    sympy.atan: np.arctan, sympy.atan2: np.arctan2, sympy.asinh: np.arcsinh, sympy.acosh: np.arccosh, sympy.atanh: np.arctanh,
-    sympy.gamma: _pointwise(math.gamma), sympy.loggamma: _pointwise(math.lgamma), sympy.Abs: np.abs, sympy.sign: np.sign,
-    sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum), sympy.floor: _whole(np.floor), sympy.ceiling: _whole(np.ceil), Mod: np.mod,
-}  # fmt: skip
+    sympy.exp: np.exp,
+    sympy.log: np.log,
+    sympy.tanh: np.tanh,
+    sympy.erf: erf,
+    sympy.erfc: _pointwise(math.erfc),
+    sympy.sin: np.sin,
+    sympy.cos: np.cos,
+    sympy.tan: np.tan,
+    sympy.sinh: np.sinh,
+    sympy.cosh: np.cosh,
+    sympy.asin: np.arcsin,
+    sympy.acos: np.arccos,
+    sympy.atan: np.arctan,
+    sympy.atan2: np.arctan2,
+    sympy.asinh: np.arcsinh,
+    sympy.acosh: np.arccosh,
+    sympy.atanh: np.arctanh,
+    sympy.gamma: _pointwise(math.gamma),
+    sympy.loggamma: _pointwise(math.lgamma),
+    sympy.Abs: np.abs,
+    sympy.sign: np.sign,
+    sympy.Max: _folded(np.maximum),
+    sympy.Min: _folded(np.minimum),
+    sympy.floor: _whole(np.floor),
+    sympy.ceiling: _whole(np.ceil),
+    Mod: np.mod,
+}
 COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
-    sympy.StrictLessThan: np.less, sympy.LessThan: np.less_equal, sympy.StrictGreaterThan: np.greater,
-    sympy.GreaterThan: np.greater_equal, sympy.Eq: np.equal, sympy.Ne: np.not_equal,
-}  # fmt: skip
+    sympy.StrictLessThan: np.less,
+    sympy.LessThan: np.less_equal,
+    sympy.StrictGreaterThan: np.greater,
+    sympy.GreaterThan: np.greater_equal,
+    sympy.Eq: np.equal,
+    sympy.Ne: np.not_equal,
+}
 LOGIC: dict[type, Callable[..., Any]] = {
-    sympy.And: _folded(np.logical_and), sympy.Or: _folded(np.logical_or), sympy.Xor: _folded(np.logical_xor), sympy.Not: np.logical_not,
-}  # fmt: skip
+    sympy.And: _folded(np.logical_and),
+    sympy.Or: _folded(np.logical_or),
+    sympy.Xor: _folded(np.logical_xor),
+    sympy.Not: np.logical_not,
+}

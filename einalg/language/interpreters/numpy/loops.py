@@ -1,4 +1,6 @@
-"""The loops over which a body is evaluated as one array: nested levels of index ranges, one array axis an index."""
+"""The loops over which a body is evaluated as one array: nested levels of index ranges, one array
+axis an index.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ Range = tuple[int, int]
 
 
 class Loops:
-    """Half-open ranges of the indices in force. A reduction adds a level, whose axes come after those of its parent.
+    """Half-open ranges of the indices in force. A reduction adds a level, whose axes come after
+    those of its parent.
 
-    The value of a body is a scalar, or an array with one axis for each index, of extent 1 where it does not depend on it,
-    so that values of one level broadcast against each other.
+    The value of a body is a scalar, or an array with one axis for each index, of extent 1 where it
+    does not depend on it, so that values of one level broadcast against each other.
     """
 
     def __init__(self, ranges: Mapping[Index, Range], parent: Loops | None = None):
@@ -48,14 +51,18 @@ class Loops:
         return along_axes(self.ranges)
 
     def home(self, indices: Any) -> Loops:
-        """The shallowest level at which all of `indices` are in force: what depends on no more is evaluated there, once."""
+        """The shallowest level at which all of `indices` are in force: what depends on no more is
+        evaluated there, once.
+        """
         level = self
         while level.parent is not None and all(i in level.parent.ranges for i in indices):
             level = level.parent
         return level
 
     def lifted(self, value: Any) -> Any:
-        """A value of a level above, with an axis of extent 1 for every index that this level has besides."""
+        """A value of a level above, with an axis of extent 1 for every index that this level has
+        besides.
+        """
         missing = self.rank - np.ndim(value)
         return (
             value.reshape(value.shape + (1,) * missing)

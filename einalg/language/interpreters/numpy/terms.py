@@ -33,7 +33,9 @@ def product_of(body: Any) -> Product:
 
 
 def addends(body: Any, extents: Mapping[Index, int]) -> tuple[Any, ...]:
-    """The parts of a summed body to be summed apart: of an addition with a product that is larger than each of its factors."""
+    """The parts of a summed body to be summed apart: of an addition with a product that is larger
+    than each of its factors.
+    """
     if not isinstance(body, sympy.Add) or isinstance(body, IndexArithmetic):
         return (body,)
     return body.args if any(_is_outer(term, extents) for term in body.args) else (body,)
@@ -58,7 +60,9 @@ def where_indices(reduction: Any) -> frozenset[Index]:
 
 
 def flattened(reduction: Reduce) -> Reduce:
-    """A sum that is the whole body of a sum, as one sum over the indices of both; the same for the other reductions."""
+    """A sum that is the whole body of a sum, as one sum over the indices of both; the same for the
+    other reductions.
+    """
     while isinstance(reduction.body, Reduce) and reduction.body.op == reduction.op:
         inner = reduction.body
         reduction = Reduce(

@@ -1,4 +1,6 @@
-"""A prime field with the two infinities and an undefined element, as codes beside the residues (see `primefield`)."""
+"""A prime field with the two infinities and an undefined element, as codes beside the residues (see
+`primefield`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ UNIT = 2**9 * 3**2 * 5 * 7 * 11
 class Extended:
     """The order of the field, and how functions of its elements go on to the codes.
 
-    `unit` is the element that counts as 1 in the order: x has the place of `unit·x`, taken between -modulus/2 and modulus/2.
+    `unit` is the element that counts as 1 in the order: x has the place of `unit·x`, taken between
+    -modulus/2 and modulus/2.
     """
 
     modulus: int
@@ -26,8 +29,9 @@ class Extended:
 
     @classmethod
     def of(cls, modulus: int, seed: int) -> Extended:
-        """A unit with many small divisors keeps the order of the small fractions of an expression (0 < 1/2 < 6), and is
-        so large that an unknown element often falls between two of them."""
+        """A unit with many small divisors keeps the order of the small fractions of an expression
+        (0 < 1/2 < 6), and is so large that an unknown element often falls between two of them.
+        """
         unit = UNIT * (1 + (seed + 3) % 8) % modulus or 1
         return cls(modulus, min(unit, modulus - unit))
 
@@ -85,7 +89,9 @@ class Extended:
     def arithmetic(
         self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]
     ) -> Any:
-        """A sum, product or power of elements, also in a reduction: the result is a code exactly where that of the reals is."""
+        """A sum, product or power of elements, also in a reduction: the result is a code exactly
+        where that of the reals is.
+        """
         if all(map(self.finite, values)):
             return on_elements(*values)
         with np.errstate(all="ignore"):

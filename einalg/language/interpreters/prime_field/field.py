@@ -1,28 +1,36 @@
 """Arithmetic modulo a prime: an exact test of identities at random points (design §9).
 
-Equal values for equal expressions. Expressions that are equal by these identities always get equal values:
+Equal values for equal expressions. Expressions that are equal by these identities always get equal
+values:
 
-- those of a field for + - * / and integer powers; division by 0 is *undefined*, and so is what is computed from it;
-- `exp`, `tanh`, … are functions: equal arguments give equal values. Besides, tanh, erf, sin, tan, sinh, asin, atan, asinh and
-  atanh are odd, cos and cosh even, `erfc(x) = 1 - erf(x)`, `ceiling(x) = -floor(-x)`, `Mod(a, b) = a - b*floor(a/b)`,
-  `exp(0) = cos(0) = cosh(0) = 1`, `log(1) = acos(1) = acosh(1) = floor(0) = 0`, and at an infinity they have their limits;
-- `x**(n/d)` is the n-th power of the d-th root; square roots are multiplicative and `sqrt(x)**4 = x**2` (modulus 3 modulo 4);
-- `Max`, `Min`, `Abs`, `sign` and `< <= > >=` follow one total order with `-inf` first and `inf` last: maxima are associative,
-  commutative, idempotent, distribute over minima, and agree as functions, as reductions and as `Piecewise`;
-  `Max(-a, -b) = -Min(a, b)`, `Abs(x) = Max(x, -x) = sign(x)*x`;
-- `Eq(a, b)` holds where a and b are equal, and at a pseudo-random half of the other pairs, so that both cases are met;
+- those of a field for + - * / and integer powers; division by 0 is *undefined*, and so is what is
+  computed from it;
+- `exp`, `tanh`, … are functions: equal arguments give equal values. Besides, tanh, erf, sin, tan,
+  sinh, asin, atan, asinh and atanh are odd, cos and cosh even, `erfc(x) = 1 - erf(x)`, `ceiling(x)
+  = -floor(-x)`, `Mod(a, b) = a - b*floor(a/b)`, `exp(0) = cos(0) = cosh(0) = 1`, `log(1) = acos(1)
+  = acosh(1) = floor(0) = 0`, and at an infinity they have their limits;
+- `x**(n/d)` is the n-th power of the d-th root; square roots are multiplicative and `sqrt(x)**4 =
+  x**2` (modulus 3 modulo 4);
+- `Max`, `Min`, `Abs`, `sign` and `< <= > >=` follow one total order with `-inf` first and `inf`
+  last: maxima are associative, commutative, idempotent, distribute over minima, and agree as
+  functions, as reductions and as `Piecewise`; `Max(-a, -b) = -Min(a, b)`, `Abs(x) = Max(x, -x) =
+  sign(x)*x`;
+- `Eq(a, b)` holds where a and b are equal, and at a pseudo-random half of the other pairs, so that
+  both cases are met;
 - what depends on indices only is compared, rounded and bounded as the number that it is;
 - infinities behave as in IEEE arithmetic, where the sign of an element is its sign in the order.
 
-Other identities of the reals are *not* respected, and expressions that are equal by them look different: `exp(a + b) =
-exp(a)*exp(b)`, `sqrt(x)**2 = x`, `sqrt(x**2) = Abs(x)`, `floor(x + 1) = floor(x) + 1`, `Max(a + c, b + c) = Max(a, b) + c`,
-`Max(2*a, 2*b) = 2*Max(a, b)`, `x*x >= 0`, transitivity of `Eq`.
+Other identities of the reals are *not* respected, and expressions that are equal by them look
+different: `exp(a + b) = exp(a)*exp(b)`, `sqrt(x)**2 = x`, `sqrt(x**2) = Abs(x)`, `floor(x + 1) =
+floor(x) + 1`, `Max(a + c, b + c) = Max(a, b) + c`, `Max(2*a, 2*b) = 2*Max(a, b)`, `x*x >= 0`,
+transitivity of `Eq`.
 
-Different values for different expressions. Two polynomials with rational coefficients whose denominators the modulus does
-not divide, and that differ modulo it, agree at a uniformly random point with probability at most degree/modulus (Schwartz and Zippel).
-Functions are drawn by the seed. Where the order decides, each case is met at a fraction of the points: half for `x > 0`, and
-about c/300 (by the seed: c/1200 to c/150) for `0 < x < c`. Constants up to 150 (75 to 600) are in their order: integers, and
-fractions whose denominators divide 2**9 * 3**2 * 5 * 7 * 11.
+Different values for different expressions. Two polynomials with rational coefficients whose
+denominators the modulus does not divide, and that differ modulo it, agree at a uniformly random
+point with probability at most degree/modulus (Schwartz and Zippel). Functions are drawn by the
+seed. Where the order decides, each case is met at a fraction of the points: half for `x > 0`, and
+about c/300 (by the seed: c/1200 to c/150) for `0 < x < c`. Constants up to 150 (75 to 600) are in
+their order: integers, and fractions whose denominators divide 2**9 * 3**2 * 5 * 7 * 11.
 """
 
 from __future__ import annotations
@@ -55,10 +63,12 @@ MERSENNE = 2**31 - 1
 
 @dataclass(frozen=True)
 class PrimeField:
-    """Residues modulo an odd prime below 2**31, as int64; `-inf` is -1, `inf` the modulus, *undefined* the modulus + 1.
+    """Residues modulo an odd prime below 2**31, as int64; `-inf` is -1, `inf` the modulus,
+    *undefined* the modulus + 1.
 
-    Inputs are integers, floats (the binary fractions that they are), or objects with a numerator and a denominator. `seed`
-    draws the functions that a field does not have, and the order. Raises `NotationError` for a bad modulus.
+    Inputs are integers, floats (the binary fractions that they are), or objects with a numerator
+    and a denominator. `seed` draws the functions that a field does not have, and the order. Raises
+    `NotationError` for a bad modulus.
 
     >>> field = PrimeField(101)
     >>> field.number(sympy.Rational(1, 2)), int(field.divide(1, 2)), field.number(-sympy.oo)
@@ -90,7 +100,8 @@ class PrimeField:
             ).reshape(array.shape)
         if array.dtype.kind not in "biu":
             raise ShapeError(
-                f"{name} holds {array.dtype}, which is not a number\n  pass an array of integers, floats or fractions"
+                f"{name} holds {array.dtype}, which is not a number\n"
+                "  pass an array of integers, floats or fractions"
             )
         return residues(array, self.modulus)
 

@@ -1,4 +1,6 @@
-"""Arrays of residues modulo an odd prime below 2**31, as int64: products of two stay below 2**62."""
+"""Arrays of residues modulo an odd prime below 2**31, as int64: products of two stay below
+2**62.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ MANTISSA = 53  # bits of float64
 
 
 def residues(values: Array, modulus: int) -> Array:
-    """Integers, truth values and finite floats as residues; a float is the binary fraction that it is, anything infinite 0.
+    """Integers, truth values and finite floats as residues; a float is the binary fraction that it
+    is, anything infinite 0.
 
     >>> residues(np.array([-1, 8]), 7), residues(np.array([0.5]), 7)
     (array([6, 1]), array([4]))
@@ -34,7 +37,9 @@ def residues(values: Array, modulus: int) -> Array:
 
 
 def power(base: Any, exponent: Any, modulus: int) -> Any:
-    """`base ** exponent` by squaring; `exponent` >= 0 is an integer or an array of them, and `0 ** 0` is 1."""
+    """`base ** exponent` by squaring; `exponent` >= 0 is an integer or an array of them, and `0 **
+    0` is 1.
+    """
     result: Any = np.ones(np.broadcast_shapes(np.shape(base), np.shape(exponent)), np.int64)
     square, left = base, exponent
     while np.max(left) > 0:
@@ -65,7 +70,9 @@ def product_along(values: Array, axes: Sequence[int], modulus: int) -> Array:
 
 
 def matmul(left: Array, right: Array, modulus: int) -> Array:
-    """A batch of matrix products, exactly, by three products in float64 (and so by BLAS) of the halves of the residues."""
+    """A batch of matrix products, exactly, by three products in float64 (and so by BLAS) of the
+    halves of the residues.
+    """
     total: Any = 0
     for start in range(0, left.shape[-1], DEPTH):
         stop = start + DEPTH

@@ -1,4 +1,6 @@
-"""Functions that have no meaning in a finite field: pseudo-random residues that depend on function and arguments only."""
+"""Functions that have no meaning in a finite field: pseudo-random residues that depend on function
+and arguments only.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,16 @@ ODD = (
     sympy.atanh,
 )
 EVEN = (sympy.cos, sympy.cosh)
-FIXED: dict[type, dict[int, int]] = {  # argument -> value; odd functions are 0 at 0 by their symmetry
-    sympy.exp: {0: 1}, sympy.log: {1: 0}, sympy.cos: {0: 1}, sympy.cosh: {0: 1}, sympy.acos: {1: 0}, sympy.acosh: {1: 0}, sympy.floor: {0: 0},
-}  # fmt: skip
+# argument -> value; odd functions are 0 at 0 by their symmetry
+FIXED: dict[type, dict[int, int]] = {
+    sympy.exp: {0: 1},
+    sympy.log: {1: 0},
+    sympy.cos: {0: 1},
+    sympy.cosh: {0: 1},
+    sympy.acos: {1: 0},
+    sympy.acosh: {1: 0},
+    sympy.floor: {0: 0},
+}
 
 
 def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> Any:

@@ -1,4 +1,6 @@
-"""What a node is, for printers, which are below the nodes: they ask its flags and import none of them."""
+"""What a node is, for printers, which are below the nodes: they ask its flags and import none of
+them.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ SIGNS = {"Sum": r"\sum", "Prod": r"\prod", "Max": r"\max", "Min": r"\min"}
 
 
 class PaperPrinter(LatexPrinter):
-    """`L` and `Σ` with their indices below; ranges only where they are not `0..size`; braces around inner scopes."""
+    """`L` and `Σ` with their indices below; ranges only where they are not `0..size`; braces around
+    inner scopes.
+    """
 
     def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
         return ordered_terms(expr)

@@ -54,7 +54,9 @@ class TextPrinter(StrPrinter):
 
 
 def ordered_terms(total: Any) -> list[Any]:
-    """The terms of a sum as a person writes them: numbers last, and nothing negative first where there is a choice."""
+    """The terms of a sum as a person writes them: numbers last, and nothing negative first where
+    there is a choice.
+    """
     return sorted(
         total.args,
         key=lambda term: (bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)),
@@ -62,7 +64,9 @@ def ordered_terms(total: Any) -> list[Any]:
 
 
 def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """The factors of a product: those that are no sums, the sums, and what stands below the line."""
+    """The factors of a product: those that are no sums, the sums, and what stands below the
+    line.
+    """
     factors, sums, divisors = [], [], []
     for factor in sympy.Mul.make_args(product):
         if isinstance(factor, sympy.Pow) and factor.exp.is_Rational and factor.exp < 0:

@@ -25,9 +25,15 @@ def _tree(node: Any, depth: int) -> str:
     if is_scope(node) or is_reduction(node):
         op = "L" if is_scope(node) else node.op
         conditions = "".join(f" where {c}" for c in node.where)
-        return f"{pad}{op}[{iterators_text(node.iterators)}]{conditions}\n{_tree(node.body, depth + 1)}"
+        return (
+            f"{pad}{op}[{iterators_text(node.iterators)}]{conditions}\n"
+            f"{_tree(node.body, depth + 1)}"
+        )
     if is_access(node) and is_scope(node.tensor):
-        return f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n{_tree(node.tensor, depth + 1)}"
+        return (
+            f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n"
+            f"{_tree(node.tensor, depth + 1)}"
+        )
     if is_access(node) or isinstance(node, IndexArithmetic) or not getattr(node, "args", ()):
         return f"{pad}{text(node)}"
     arguments = ordered_terms(node) if isinstance(node, sympy.Add) else node.args

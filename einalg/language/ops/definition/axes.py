@@ -76,7 +76,8 @@ def entries(value: Any, name: str, count: int, what: str) -> tuple[Any, ...]:
         return (value,) * count
     if len(value) != count:
         raise ShapeError(
-            f"{name} has {len(value)} entries, but there are {count} {what}\n  give one entry for each"
+            f"{name} has {len(value)} entries, but there are {count} {what}\n"
+            "  give one entry for each"
         )
     return tuple(value)
 
@@ -89,7 +90,9 @@ def integer(value: Any, name: str) -> int:
 
 
 def broadcast_shape(operands: Sequence[ArrayView]) -> tuple[int, ...]:
-    """The shape that NumPy broadcasting gives: axes are aligned at the end, and 1 stands for any size."""
+    """The shape that NumPy broadcasting gives: axes are aligned at the end, and 1 stands for any
+    size.
+    """
     rank = max((o.rank for o in operands), default=0)
     sizes = [1] * rank
     for found in operands:
@@ -103,7 +106,8 @@ def broadcast_shape(operands: Sequence[ArrayView]) -> tuple[int, ...]:
 def _two_sizes(operands: Sequence[ArrayView], axis: int, one: int, two: int) -> ShapeError:
     shapes = " and ".join(f"{o.name} of shape {o.shape}" for o in operands)
     return ShapeError(
-        f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n  make the two equal, or one of them 1"
+        f"{shapes} do not broadcast: axis {axis} has the sizes {one} and {two}\n"
+        "  make the two equal, or one of them 1"
     )
 
 

@@ -13,7 +13,9 @@ from einalg.language.ops.definition.operands import ArrayView, Pair
 
 
 def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str:
-    """Check an axis order: every letter of `required` once, those of `optional` at most once, nothing else."""
+    """Check an axis order: every letter of `required` once, those of `optional` at most once,
+    nothing else.
+    """
     text = layout.upper() if isinstance(layout, str) else ""
     allowed = set(required) | set(optional)
     if not set(required) <= set(text) <= allowed or len(set(text)) < len(text):
@@ -21,7 +23,8 @@ def axis_order(layout: Any, name: str, required: str, optional: str = "") -> str
             f", and may have {', '.join(optional)}" if optional else ""
         )
         raise ShapeError(
-            f"{name} must have each of the letters {letters}, not {layout!r}\n  e.g. {name}={optional + required!r}"
+            f"{name} must have each of the letters {letters}, not {layout!r}\n"
+            f"  e.g. {name}={optional + required!r}"
         )
     return text
 
@@ -57,7 +60,10 @@ def with_axes(
     """The operand with the axes that `layout`, the argument called `name`, gives it."""
     order = axis_order(layout, name, required, optional)
     if operand.rank != len(order):
-        what = f"{operand.name} has {operand.rank} axes, of sizes {operand.shape}, but {name}={order!r} names {len(order)}"
+        what = (
+            f"{operand.name} has {operand.rank} axes, of sizes {operand.shape}, but "
+            f"{name}={order!r} names {len(order)}"
+        )
         raise ShapeError(f"{what}\n  give each axis a letter")
     return Axes(operand, order)
 

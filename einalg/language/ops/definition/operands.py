@@ -1,6 +1,7 @@
 """Reading the arguments of operators: what is wrong, and one remedy (design §13).
 
-Messages begin with the name of the argument; the registry puts the name of the operator before them.
+Messages begin with the name of the argument; the registry puts the name of the operator before
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class ArrayView:
         return self.value[tuple(s + low for s, (low, _) in zip(given, self.box, strict=True))]
 
     def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> ArrayView:
-        """The operand, which may also be read `(before, after)` elements outside, where it holds `fill`."""
+        """The operand, which may also be read `(before, after)` elements outside, where it holds
+        `fill`.
+        """
         return (
             ArrayView(self.value.pad(*amounts, fill=fill), self.name, self.box)
             if any(map(any, amounts))
@@ -57,10 +60,13 @@ class ArrayView:
 def operand(
     value: Any, name: str, rank: int | None = None, least: int = 0, dtype: str = "number"
 ) -> ArrayView:
-    """Check an argument: `rank` axes exactly, or `least` or more; `dtype` is `"number"` (not bool), `"float"` or `"any"`."""
+    """Check an argument: `rank` axes exactly, or `least` or more; `dtype` is `"number"` (not bool),
+    `"float"` or `"any"`.
+    """
     if not isinstance(value, Indexable):
         raise ShapeError(
-            f"{name} must be a tensor or a scope, not {type(value).__name__}\n  make one: ea.tensor({name!r}, shape)"
+            f"{name} must be a tensor or a scope, not {type(value).__name__}\n"
+            f"  make one: ea.tensor({name!r}, shape)"
         )
     view: Any = value
     if isinstance(value, Scope) and value.where:
@@ -72,15 +78,18 @@ def operand(
     if found.rank != rank if rank is not None else found.rank < least:
         remedy = f"add or merge axes with a scope: ea.L[i, ...]({name}[...])"
         raise ShapeError(
-            f"{name} has {found.rank} axes, of sizes {found.shape}; it must have {wanted}\n  {remedy}"
+            f"{name} has {found.rank} axes, of sizes {found.shape}; it must have {wanted}\n"
+            f"  {remedy}"
         )
     if dtype == "float" and not is_float(found.dtype):
         raise ShapeError(
-            f"{name} has dtype {found.dtype}; it must be a float\n  declare it so: ea.tensor({name!r}, {found.shape}, 'f32')"
+            f"{name} has dtype {found.dtype}; it must be a float\n"
+            f"  declare it so: ea.tensor({name!r}, {found.shape}, 'f32')"
         )
     if dtype == "number" and found.dtype == "bool":
         raise ShapeError(
-            f"{name} has dtype bool, which has no sum\n  declare it as a number: ea.tensor({name!r}, {found.shape}, 'i8')"
+            f"{name} has dtype bool, which has no sum\n"
+            f"  declare it as a number: ea.tensor({name!r}, {found.shape}, 'i8')"
         )
     return found
 
@@ -98,7 +107,8 @@ def expect_shape(found: ArrayView, shape: tuple[int, ...], why: str) -> None:
     """Require a shape; `why` says in a few words where it comes from."""
     if found.shape != shape:
         raise ShapeError(
-            f"{found.name} has shape {found.shape}; it must be {shape} ({why})\n  declare {found.name} with shape {shape}"
+            f"{found.name} has shape {found.shape}; it must be {shape} ({why})\n"
+            f"  declare {found.name} with shape {shape}"
         )
 
 
@@ -108,7 +118,8 @@ def same(sizes: Iterable[tuple[str, int]]) -> int:
     for what, size in entries[1:]:
         if size != entries[0][1]:
             raise ShapeError(
-                f"{what} has size {size}, but {entries[0][0]} has size {entries[0][1]}\n  make the two equal"
+                f"{what} has size {size}, but {entries[0][0]} has size {entries[0][1]}\n"
+                "  make the two equal"
             )
     return entries[0][1]
 
@@ -121,7 +132,8 @@ def whole(value: Any, name: str, least: int) -> int:
     """An integer of at least `least`."""
     if not is_whole(value) or int(value) < least:
         raise ShapeError(
-            f"{name} must be an integer of at least {least}, not {value!r}\n  e.g. {name}={max(least, 1)}"
+            f"{name} must be an integer of at least {least}, not {value!r}\n"
+            f"  e.g. {name}={max(least, 1)}"
         )
     return int(value)
 
@@ -135,7 +147,9 @@ def per_axis(value: Any, name: str, axes: Sequence[str], least: int) -> tuple[in
 
 
 def pair_per_axis(value: Any, name: str, axes: Sequence[str]) -> tuple[Pair, ...]:
-    """`(before, after)` for every axis, given as one number, or for each axis as a number or a pair."""
+    """`(before, after)` for every axis, given as one number, or for each axis as a number or a
+    pair.
+    """
     if is_whole(value):
         return (_pair(value, name),) * len(axes)
     _one_entry_an_axis(value, name, axes, f"{name}={((1, 0),) * len(axes)}")
@@ -145,7 +159,9 @@ def pair_per_axis(value: Any, name: str, axes: Sequence[str]) -> tuple[Pair, ...
 def _one_entry_an_axis(value: Any, name: str, axes: Sequence[str], example: str) -> None:
     if not isinstance(value, (tuple, list)) or len(value) != len(axes):
         raise ShapeError(
-            f"{name} must be one integer, or one entry for each of the axes {', '.join(axes)}, not {value!r}\n  e.g. {example}"
+            f"{name} must be one integer, or one entry for each of the axes "
+            f"{', '.join(axes)}, not {value!r}\n"
+            f"  e.g. {example}"
         )
 
 

@@ -1,4 +1,6 @@
-"""The table of library operators: each is a function from tensors and parameters to an expression (design §5)."""
+"""The table of library operators: each is a function from tensors and parameters to an expression
+(design §5).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {}
 
 
 def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Register a public function as the operator of that name; its errors begin with the name of the operator.
+    """Register a public function as the operator of that name; its errors begin with the name of
+    the operator.
 
-    An operator that calls another one is the one that its errors name. Every einalg error becomes a `ShapeError`, because
-    what is wrong is an argument. A function of the same name in another module raises `ValueError`; a module that is
-    loaded again replaces its own.
+    An operator that calls another one is the one that its errors name. Every einalg error becomes a
+    `ShapeError`, because what is wrong is an argument. A function of the same name in another
+    module raises `ValueError`; a module that is loaded again replaces its own.
 
     >>> from einalg.language.ops import matmul
     >>> "matmul" in OPERATORS
@@ -28,7 +31,8 @@ def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     name = function.__name__  # pyright: ignore
     if name in OPERATORS and OPERATORS[name].__module__ != function.__module__:
         raise ValueError(
-            f"operator {name} is defined twice: in {OPERATORS[name].__module__} and in {function.__module__}"
+            f"operator {name} is defined twice: in {OPERATORS[name].__module__} and in "
+            f"{function.__module__}"
         )
 
     @wraps(function)

@@ -10,7 +10,8 @@ from einalg.errors import ShapeError
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is a Python, NumPy or SymPy number; a NumPy array of no axes is one, an einalg scalar is not.
+    """Whether `value` is a Python, NumPy or SymPy number; a NumPy array of no axes is one, an
+    einalg scalar is not.
 
     >>> import numpy as np
     >>> is_number(np.float32(2)), is_number("2")
@@ -26,7 +27,9 @@ def is_number(value: Any) -> bool:
 
 
 def number(value: Any, name: str, infinite: bool = False) -> Any:
-    """A real number as SymPy has it; NaN is refused, and so is an infinite one unless it has a meaning there."""
+    """A real number as SymPy has it; NaN is refused, and so is an infinite one unless it has a
+    meaning there.
+    """
     if not is_number(value):
         raise ShapeError(f"{name} must be a number, not {value!r}\n  e.g. {name}=1")
     plain = (

@@ -21,7 +21,8 @@ TAP: Mapping[str, Index] = {"D": q, "H": r, "W": s}
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """Windows along one axis of `size` elements: point `p` reads `p·stride + tap·dilation - before` for each tap.
+    """Windows along one axis of `size` elements: point `p` reads `p·stride + tap·dilation - before`
+    for each tap.
 
     `out` is the number of points; all amounts are elements.
     """
@@ -81,9 +82,10 @@ def windows(
 ) -> Windows:
     """The windows along each axis.
 
-    `padding` is an integer, or for each axis an integer or `(before, after)`, or `"valid"` (none), or `"same"`: so much that
-    there are `ceil(size / stride)` points, the odd element after. `ceil_mode` keeps a last window that is not full, if it
-    begins before the padding after the axis. Raises `ShapeError` where no window fits.
+    `padding` is an integer, or for each axis an integer or `(before, after)`, or `"valid"` (none),
+    or `"same"`: so much that there are `ceil(size / stride)` points, the odd element after.
+    `ceil_mode` keeps a last window that is not full, if it begins before the padding after the
+    axis. Raises `ShapeError` where no window fits.
     """
     strides, dilations = (
         per_axis(stride, "stride", axes, 1),

@@ -19,10 +19,11 @@ INFINITY = float("inf")
 
 @operator
 def adaptive_avg_pool(x: Any, size: Any, axes: int = 2) -> Scope:
-    """The means of `size` windows along the last `axes` axes: window `i` of `m` covers the elements `⌊i·n/m⌋` to `⌈(i+1)·n/m⌉` of `n`.
+    """The means of `size` windows along the last `axes` axes: window `i` of `m` covers the elements
+    `⌊i·n/m⌋` to `⌈(i+1)·n/m⌉` of `n`.
 
-    `x` has at least `axes` axes; `size` is a number, or for each of them a number or None, which keeps the axis. Raises
-    `ShapeError` for sizes below 1 or an empty axis.
+    `x` has at least `axes` axes; `size` is a number, or for each of them a number or None, which
+    keeps the axis. Raises `ShapeError` for sizes below 1 or an empty axis.
 
     >>> import einalg as ea
     >>> adaptive_avg_pool(ea.tensor("x", (4, 6)), 2, axes=1)
@@ -39,7 +40,8 @@ def adaptive_avg_pool(x: Any, size: Any, axes: int = 2) -> Scope:
 
 @operator
 def adaptive_max_pool(x: Any, size: Any, axes: int = 2) -> Scope:
-    """The largest elements of `size` windows along the last `axes` axes; see `adaptive_avg_pool` for the parameters.
+    """The largest elements of `size` windows along the last `axes` axes; see `adaptive_avg_pool`
+    for the parameters.
 
     >>> import einalg as ea
     >>> adaptive_max_pool(ea.tensor("x", (4, 6)), 2, axes=1)
@@ -59,7 +61,8 @@ def _pooled(x: Any, size: Any, axes: int, reduction: Callable[..., Any], fill: A
     over = range(found.rank - axes, found.rank)
     if 0 in found.shape[found.rank - axes :]:
         raise ShapeError(
-            f"x has shape {found.shape}, with no elements to pool\n  give every axis of space at least one"
+            f"x has shape {found.shape}, with no elements to pool\n"
+            "  give every axis of space at least one"
         )
     new = dict(zip(over, _sizes(size, found.shape[found.rank - axes :])))
     at, taps = kept(found.rank), dict(zip(over, reduced(axes)))

@@ -31,12 +31,14 @@ i, j, k, e, w = indices("i j k e w")
 def attention(
     Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, mask: Any = None
 ) -> Scope:
-    """Scaled dot-product attention: `O[b…,i,e] = Σ_j P[b…,i,j]·V[b…,j,e]`, `P` the softmax over `j` of `scale·Σ_k Q[b…,i,k]·K[b…,j,k]`.
+    """Scaled dot-product attention: `O[b…,i,e] = Σ_j P[b…,i,j]·V[b…,j,e]`, `P` the softmax over `j`
+    of `scale·Σ_k Q[b…,i,k]·K[b…,j,k]`.
 
-    `Q` is `(…, M, D)`, `K` is `(…, N, D)`, `V` is `(…, N, E)`, all of a float dtype; leading axes (batch, heads) are equal or 1.
-    `scale` is a number, by default `1/sqrt(D)`. With `causal`, query `i` sees the keys `j <= i` only. `mask` is added to the
-    scores, with a shape that broadcasts to them (`-inf` hides a key). The largest score of a row is subtracted before `exp`.
-    Raises `ShapeError` where ranks, sizes or dtypes do not fit, or there is no key or no feature.
+    `Q` is `(…, M, D)`, `K` is `(…, N, D)`, `V` is `(…, N, E)`, all of a float dtype; leading axes
+    (batch, heads) are equal or 1. `scale` is a number, by default `1/sqrt(D)`. With `causal`, query
+    `i` sees the keys `j <= i` only. `mask` is added to the scores, with a shape that broadcasts to
+    them (`-inf` hides a key). The largest score of a row is subtracted before `exp`. Raises
+    `ShapeError` where ranks, sizes or dtypes do not fit, or there is no key or no feature.
 
     >>> import einalg as ea
     >>> Q, K, V = (ea.tensor(name, (2, 8, 100, 64)) for name in "QKV")
@@ -66,12 +68,14 @@ def attention(
 def banded_attention(
     Q: Any, K: Any, V: Any, width: int, dilation: int = 1, scale: Any = None
 ) -> Scope:
-    """Sliding-window attention: query `i` sees the keys `i + dilation·(w - width)`, `w` in `0..2·width+1`, that exist.
+    """Sliding-window attention: query `i` sees the keys `i + dilation·(w - width)`, `w` in
+    `0..2·width+1`, that exist.
 
-    `Q` and `K` are `(…, M, D)`, `V` is `(…, M, E)`, all of a float dtype; leading axes are equal or 1. `width` is the number of keys on
-    either side, `dilation` the distance of neighbouring ones in rows, `scale` a number, by default `1/sqrt(D)`. The scores
-    are `g2bmm`, the sum over values is `gbmm`; the softmax runs over keys inside the sequence only.
-    Raises `ShapeError` where ranks, sizes or dtypes do not fit, for a negative `width` or a `dilation` below 1.
+    `Q` and `K` are `(…, M, D)`, `V` is `(…, M, E)`, all of a float dtype; leading axes are equal or
+    1. `width` is the number of keys on either side, `dilation` the distance of neighbouring ones in
+    rows, `scale` a number, by default `1/sqrt(D)`. The scores are `g2bmm`, the sum over values is
+    `gbmm`; the softmax runs over keys inside the sequence only. Raises `ShapeError` where ranks,
+    sizes or dtypes do not fit, for a negative `width` or a `dilation` below 1.
 
     >>> import einalg as ea
     >>> Q, K, V = (ea.tensor(name, (8, 100, 64)) for name in "QKV")

@@ -1,4 +1,6 @@
-"""Products of matrices of which only a band is kept: sliding-window attention's two contractions (EinNet, §6.1)."""
+"""Products of matrices of which only a band is kept: sliding-window attention's two contractions
+(EinNet, §6.1).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ b, i, w, k = indices("b i w k")
 
 @operator
 def g2bmm(Q: Any, K: Any, width: int, dilation: int = 1) -> Scope:
-    """General to band matrix multiplication: `O[b,i,w] = Σ_k Q[b,i,k]·K[b, i + dilation·(w - width), k]`.
+    """General to band matrix multiplication: `O[b,i,w] = Σ_k Q[b,i,k]·K[b, i + dilation·(w -
+    width), k]`.
 
-    `Q` and `K` are `(B, M, D)`, the result is `(B, M, 2·width + 1)`; rows of `K` outside `0..M` read as 0. `width` is the number of
-    columns on either side of the diagonal, `dilation` the distance of neighbouring ones in rows of `K`.
-    Raises `ShapeError` for shapes that differ, a negative `width`, or a `dilation` below 1.
+    `Q` and `K` are `(B, M, D)`, the result is `(B, M, 2·width + 1)`; rows of `K` outside `0..M`
+    read as 0. `width` is the number of columns on either side of the diagonal, `dilation` the
+    distance of neighbouring ones in rows of `K`. Raises `ShapeError` for shapes that differ, a
+    negative `width`, or a `dilation` below 1.
 
     >>> import einalg as ea
     >>> g2bmm(ea.tensor("Q", (8, 100, 64)), ea.tensor("K", (8, 100, 64)), width=2, dilation=4)
@@ -37,10 +41,12 @@ def g2bmm(Q: Any, K: Any, width: int, dilation: int = 1) -> Scope:
 
 @operator
 def gbmm(P: Any, V: Any, width: int | None = None, dilation: int = 1) -> Scope:
-    """Band to general matrix multiplication: `O[b,i,k] = Σ_w P[b,i,w]·V[b, i + dilation·(w - width), k]`.
+    """Band to general matrix multiplication: `O[b,i,k] = Σ_w P[b,i,w]·V[b, i + dilation·(w -
+    width), k]`.
 
-    `P` is `(B, M, 2·width + 1)`, as `g2bmm` gives it, `V` is `(B, M, D)` and so is the result; rows of `V` outside `0..M` read as 0.
-    `width` follows from `P` where it is None. Raises `ShapeError` for shapes that do not fit, or a `dilation` below 1.
+    `P` is `(B, M, 2·width + 1)`, as `g2bmm` gives it, `V` is `(B, M, D)` and so is the result; rows
+    of `V` outside `0..M` read as 0. `width` follows from `P` where it is None. Raises `ShapeError`
+    for shapes that do not fit, or a `dilation` below 1.
 
     >>> import einalg as ea
     >>> gbmm(ea.tensor("P", (8, 100, 5)), ea.tensor("V", (8, 100, 64)), width=2)
@@ -49,7 +55,8 @@ def gbmm(P: Any, V: Any, width: int | None = None, dilation: int = 1) -> Scope:
     band, values = operand(P, "P", rank=3), operand(V, "V", rank=3)
     if band.shape[2] % 2 == 0:
         raise ShapeError(
-            f"axis 2 of P has size {band.shape[2]}, but a band is 2*width + 1 columns wide\n  give P an odd last axis"
+            f"axis 2 of P has size {band.shape[2]}, but a band is 2*width + 1 columns wide\n"
+            "  give P an odd last axis"
         )
     width = whole(band.shape[2] // 2 if width is None else width, "width", 0)
     dilation = whole(dilation, "dilation", 1)

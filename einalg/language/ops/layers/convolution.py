@@ -16,9 +16,17 @@ from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, Windows,
 
 @operator
 def conv1d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-    layout: str = "NCW", weight_layout: str = "OIW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NCW",
+    weight_layout: str = "OIW",
+    out_layout: str | None = None,
+) -> Scope:
     """A convolution over one axis W; see `conv2d` for the parameters.
 
     >>> import einalg as ea
@@ -32,22 +40,34 @@ def conv1d(
 
 @operator
 def conv2d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-    layout: str = "NCHW", weight_layout: str = "OIHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
-    """A convolution (cross-correlation): `O[n,f,h,w] = Σ_{c,r,s} A[n, c, h·stride + r·dilation - before, …]·K[f,c,r,s] + bias[f]`.
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NCHW",
+    weight_layout: str = "OIHW",
+    out_layout: str | None = None,
+) -> Scope:
+    """A convolution (cross-correlation): `O[n,f,h,w] = Σ_{c,r,s} A[n, c, h·stride + r·dilation -
+    before, …]·K[f,c,r,s] + bias[f]`.
 
-    `layout` orders the axes of `A`: C channels, H and W spatial, and N, which may be absent. `weight_layout` orders those of
-    `K`: O output channels, I input channels of one group, H and W taps. `out_layout` orders the result as `layout` does, by
-    default equally. `bias` has an element for each output channel. `stride` and `dilation` are an integer for all spatial axes or
-    one for each; `padding` in elements is an integer, for each axis an integer or `(before, after)`, `"same"` or `"valid"`.
-    With `groups`, output channel `f` reads the input channels of group `f // (O / groups)` only.
-    Raises `ShapeError` where layouts, ranks, channels or groups do not fit, or no window fits.
+    `layout` orders the axes of `A`: C channels, H and W spatial, and N, which may be absent.
+    `weight_layout` orders those of `K`: O output channels, I input channels of one group, H and W
+    taps. `out_layout` orders the result as `layout` does, by default equally. `bias` has an element
+    for each output channel. `stride` and `dilation` are an integer for all spatial axes or one for
+    each; `padding` in elements is an integer, for each axis an integer or `(before, after)`,
+    `"same"` or `"valid"`. With `groups`, output channel `f` reads the input channels of group `f //
+    (O / groups)` only. Raises `ShapeError` where layouts, ranks, channels or groups do not fit, or
+    no window fits.
 
     >>> import einalg as ea
     >>> A, K = ea.tensor("A", (8, 224, 224, 64)), ea.tensor("K", (3, 3, 64, 96), role="weight")
     >>> conv2d(A, K, stride=2, padding=((0, 1), (0, 1)), layout="NHWC", weight_layout="HWIO")
-    L[n:8, h:112, w:112, f:96](Sum[c:64, r:3, s:3](A.pad(0, (0, 1), (0, 1), 0)[n, 2*h + r, s + 2*w, c]*K[r, s, c, f]))
+    L[n:8, h:112, w:112, f:96](Sum[c:64, r:3, s:3](A.pad(0, (0, 1), (0, 1), 0)[n, 2*h + r, s + 2*w,
+    c]*K[r, s, c, f]))
     """
     return _convolution(
         A, K, bias, SPATIAL[1], stride, padding, dilation, groups, layout, weight_layout, out_layout
@@ -56,9 +76,17 @@ def conv2d(
 
 @operator
 def conv3d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-    layout: str = "NCDHW", weight_layout: str = "OIDHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NCDHW",
+    weight_layout: str = "OIDHW",
+    out_layout: str | None = None,
+) -> Scope:
     """A convolution over three axes D, H and W; see `conv2d` for the parameters.
 
     >>> import einalg as ea
@@ -72,9 +100,16 @@ def conv3d(
 
 @operator
 def depthwise_conv1d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    layout: str = "NCW", weight_layout: str = "OIW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    layout: str = "NCW",
+    weight_layout: str = "OIW",
+    out_layout: str | None = None,
+) -> Scope:
     """A convolution of every channel by itself, over one axis W; see `depthwise_conv2d`.
 
     >>> import einalg as ea
@@ -88,13 +123,22 @@ def depthwise_conv1d(
 
 @operator
 def depthwise_conv2d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    layout: str = "NCHW", weight_layout: str = "OIHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
-    """A convolution of every channel by itself: `O[n,f,h,w] = Σ_{r,s} A[n, f // m, h·stride + r·dilation - before, …]·K[f,r,s]`.
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    layout: str = "NCHW",
+    weight_layout: str = "OIHW",
+    out_layout: str | None = None,
+) -> Scope:
+    """A convolution of every channel by itself: `O[n,f,h,w] = Σ_{r,s} A[n, f // m, h·stride +
+    r·dilation - before, …]·K[f,r,s]`.
 
-    `K` has a whole number `m` of output channels for each of the C channels of `A`; its axis I is of size 1, or absent from
-    `weight_layout`. The other parameters are those of `conv2d`. Raises `ShapeError` where layouts, ranks or channels do not fit.
+    `K` has a whole number `m` of output channels for each of the C channels of `A`; its axis I is
+    of size 1, or absent from `weight_layout`. The other parameters are those of `conv2d`. Raises
+    `ShapeError` where layouts, ranks or channels do not fit.
 
     >>> import einalg as ea
     >>> depthwise_conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (16, 3, 3)), padding=1, weight_layout="OHW").shape
@@ -107,9 +151,16 @@ def depthwise_conv2d(
 
 @operator
 def depthwise_conv3d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    layout: str = "NCDHW", weight_layout: str = "OIDHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    layout: str = "NCDHW",
+    weight_layout: str = "OIDHW",
+    out_layout: str | None = None,
+) -> Scope:
     """A convolution of every channel by itself, over three axes D, H and W; see `depthwise_conv2d`.
 
     >>> import einalg as ea
@@ -122,9 +173,18 @@ def depthwise_conv3d(
 
 
 def _convolution(
-    A: Any, K: Any, bias: Any, spatial: str, stride: Any, padding: Any, dilation: Any, groups: Any,
-    layout: str, weight_layout: str, out_layout: str | None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any,
+    spatial: str,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+    layout: str,
+    weight_layout: str,
+    out_layout: str | None,
+) -> Scope:
     """The definition of a convolution over any number of spatial axes."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "OI" + spatial)
@@ -158,7 +218,8 @@ def _depthwise(
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "O" + spatial, "I")
     if "I" in kernel.layout and kernel.size("I") != 1:
         raise ShapeError(
-            f"axis I of K must have size 1, not {kernel.size('I')}\n  use a convolution with groups={data.size('C')} or less"
+            f"axis I of K must have size 1, not {kernel.size('I')}\n"
+            f"  use a convolution with groups={data.size('C')} or less"
         )
     features = kernel.size("O")
     multiplier, _ = channels_of_groups(
@@ -187,7 +248,8 @@ def channels_of_groups(groups: Any, channels: tuple[tuple[str, int], ...]) -> tu
         if number % count:
             divisors = [g for g in range(1, common + 1) if common % g == 0]
             raise ShapeError(
-                f"groups={count} does not divide the {number} channels of {what}\n  use one of {', '.join(map(str, divisors))}"
+                f"groups={count} does not divide the {number} channels of {what}\n"
+                f"  use one of {', '.join(map(str, divisors))}"
             )
     return tuple(number // count for _, number in channels)
 

@@ -28,7 +28,9 @@ n, c, g = indices("n c g")
 
 
 def _shifted(x: Any, axis: int) -> tuple[ArrayView, tuple[Index, ...], Any, Any]:
-    """The operand, its indices, an element less the largest of its row, and the sum of the exponentials of these in its row."""
+    """The operand, its indices, an element less the largest of its row, and the sum of the
+    exponentials of these in its row.
+    """
     found = operand(x, "x", least=1)
     position = axis_number(axis, "axis", found.rank)
     r = reduce_axes(x, position)
@@ -41,7 +43,8 @@ def _shifted(x: Any, axis: int) -> tuple[ArrayView, tuple[Index, ...], Any, Any]
 
 @operator
 def softmax(x: Any, axis: int = -1) -> Scope:
-    """`exp(x)/Σ exp(x)` along an axis, with the largest element taken out so that no exponential overflows.
+    """`exp(x)/Σ exp(x)` along an axis, with the largest element taken out so that no exponential
+    overflows.
 
     `x` has any shape with an axis. Raises `ShapeError` for an axis that `x` does not have, or bool.
 
@@ -79,7 +82,8 @@ def softmax(x: Any, axis: int = -1) -> Scope:
 
 @operator
 def log_softmax(x: Any, axis: int = -1) -> Scope:
-    """`x - log Σ exp(x)` along an axis, with the largest element taken out so that no exponential overflows.
+    """`x - log Σ exp(x)` along an axis, with the largest element taken out so that no exponential
+    overflows.
 
     `x` has any shape with an axis. Raises `ShapeError` for an axis that `x` does not have, or bool.
 
@@ -104,7 +108,9 @@ def _mean_square(r: Reduced, body: Any) -> Scope:
 def _over_axes(
     x: Any, axes: Any
 ) -> tuple[Reduced, tuple[Index, ...], tuple[Index, ...], tuple[int, ...]]:
-    """A reduction, the indices of a result like `x`, those of them that remain, and the sizes of the others."""
+    """A reduction, the indices of a result like `x`, those of them that remain, and the sizes of
+    the others.
+    """
     r = reduce_axes(x, axes, nonempty="mean")
     at = kept(r.found.rank)
     rest = tuple(i for position, i in enumerate(at) if position not in r.axes)
@@ -115,10 +121,12 @@ def _over_axes(
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, axes: Any = -1, eps: Any = 1e-5
 ) -> Scope:
-    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over `axes` (a number or several).
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over `axes` (a number
+    or several).
 
-    `x` has any shape; `weight` and `bias` are absent, or have the sizes of `axes` in ascending order. Raises `ShapeError` for
-    other shapes, an axis that `x` does not have or that is empty, bool, or a negative `eps`.
+    `x` has any shape; `weight` and `bias` are absent, or have the sizes of `axes` in ascending
+    order. Raises `ShapeError` for other shapes, an axis that `x` does not have or that is empty,
+    bool, or a negative `eps`.
 
     >>> import einalg as ea
     >>> layer_norm(ea.tensor("x", (2, 3, 4)), ea.tensor("w", (4,))).shape
@@ -139,8 +147,9 @@ def layer_norm(
 def rms_norm(x: Any, weight: Any = None, axes: Any = -1, eps: Any = 1e-6) -> Scope:
     """`x/√(mean of x² + eps)·weight`, the mean taken over `axes` (a number or several).
 
-    `x` has any shape; `weight` is absent, or has the sizes of `axes` in ascending order. Raises `ShapeError` for another
-    shape, an axis that `x` does not have or that is empty, bool, or a negative `eps`.
+    `x` has any shape; `weight` is absent, or has the sizes of `axes` in ascending order. Raises
+    `ShapeError` for another shape, an axis that `x` does not have or that is empty, bool, or a
+    negative `eps`.
 
     >>> import einalg as ea
     >>> rms_norm(ea.tensor("x", (2, 3)), ea.tensor("w", (3,)), eps=0)
@@ -165,8 +174,9 @@ def batch_norm(
 ) -> Scope:
     """`(x - mean)/√(variance + eps)·weight + bias` with statistics that are known (inference).
 
-    `x` has any shape; `mean`, `variance` and, unless they are absent, `weight` and `bias` are `(size of axis,)`. Raises
-    `ShapeError` for other shapes, an axis that `x` does not have, bool, or a negative `eps`.
+    `x` has any shape; `mean`, `variance` and, unless they are absent, `weight` and `bias` are
+    `(size of axis,)`. Raises `ShapeError` for other shapes, an axis that `x` does not have, bool,
+    or a negative `eps`.
 
     >>> import einalg as ea
     >>> batch_norm(ea.tensor("x", (2, 3)), ea.tensor("m", (3,)), ea.tensor("v", (3,)), eps=0)
@@ -190,10 +200,12 @@ def batch_norm(
 
 @operator
 def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Scope:
-    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the channels of a group and all positions.
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the channels of a
+    group and all positions.
 
-    `x` is `(N, C, …)`, `groups` divides `C`; `weight` and `bias` are absent or `(C,)`. Raises `ShapeError` for other shapes,
-    groups that do not divide the channels or are empty, bool, or a negative `eps`.
+    `x` is `(N, C, …)`, `groups` divides `C`; `weight` and `bias` are absent or `(C,)`. Raises
+    `ShapeError` for other shapes, groups that do not divide the channels or are empty, bool, or a
+    negative `eps`.
 
     >>> import einalg as ea
     >>> group_norm(ea.tensor("x", (2, 6, 4, 4)), 3).shape
@@ -203,17 +215,19 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: A
     count = whole(groups, "groups", 1)
     if found.shape[1] % count:
         raise ShapeError(
-            f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n  give a divisor of {found.shape[1]}"
+            f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n"
+            f"  give a divisor of {found.shape[1]}"
         )
     return _group_norm(found, count, weight, bias, epsilon(eps))
 
 
 @operator
 def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Scope:
-    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the positions of every channel.
+    """`(x - mean)/√(variance + eps)·weight + bias`, mean and variance taken over the positions of
+    every channel.
 
-    `x` is `(N, C, …)`; `weight` and `bias` are absent or `(C,)`. Raises `ShapeError` for other shapes, no positions, bool, or
-    a negative `eps`.
+    `x` is `(N, C, …)`; `weight` and `bias` are absent or `(C,)`. Raises `ShapeError` for other
+    shapes, no positions, bool, or a negative `eps`.
 
     >>> import einalg as ea
     >>> instance_norm(ea.tensor("x", (2, 3, 4, 4))).shape
@@ -229,7 +243,8 @@ def _group_norm(found: ArrayView, groups: int, weight: Any, bias: Any, small: An
     size = channels // groups if groups else 0
     if not size * prod(positions):
         raise ShapeError(
-            f"x has shape {found.shape}, so a group has no elements and no mean\n  give x at least one channel and one position"
+            f"x has shape {found.shape}, so a group has no elements and no mean\n"
+            "  give x at least one channel and one position"
         )
     scale = optional_operand(weight, "weight", (channels,), "the channels of x")
     shift = optional_operand(bias, "bias", (channels,), "the channels of x")

@@ -27,9 +27,15 @@ INFINITY = float("inf")
 
 @operator
 def avg_pool1d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCW",
-) -> Scope:  # fmt: skip
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    layout: str = "NCW",
+) -> Scope:
     """The mean of every window along one axis W; see `avg_pool2d` for the parameters.
 
     >>> import einalg as ea
@@ -43,16 +49,25 @@ def avg_pool1d(
 
 @operator
 def avg_pool2d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCHW",
-) -> Scope:  # fmt: skip
-    """The mean of every window: `O[n,f,h,w] = Σ_{r,s} A[n, f, h·stride + r·dilation - before, …] / count`.
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    layout: str = "NCHW",
+) -> Scope:
+    """The mean of every window: `O[n,f,h,w] = Σ_{r,s} A[n, f, h·stride + r·dilation - before, …] /
+    count`.
 
-    `kernel`, `stride` (by default the kernel) and `dilation` are an integer for all spatial axes or one for each; `padding` in
-    elements, with zeros, is an integer, for each axis an integer or `(before, after)`, `"same"` or `"valid"`. `ceil_mode` keeps a
-    last window that is not full. The count is the number of taps of a window inside `A` and, with `count_include_pad`, its
-    padding; it is a sum of its own where windows differ. `layout` orders the axes: C, H, W, and N, which may be absent.
-    Raises `ShapeError` where rank and layout differ, no window fits, or a window would have a count of 0.
+    `kernel`, `stride` (by default the kernel) and `dilation` are an integer for all spatial axes or
+    one for each; `padding` in elements, with zeros, is an integer, for each axis an integer or
+    `(before, after)`, `"same"` or `"valid"`. `ceil_mode` keeps a last window that is not full. The
+    count is the number of taps of a window inside `A` and, with `count_include_pad`, its padding;
+    it is a sum of its own where windows differ. `layout` orders the axes: C, H, W, and N, which may
+    be absent. Raises `ShapeError` where rank and layout differ, no window fits, or a window would
+    have a count of 0.
 
     >>> import einalg as ea
     >>> A = ea.tensor("A", (1, 4, 7, 7))
@@ -66,9 +81,15 @@ def avg_pool2d(
 
 @operator
 def avg_pool3d(
-    A: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCDHW",
-) -> Scope:  # fmt: skip
+    A: Any,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    layout: str = "NCDHW",
+) -> Scope:
     """The mean of every window along three axes D, H and W; see `avg_pool2d` for the parameters.
 
     >>> import einalg as ea
@@ -109,14 +130,16 @@ def max_pool2d(
     ceil_mode: bool = False,
     layout: str = "NCHW",
 ) -> Scope:
-    """The largest element of every window: `O[n,f,h,w] = Max_{r,s} A[n, f, h·stride + r·dilation - before, …]`.
+    """The largest element of every window: `O[n,f,h,w] = Max_{r,s} A[n, f, h·stride + r·dilation -
+    before, …]`.
 
-    The parameters are those of `avg_pool2d`; the padding holds `-inf`. Raises `ShapeError` where rank and layout differ, no
-    window fits, or a window would hold padding only.
+    The parameters are those of `avg_pool2d`; the padding holds `-inf`. Raises `ShapeError` where
+    rank and layout differ, no window fits, or a window would hold padding only.
 
     >>> import einalg as ea
     >>> max_pool2d(ea.tensor("A", (1, 4, 7, 7)), 3, stride=2, padding=1)
-    L[n:1, f:4, h:4, w:4](Max[r:3, s:3](A.pad(0, 0, 1, 1, fill=-inf)[n, f, 2*h + r - 1, s + 2*w - 1]))
+    L[n:1, f:4, h:4, w:4](Max[r:3, s:3](A.pad(0, 0, 1, 1, fill=-inf)[n, f, 2*h + r - 1, s + 2*w -
+    1]))
     """
     return _maximum(A, SPATIAL[1], kernel, stride, padding, dilation, ceil_mode, layout)
 
@@ -131,7 +154,8 @@ def max_pool3d(
     ceil_mode: bool = False,
     layout: str = "NCDHW",
 ) -> Scope:
-    """The largest element of every window along three axes D, H and W; see `max_pool2d` for the parameters.
+    """The largest element of every window along three axes D, H and W; see `max_pool2d` for the
+    parameters.
 
     >>> import einalg as ea
     >>> max_pool3d(ea.tensor("A", (1, 2, 4, 6, 9)), 3, ceil_mode=True).shape
@@ -144,8 +168,9 @@ def max_pool3d(
 def global_avg_pool(A: Any, layout: str | None = None, keepdims: bool = True) -> Scope:
     """The mean over all spatial axes: `O[n,f,h,w] = Σ_{r,s} A[n,f,r,s] / (H·W)`.
 
-    `layout` orders the axes: C, any of D, H, W, and N, which may be absent; by default it is NCW, NCHW or NCDHW. With `keepdims`
-    the spatial axes stay, with size 1, else they are absent. Raises `ShapeError` where rank and layout differ, or an axis is empty.
+    `layout` orders the axes: C, any of D, H, W, and N, which may be absent; by default it is NCW,
+    NCHW or NCDHW. With `keepdims` the spatial axes stay, with size 1, else they are absent. Raises
+    `ShapeError` where rank and layout differ, or an axis is empty.
 
     >>> import einalg as ea
     >>> global_avg_pool(ea.tensor("A", (1, 4, 7, 7)), keepdims=False)
@@ -233,7 +258,9 @@ def _view(
 
 
 def _count(axis: str, window: WindowAxis, count_include_pad: bool) -> Any:
-    """How many taps of a window count along one axis: a number where it is the same for all, else a sum over the taps."""
+    """How many taps of a window count along one axis: a number where it is the same for all, else a
+    sum over the taps.
+    """
     low, high = (
         (-window.before, window.size + window.after) if count_include_pad else (0, window.size)
     )
@@ -260,7 +287,9 @@ def _whole_axes(A: Any, layout: str | None) -> tuple[Axes, str]:
     data = operand(A, "A")
     if layout is None and data.rank not in (3, 4, 5):
         raise ShapeError(
-            f"A has {data.rank} axes, of sizes {data.shape}; without a layout it must have 3, 4 or 5\n  give layout='CHW'"
+            f"A has {data.rank} axes, of sizes {data.shape}; without a layout it must have 3, "
+            "4 or 5\n"
+            "  give layout='CHW'"
         )
     named = with_axes(data, layout or "NC" + SPATIAL[data.rank - 3], "layout", "C", "NDHW")
     spatial = "".join(axis for axis in SPATIAL[-1] if axis in named.layout)
@@ -289,6 +318,8 @@ def _out(view: Windows) -> dict[str, int]:
 
 
 def _at_every_point(data: Axes, spatial_sizes: dict[str, int], body: Any) -> Scope:
-    """A scope over batch, channels and the given spatial axes, in the order that they have in the operand."""
+    """A scope over batch, channels and the given spatial axes, in the order that they have in the
+    operand.
+    """
     sizes = {axis: data.size(axis) for axis in data.layout if axis in "NC"} | spatial_sizes
     return L[ranges("".join(axis for axis in data.layout if axis in sizes), POINT, sizes)](body)

@@ -32,9 +32,11 @@ def lstm_cell(
 ) -> Program:
     """One step of an LSTM: a program with the outputs `h` and `c`, the next state.
 
-    `x` is `(…, I)`, `h` and `c` are `(…, H)`, `w_ih` is `(4·H, I)`, `w_hh` is `(4·H, H)`, the biases are `(4·H,)` or None; all of a
-    float dtype. The gates are stacked as in `torch.nn.LSTMCell`: input, forget, cell, output. `c = f·c + i·g`, `h = o·tanh(c)`.
-    A statement whose name an input has already gets a `_` behind it. Raises `ShapeError` where shapes or dtypes do not fit.
+    `x` is `(…, I)`, `h` and `c` are `(…, H)`, `w_ih` is `(4·H, I)`, `w_hh` is `(4·H, H)`, the
+    biases are `(4·H,)` or None; all of a float dtype. The gates are stacked as in
+    `torch.nn.LSTMCell`: input, forget, cell, output. `c = f·c + i·g`, `h = o·tanh(c)`. A statement
+    whose name an input has already gets a `_` behind it. Raises `ShapeError` where shapes or dtypes
+    do not fit.
 
     >>> import einalg as ea
     >>> shapes = dict(x=(2, 3), state=(2, 4), memory=(2, 4), W=(16, 3), U=(16, 4))
@@ -73,9 +75,10 @@ def lstm_cell(
 def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Program:
     """One step of a GRU: a program with the output `h`, the next state.
 
-    `x` is `(…, I)`, `h` is `(…, H)`, `w_ih` is `(3·H, I)`, `w_hh` is `(3·H, H)`, the biases are `(3·H,)` or None; all of a float
-    dtype. The gates are stacked as in `torch.nn.GRUCell`: reset, update, new. `n = tanh(x_n + r·h_n)`, `h = (1 - z)·n + z·h`.
-    A statement whose name an input has already gets a `_` behind it. Raises `ShapeError` where shapes or dtypes do not fit.
+    `x` is `(…, I)`, `h` is `(…, H)`, `w_ih` is `(3·H, I)`, `w_hh` is `(3·H, H)`, the biases are
+    `(3·H,)` or None; all of a float dtype. The gates are stacked as in `torch.nn.GRUCell`: reset,
+    update, new. `n = tanh(x_n + r·h_n)`, `h = (1 - z)·n + z·h`. A statement whose name an input has
+    already gets a `_` behind it. Raises `ShapeError` where shapes or dtypes do not fit.
 
     >>> import einalg as ea
     >>> shapes = dict(x=(2, 3), state=(2, 4), W=(12, 3), U=(12, 4))
@@ -136,7 +139,8 @@ def _check_state(data: ArrayView, state: ArrayView) -> int:
     """The number of elements of a state; the leading axes of input and state are equal."""
     if data.shape[:-1] != state.shape[:-1]:
         raise ShapeError(
-            f"h has the leading axes {state.shape[:-1]}, but x has {data.shape[:-1]}\n  make the two equal"
+            f"h has the leading axes {state.shape[:-1]}, but x has {data.shape[:-1]}\n"
+            "  make the two equal"
         )
     return state.shape[-1]
 

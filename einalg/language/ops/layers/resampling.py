@@ -1,6 +1,8 @@
-"""An axis at another size: what lies where its new elements lie, in the nearest element, or between some by straight lines or cubics.
+"""An axis at another size: what lies where its new elements lie, in the nearest element, or between
+some by straight lines or cubics.
 
-Where an element of the result lies in the input is a quotient `(factor·i + start) / divisor` of integers.
+Where an element of the result lies in the input is a quotient `(factor·i + start) / divisor` of
+integers.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ Read = Callable[[int], Any]  # the element so many places after the one that a p
 
 @dataclass(frozen=True)
 class Line:
-    """Positions `slope·i + start` of the elements of an axis that has `old` elements and gets `new` ones."""
+    """Positions `slope·i + start` of the elements of an axis that has `old` elements and gets `new`
+    ones.
+    """
 
     old: int
     new: int
@@ -52,7 +56,9 @@ class Line:
         divisor = lcm(self.slope.denominator, self.start.denominator)
         if divisor > 2 * max(LARGEST_DIVISOR, min(self.new, LARGEST_SIZE)):
             raise ShapeError(
-                f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small fraction\n  give a size instead"
+                f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small "
+                "fraction\n"
+                "  give a size instead"
             )
         return POINT * int(self.slope * divisor) + int(self.start * divisor), divisor
 
@@ -80,10 +86,12 @@ def fraction(scale: float) -> Fraction:
 
 
 class Way(NamedTuple):
-    """How a value comes from elements around a position: from the `first` to the `last` place after the one that `place` names.
+    """How a value comes from elements around a position: from the `first` to the `last` place after
+    the one that `place` names.
 
-    `place(position, divisor)` is its number for the position `position/divisor`; `between(read, rest, divisor, dtype)` gives the
-    value where that lies `rest/divisor` behind `read(0)`. `sharp`: an element that is a whole place away has no weight.
+    `place(position, divisor)` is its number for the position `position/divisor`; `between(read,
+    rest, divisor, dtype)` gives the value where that lies `rest/divisor` behind `read(0)`. `sharp`:
+    an element that is a whole place away has no weight.
     """
 
     first: int = 0
@@ -113,7 +121,9 @@ LINEAR = Way(0, 1, between=_linear, sharp=True)
 
 
 def cubic_weights(t: Any, a: Any) -> tuple[Any, Any, Any, Any]:
-    """The weights of four neighbours for a position `t` behind the second of them, by cubics that the number `a` chooses (Keys, 1981)."""
+    """The weights of four neighbours for a position `t` behind the second of them, by cubics that
+    the number `a` chooses (Keys, 1981).
+    """
 
     def near(t: Any) -> Any:
         return ((a + 2) * t - (a + 3)) * t**2 + 1
@@ -137,7 +147,8 @@ def cubic(a: Fraction) -> Way:
 
 
 def resampled(x: Any, lines: Mapping[int, Line], way: Way) -> Any:
-    """Axes of `x` at the positions of lines, all at once where elements are read alone, else one after another; edges continue beyond the ends.
+    """Axes of `x` at the positions of lines, all at once where elements are read alone, else one
+    after another; edges continue beyond the ends.
 
     Raises `ShapeError` for a scale that is no small fraction.
     """

@@ -1,4 +1,6 @@
-"""Transposed convolutions, which run the taps of a convolution backwards: one definition over one, two or three axes."""
+"""Transposed convolutions, which run the taps of a convolution backwards: one definition over one,
+two or three axes.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,24 @@ from einalg.language.ops.layers.convolution import channels_of_groups, scope_of_
 
 @operator
 def conv_transpose1d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    layout: str = "NCW", weight_layout: str = "IOW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    layout: str = "NCW",
+    weight_layout: str = "IOW",
+    out_layout: str | None = None,
+) -> Scope:
     """A transposed convolution over one axis W; see `conv_transpose2d` for the parameters.
 
     >>> import einalg as ea
     >>> conv_transpose1d(ea.tensor("A", (1, 2, 4)), ea.tensor("K", (2, 3, 2)), stride=2)
-    L[n:1, f:3, w:8](Sum[c:2, s:2](A.pad(0, 0, (1, 0))[n, c, (w - s)//2]*K[c, f, s], where=Eq((w - s)%2, 0)))
+    L[n:1, f:3, w:8](Sum[c:2, s:2](A.pad(0, 0, (1, 0))[n, c, (w - s)//2]*K[c, f, s], where=Eq((w -
+    s)%2, 0)))
     """
     return _transposed(
         A,
@@ -48,18 +60,30 @@ def conv_transpose1d(
 
 @operator
 def conv_transpose2d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    layout: str = "NCHW", weight_layout: str = "IOHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    layout: str = "NCHW",
+    weight_layout: str = "IOHW",
+    out_layout: str | None = None,
+) -> Scope:
     """A transposed convolution, the gradient of `conv2d` with respect to its input.
 
-    `O[n,f,h,w] = Σ_{c,r,s} A[n, c, (h + before - r·dilation) / stride, …]·K[c,f,r,s] + bias[f]` over the taps at which the
-    division leaves no rest; outside `A` is 0. `layout` orders the axes of `A` (C channels, H, W, and N, which may be absent) and
-    `out_layout` those of the result. `weight_layout` orders those of `K`: I input channels, O output channels of one group, H
-    and W taps. An axis of the result has `(size - 1)·stride - before - after + (taps - 1)·dilation + output_padding + 1` elements.
-    `stride`, `dilation` and `output_padding` (elements after the axis) are an integer for all spatial axes or one for each;
-    `padding` is an integer, or for each axis an integer or `(before, after)`. Raises `ShapeError` where layouts, ranks,
-    channels or groups do not fit, where an axis would be empty, or `output_padding` is not less than stride or dilation.
+    `O[n,f,h,w] = Σ_{c,r,s} A[n, c, (h + before - r·dilation) / stride, …]·K[c,f,r,s] + bias[f]`
+    over the taps at which the division leaves no rest; outside `A` is 0. `layout` orders the axes
+    of `A` (C channels, H, W, and N, which may be absent) and `out_layout` those of the result.
+    `weight_layout` orders those of `K`: I input channels, O output channels of one group, H and W
+    taps. An axis of the result has `(size - 1)·stride - before - after + (taps - 1)·dilation +
+    output_padding + 1` elements. `stride`, `dilation` and `output_padding` (elements after the
+    axis) are an integer for all spatial axes or one for each; `padding` is an integer, or for each
+    axis an integer or `(before, after)`. Raises `ShapeError` where layouts, ranks, channels or
+    groups do not fit, where an axis would be empty, or `output_padding` is not less than stride or
+    dilation.
 
     >>> import einalg as ea
     >>> conv_transpose2d(ea.tensor("A", (16, 448, 2, 2)), ea.tensor("K", (448, 256, 4, 4)), stride=2, padding=1).shape
@@ -83,10 +107,20 @@ def conv_transpose2d(
 
 @operator
 def conv_transpose3d(
-    A: Any, K: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    layout: str = "NCDHW", weight_layout: str = "IODHW", out_layout: str | None = None,
-) -> Scope:  # fmt: skip
-    """A transposed convolution over three axes D, H and W; see `conv_transpose2d` for the parameters.
+    A: Any,
+    K: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    layout: str = "NCDHW",
+    weight_layout: str = "IODHW",
+    out_layout: str | None = None,
+) -> Scope:
+    """A transposed convolution over three axes D, H and W; see `conv_transpose2d` for the
+    parameters.
 
     >>> import einalg as ea
     >>> conv_transpose3d(ea.tensor("A", (1, 2, 2, 3, 4)), ea.tensor("K", (2, 3, 3, 3, 3)), stride=2, output_padding=1).shape
@@ -110,7 +144,9 @@ def conv_transpose3d(
 
 @dataclass(frozen=True)
 class _Spread:
-    """One axis, whose `size` elements lie `stride` apart in the result; all amounts are elements."""
+    """One axis, whose `size` elements lie `stride` apart in the result; all amounts are
+    elements.
+    """
 
     size: int
     kernel: int
@@ -131,9 +167,19 @@ class _Spread:
 
 
 def _transposed(
-    A: Any, K: Any, bias: Any, spatial: str, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any,
-    layout: str, weight_layout: str, out_layout: str | None,
-) -> Scope:  # fmt: skip
+    A: Any,
+    K: Any,
+    bias: Any,
+    spatial: str,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: Any,
+    dilation: Any,
+    layout: str,
+    weight_layout: str,
+    out_layout: str | None,
+) -> Scope:
     """The definition of a transposed convolution over any number of spatial axes."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "IO" + spatial)
@@ -198,7 +244,9 @@ def _spreads(
         if more >= max(step, between):
             most = max(step, between) - 1
             raise ShapeError(
-                f"output_padding is {more} on axis {axis}; it must be less than stride {step} or dilation {between}\n  use {most}"
+                f"output_padding is {more} on axis {axis}; it must be less than stride {step} "
+                f"or dilation {between}\n"
+                f"  use {most}"
             )
         out = (size - 1) * step - before - after + (taps - 1) * between + more + 1
         check_taps(axis, taps)

@@ -1,4 +1,6 @@
-"""Images and signals at other sizes: nearest elements, and interpolation by straight lines or cubics, one axis after another."""
+"""Images and signals at other sizes: nearest elements, and interpolation by straight lines or
+cubics, one axis after another.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ from einalg.language.ops.layers.resampling import (
 
 @operator
 def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
-    """`x` at other sizes of its axes of space, every element repeated or left out: position `i` reads `⌊i/scale⌋`.
+    """`x` at other sizes of its axes of space, every element repeated or left out: position `i`
+    reads `⌊i/scale⌋`.
 
-    `x` is `(N, C, …)` with at least one axis of space; `scale`, above 0, and `size`, that of the output, are a number or one for each
-    of these; one of the two is given, and `⌊input·scale⌋` and `size/input` are the other. Raises `ShapeError` for both or none of
-    them, numbers below 1 of elements, a scale that no fraction with a divisor up to 4096 is near to, or an empty axis.
+    `x` is `(N, C, …)` with at least one axis of space; `scale`, above 0, and `size`, that of the
+    output, are a number or one for each of these; one of the two is given, and `⌊input·scale⌋` and
+    `size/input` are the other. Raises `ShapeError` for both or none of them, numbers below 1 of
+    elements, a scale that no fraction with a divisor up to 4096 is near to, or an empty axis.
 
     >>> import einalg as ea
     >>> upsample_nearest(ea.tensor("x", (1, 2, 3, 4)), 2), upsample_nearest(ea.tensor("x", (1, 2, 4)), size=6)
@@ -48,15 +52,18 @@ def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
 def upsample_linear(
     x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
 ) -> Scope:
-    """`x` at other sizes of its axes of space, by linear interpolation along each (bilinear for two axes, trilinear for three).
+    """`x` at other sizes of its axes of space, by linear interpolation along each (bilinear for two
+    axes, trilinear for three).
 
-    `x`, `scale` and `size` are those of `upsample_nearest`. Positions lie in the middle of their elements, and the first and last
-    elements continue beyond the ends; with `align_corners` the first and last elements of input and output lie on each other, as in
-    torch. Raises `ShapeError` where `upsample_nearest` does, and for integers.
+    `x`, `scale` and `size` are those of `upsample_nearest`. Positions lie in the middle of their
+    elements, and the first and last elements continue beyond the ends; with `align_corners` the
+    first and last elements of input and output lie on each other, as in torch. Raises `ShapeError`
+    where `upsample_nearest` does, and for integers.
 
     >>> import einalg as ea
     >>> upsample_linear(ea.tensor("x", (1, 2, 3)), size=5, align_corners=True)
-    L[i:1, j:2, k:5](x.pad(0, 0, (0, 1))[i, j, k//2]*(-(k%2) + 2)/2 + x.pad(0, 0, (0, 1))[i, j, k//2 + 1]*(k%2)/2)
+    L[i:1, j:2, k:5](x.pad(0, 0, (0, 1))[i, j, k//2]*(-(k%2) + 2)/2 + x.pad(0, 0, (0, 1))[i, j, k//2
+    + 1]*(k%2)/2)
     """
     return _interpolated(x, scale, size, align_corners, LINEAR)
 
@@ -65,7 +72,8 @@ def upsample_linear(
 def upsample_cubic(
     x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
 ) -> Scope:
-    """`x` at other sizes of its axes of space, by cubic convolution along each (bicubic for two axes), with `a = -3/4` as in torch.
+    """`x` at other sizes of its axes of space, by cubic convolution along each (bicubic for two
+    axes), with `a = -3/4` as in torch.
 
     Shapes, positions and errors are those of `upsample_linear`.
 
@@ -96,7 +104,8 @@ def _sizes(
     names = [f"axis {a}" for a in range(2, found.rank)]
     if 0 in space:
         raise ShapeError(
-            f"x has shape {found.shape}, with no elements to {what}\n  give every axis of space at least one"
+            f"x has shape {found.shape}, with no elements to {what}\n"
+            "  give every axis of space at least one"
         )
     if scale is None:
         return found, [
@@ -106,7 +115,8 @@ def _sizes(
     given = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * len(space)
     if len(given) != len(space):
         raise ShapeError(
-            f"scale must be one number, or one for each of {', '.join(names)}, not {scale}\n  e.g. scale=2"
+            f"scale must be one number, or one for each of {', '.join(names)}, not {scale}\n"
+            "  e.g. scale=2"
         )
     factors = [fraction(float(positive(by, "scale"))) for by in given]
     news = [floor(old * by) for old, by in zip(space, factors)]

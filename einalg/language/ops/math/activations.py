@@ -1,4 +1,6 @@
-"""Activations: element-wise functions of neural networks, with the parameters that torch gives them."""
+"""Activations: element-wise functions of neural networks, with the parameters that torch gives
+them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def relu(x: Any) -> Scope:
 
 @operator
 def leaky_relu(x: Any, slope: Any = 0.01) -> Scope:
-    """`x` where it is positive, `slope·x` elsewhere, for `x` of any shape. Raises `ShapeError` for bool or a bad slope.
+    """`x` where it is positive, `slope·x` elsewhere, for `x` of any shape. Raises `ShapeError` for
+    bool or a bad slope.
 
     >>> import einalg as ea
     >>> leaky_relu(ea.tensor("x", (4,)), 0.25)
@@ -38,7 +41,8 @@ def leaky_relu(x: Any, slope: Any = 0.01) -> Scope:
 
 @operator
 def elu(x: Any, alpha: Any = 1) -> Scope:
-    """`x` where it is positive, `alpha·(exp(x) - 1)` elsewhere, for `x` of any shape. Raises `ShapeError` for bool or a bad alpha.
+    """`x` where it is positive, `alpha·(exp(x) - 1)` elsewhere, for `x` of any shape. Raises
+    `ShapeError` for bool or a bad alpha.
 
     >>> import einalg as ea
     >>> elu(ea.tensor("x", (4,)))
@@ -61,7 +65,8 @@ def sigmoid(x: Any) -> Scope:
 
 @operator
 def silu(x: Any) -> Scope:
-    """`x·sigmoid(x)` of every element (also called swish), for `x` of any shape. Raises `ShapeError` for bool.
+    """`x·sigmoid(x)` of every element (also called swish), for `x` of any shape. Raises
+    `ShapeError` for bool.
 
     >>> import einalg as ea
     >>> silu(ea.tensor("x", (4,)))
@@ -74,7 +79,8 @@ def silu(x: Any) -> Scope:
 def gelu(x: Any, approximate: str = "none") -> Scope:
     """The Gaussian error linear unit of every element, for `x` of any shape.
 
-    `approximate="none"` is `x·(1 + erf(x/√2))/2`, `"tanh"` its approximation, as in torch. Raises `ShapeError` for another word, or bool.
+    `approximate="none"` is `x·(1 + erf(x/√2))/2`, `"tanh"` its approximation, as in torch. Raises
+    `ShapeError` for another word, or bool.
 
     >>> import einalg as ea
     >>> gelu(ea.tensor("x", (4,)))
@@ -84,7 +90,8 @@ def gelu(x: Any, approximate: str = "none") -> Scope:
         return elementwise(x, lambda v: v * (1 + sympy.erf(v / sympy.sqrt(2))) / 2)
     if approximate != "tanh":
         raise ShapeError(
-            f"approximate must be 'none' or 'tanh', not {approximate!r}\n  leave it out for the exact function"
+            f"approximate must be 'none' or 'tanh', not {approximate!r}\n"
+            "  leave it out for the exact function"
         )
     return elementwise(
         x,
@@ -96,7 +103,8 @@ def gelu(x: Any, approximate: str = "none") -> Scope:
 
 @operator
 def softplus(x: Any, beta: Any = 1) -> Scope:
-    """`log(1 + exp(beta·x))/beta` of every element, written so that no exponential overflows, for `x` of any shape.
+    """`log(1 + exp(beta·x))/beta` of every element, written so that no exponential overflows, for
+    `x` of any shape.
 
     Raises `ShapeError` for bool, or a beta that is not above 0.
 
@@ -112,7 +120,8 @@ def softplus(x: Any, beta: Any = 1) -> Scope:
 
 @operator
 def hardsigmoid(x: Any) -> Scope:
-    """`min(max(x + 3, 0), 6)/6` of every element, for `x` of any shape. Raises `ShapeError` for bool.
+    """`min(max(x + 3, 0), 6)/6` of every element, for `x` of any shape. Raises `ShapeError` for
+    bool.
 
     >>> import einalg as ea
     >>> hardsigmoid(ea.tensor("x", (4,)))
@@ -123,7 +132,8 @@ def hardsigmoid(x: Any) -> Scope:
 
 @operator
 def hardswish(x: Any) -> Scope:
-    """`x·min(max(x + 3, 0), 6)/6` of every element, for `x` of any shape. Raises `ShapeError` for bool.
+    """`x·min(max(x + 3, 0), 6)/6` of every element, for `x` of any shape. Raises `ShapeError` for
+    bool.
 
     >>> import einalg as ea
     >>> hardswish(ea.tensor("x", (4,)))

@@ -1,4 +1,6 @@
-"""Functions of several elements, with NumPy's broadcasting: arithmetic, comparisons, logic, selection."""
+"""Functions of several elements, with NumPy's broadcasting: arithmetic, comparisons, logic,
+selection.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from einalg.language.ops.definition.scalars import is_number, number
 
 
 def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any) -> Scope:
-    """`O[i…] = function(element of each operand)` over operands and numbers, given by their names."""
+    """`O[i…] = function(element of each operand)` over operands and numbers, given by their
+    names.
+    """
     values = {
         name: number(v, name, infinite=True) if is_number(v) else operand(v, name, dtype=dtype)
         for name, v in given.items()
@@ -49,7 +53,8 @@ def _ordered(relation: Callable[..., Any], mirrored: Callable[..., Any], a: Any,
 
 @operator
 def add(a: Any, b: Any) -> Scope:
-    """`a + b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """`a + b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not
+    broadcast, or for bool.
 
     >>> import einalg as ea
     >>> add(ea.tensor("a", (2, 3)), ea.tensor("b", (3,)))
@@ -60,7 +65,8 @@ def add(a: Any, b: Any) -> Scope:
 
 @operator
 def sub(a: Any, b: Any) -> Scope:
-    """`a - b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """`a - b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not
+    broadcast, or for bool.
 
     >>> import einalg as ea
     >>> sub(ea.tensor("a", (2, 3)), ea.tensor("b", (2, 1)))
@@ -71,7 +77,8 @@ def sub(a: Any, b: Any) -> Scope:
 
 @operator
 def mul(a: Any, b: Any) -> Scope:
-    """`a · b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """`a · b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not
+    broadcast, or for bool.
 
     >>> import einalg as ea
     >>> mul(ea.tensor("a", (2, 3)), 2)
@@ -97,7 +104,8 @@ def div(a: Any, b: Any) -> Scope:
 
 @operator
 def pow(a: Any, b: Any) -> Scope:
-    """`a` to the power `b`, broadcast; either may be a number. A negative base needs whole exponents.
+    """`a` to the power `b`, broadcast; either may be a number. A negative base needs whole
+    exponents.
 
     Raises `ShapeError` where shapes do not broadcast, or for bool.
 
@@ -110,7 +118,8 @@ def pow(a: Any, b: Any) -> Scope:
 
 @operator
 def maximum(a: Any, b: Any) -> Scope:
-    """The larger of `a` and `b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """The larger of `a` and `b`, broadcast; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> maximum(ea.tensor("a", (2, 3)), ea.tensor("b", (3,)))
@@ -121,7 +130,8 @@ def maximum(a: Any, b: Any) -> Scope:
 
 @operator
 def minimum(a: Any, b: Any) -> Scope:
-    """The smaller of `a` and `b`, broadcast; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """The smaller of `a` and `b`, broadcast; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> minimum(ea.tensor("a", (2, 3)), 0)
@@ -132,7 +142,8 @@ def minimum(a: Any, b: Any) -> Scope:
 
 @operator
 def equal(a: Any, b: Any) -> Scope:
-    """Whether `a = b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast.
+    """Whether `a = b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast.
 
     >>> import einalg as ea
     >>> equal(ea.tensor("a", (2, 3)), 0)
@@ -143,7 +154,8 @@ def equal(a: Any, b: Any) -> Scope:
 
 @operator
 def not_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≠ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast.
+    """Whether `a ≠ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast.
 
     >>> import einalg as ea
     >>> not_equal(ea.tensor("a", (2, 3)), 0)
@@ -154,7 +166,8 @@ def not_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def less(a: Any, b: Any) -> Scope:
-    """Whether `a < b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """Whether `a < b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> less(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
@@ -165,7 +178,8 @@ def less(a: Any, b: Any) -> Scope:
 
 @operator
 def less_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≤ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """Whether `a ≤ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> less_equal(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
@@ -176,7 +190,8 @@ def less_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def greater(a: Any, b: Any) -> Scope:
-    """Whether `a > b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """Whether `a > b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> greater(ea.tensor("a", (2, 3)), 0)
@@ -187,7 +202,8 @@ def greater(a: Any, b: Any) -> Scope:
 
 @operator
 def greater_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≥ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes do not broadcast, or for bool.
+    """Whether `a ≥ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
+    do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> greater_equal(ea.tensor("a", (2, 3)), 0)
@@ -198,7 +214,8 @@ def greater_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_and(a: Any, b: Any) -> Scope:
-    """Whether neither of `a` and `b` is 0, broadcast, as bool. Raises `ShapeError` where shapes do not broadcast.
+    """Whether neither of `a` and `b` is 0, broadcast, as bool. Raises `ShapeError` where shapes do
+    not broadcast.
 
     >>> import einalg as ea
     >>> logical_and(ea.tensor("a", (3,), "bool"), ea.tensor("b", (3,), "bool"))
@@ -209,7 +226,8 @@ def logical_and(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_or(a: Any, b: Any) -> Scope:
-    """Whether `a` or `b` is not 0, broadcast, as bool. Raises `ShapeError` where shapes do not broadcast.
+    """Whether `a` or `b` is not 0, broadcast, as bool. Raises `ShapeError` where shapes do not
+    broadcast.
 
     >>> import einalg as ea
     >>> logical_or(ea.tensor("a", (3,), "bool"), ea.tensor("b", (3,), "bool"))
@@ -220,7 +238,8 @@ def logical_or(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_not(x: Any) -> Scope:
-    """Whether an element is 0, as bool, for `x` of any shape. Raises `ShapeError` where `x` is not a tensor or a scope.
+    """Whether an element is 0, as bool, for `x` of any shape. Raises `ShapeError` where `x` is not
+    a tensor or a scope.
 
     >>> import einalg as ea
     >>> logical_not(ea.tensor("x", (3,), "bool"))
@@ -252,7 +271,8 @@ def where(condition: Any, a: Any, b: Any) -> Scope:
 def bias_add(x: Any, bias: Any, axis: int = 1) -> Scope:
     """`x + bias` with the bias along one axis of `x`; negative axes count from the end.
 
-    `x` has any shape, `bias` is `(size of that axis,)`. Raises `ShapeError` for another shape, a missing axis, or bool.
+    `x` has any shape, `bias` is `(size of that axis,)`. Raises `ShapeError` for another shape, a
+    missing axis, or bool.
 
     >>> import einalg as ea
     >>> bias_add(ea.tensor("x", (2, 3, 4)), ea.tensor("bias", (3,)))

@@ -20,8 +20,8 @@ from einalg.language.ops.definition.registry import operator
 def cast(x: Any, dtype: Any) -> Scope:
     """`x` with a wider element type, a float for integers, or as bool: whether an element is not 0.
 
-    `x` has any shape. Its elements are multiplied by a constant 1 of that type. Raises `ShapeError` for a type that is unknown,
-    or narrower than that of `x`.
+    `x` has any shape. Its elements are multiplied by a constant 1 of that type. Raises `ShapeError`
+    for a type that is unknown, or narrower than that of `x`.
 
     >>> import einalg as ea
     >>> cast(ea.tensor("x", (3,), "i32"), "f64").dtype, cast(ea.tensor("x", (3,)), "bool")
@@ -39,7 +39,8 @@ def _element(element: Any, given: str, wanted: str) -> Any:
         return sympy.Ne(element, 0)
     if promote(given, wanted) != wanted:
         raise ShapeError(
-            f"x has dtype {given}, which {wanted} is narrower than\n  leave it as it is, or use a wider type"
+            f"x has dtype {given}, which {wanted} is narrower than\n"
+            "  leave it as it is, or use a wider type"
         )
     one = Constant(f"{wanted}_one_", (), wanted, (1,))  # no name that a front end gives ends in _
     return element * one[()]

@@ -22,7 +22,9 @@ def elementwise(x: Any, function: Callable[[Any], Any], dtype: str = "number") -
 
 
 def logistic(value: Any) -> Any:
-    """`1/(1 + exp(-value))`. The inverse of a sum is what it is, which SymPy takes milliseconds to find out."""
+    """`1/(1 + exp(-value))`. The inverse of a sum is what it is, which SymPy takes milliseconds to
+    find out.
+    """
     below = 1 + sympy.exp(-value)
     return sympy.Pow(below, -1, evaluate=not below.is_Add)
 
@@ -51,7 +53,8 @@ def abs(x: Any) -> Scope:
 
 @operator
 def sign(x: Any) -> Scope:
-    """-1, 0 or 1 after the sign of every element, for `x` of any shape. Raises `ShapeError` for bool.
+    """-1, 0 or 1 after the sign of every element, for `x` of any shape. Raises `ShapeError` for
+    bool.
 
     >>> import einalg as ea
     >>> sign(ea.tensor("x", (4,)))
@@ -73,7 +76,8 @@ def square(x: Any) -> Scope:
 
 @operator
 def reciprocal(x: Any) -> Scope:
-    """One over every element, for `x` of any shape; of integers a float. Raises `ShapeError` for bool.
+    """One over every element, for `x` of any shape; of integers a float. Raises `ShapeError` for
+    bool.
 
     >>> import einalg as ea
     >>> reciprocal(ea.tensor("x", (4,)))
@@ -84,7 +88,8 @@ def reciprocal(x: Any) -> Scope:
 
 @operator
 def sqrt(x: Any) -> Scope:
-    """The square root of every element, for `x` of any shape and without negative elements. Raises `ShapeError` for bool.
+    """The square root of every element, for `x` of any shape and without negative elements. Raises
+    `ShapeError` for bool.
 
     >>> import einalg as ea
     >>> sqrt(ea.tensor("x", (4,)))
@@ -95,7 +100,8 @@ def sqrt(x: Any) -> Scope:
 
 @operator
 def rsqrt(x: Any) -> Scope:
-    """One over the square root of every element, for `x` of any shape, all positive. Raises `ShapeError` for bool.
+    """One over the square root of every element, for `x` of any shape, all positive. Raises
+    `ShapeError` for bool.
 
     >>> import einalg as ea
     >>> rsqrt(ea.tensor("x", (4,)))
@@ -117,7 +123,8 @@ def exp(x: Any) -> Scope:
 
 @operator
 def log(x: Any) -> Scope:
-    """The natural logarithm of every element, for `x` of any shape, all positive. Raises `ShapeError` for bool.
+    """The natural logarithm of every element, for `x` of any shape, all positive. Raises
+    `ShapeError` for bool.
 
     >>> import einalg as ea
     >>> log(ea.tensor("x", (4,)))
@@ -172,7 +179,8 @@ def tanh(x: Any) -> Scope:
 
 @operator
 def floor(x: Any) -> Scope:
-    """The largest integer that is not above each element, for `x` of any shape. Raises `ShapeError` for bool.
+    """The largest integer that is not above each element, for `x` of any shape. Raises `ShapeError`
+    for bool.
 
     >>> import einalg as ea
     >>> floor(ea.tensor("x", (4,)))
@@ -183,7 +191,8 @@ def floor(x: Any) -> Scope:
 
 @operator
 def ceil(x: Any) -> Scope:
-    """The smallest integer that is not below each element, for `x` of any shape. Raises `ShapeError` for bool.
+    """The smallest integer that is not below each element, for `x` of any shape. Raises
+    `ShapeError` for bool.
 
     >>> import einalg as ea
     >>> ceil(ea.tensor("x", (4,)))

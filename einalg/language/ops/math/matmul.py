@@ -22,11 +22,13 @@ m, n, k = indices("m n k")
 
 @operator
 def matmul(A: Any, B: Any, transpose_a: bool = False, transpose_b: bool = False) -> Scope:
-    """The product of matrices, batched and broadcast over leading axes: `O[b…,m,n] = Σ_k A[b…,m,k]·B[b…,k,n]`.
+    """The product of matrices, batched and broadcast over leading axes: `O[b…,m,n] = Σ_k
+    A[b…,m,k]·B[b…,k,n]`.
 
-    `A` is `(…, M, K)`, `B` is `(…, K, N)`; a 1-d operand is a vector and its axis is absent from the result, as in
-    `numpy.matmul`. `transpose_a` reads `A` as `(…, K, M)`, `transpose_b` reads `B` as `(…, N, K)`. Leading axes are equal or 1.
-    Raises `ShapeError` for a scalar operand, sizes that do not fit, or a vector to be transposed.
+    `A` is `(…, M, K)`, `B` is `(…, K, N)`; a 1-d operand is a vector and its axis is absent from
+    the result, as in `numpy.matmul`. `transpose_a` reads `A` as `(…, K, M)`, `transpose_b` reads
+    `B` as `(…, N, K)`. Leading axes are equal or 1. Raises `ShapeError` for a scalar operand, sizes
+    that do not fit, or a vector to be transposed.
 
     >>> import einalg as ea
     >>> matmul(ea.tensor("A", (8, 2, 3)), ea.tensor("B", (5, 3)), transpose_b=True)
@@ -58,8 +60,8 @@ def matmul(A: Any, B: Any, transpose_a: bool = False, transpose_b: bool = False)
 def linear(x: Any, weight: Any, bias: Any = None) -> Scope:
     """A linear layer: `O[b…,n] = Σ_k x[b…,k]·weight[n,k] + bias[n]`.
 
-    `x` is `(…, K)`, `weight` is `(N, K)`, `bias` is `(N,)` or None, as in `torch.nn.functional.linear`.
-    Raises `ShapeError` where ranks or sizes do not fit.
+    `x` is `(…, K)`, `weight` is `(N, K)`, `bias` is `(N,)` or None, as in
+    `torch.nn.functional.linear`. Raises `ShapeError` where ranks or sizes do not fit.
 
     >>> import einalg as ea
     >>> linear(ea.tensor("x", (8, 3)), ea.tensor("W", (4, 3)), ea.tensor("b", (4,)))
@@ -82,7 +84,9 @@ def batch_indices(count: int) -> tuple[Index, ...]:
 
 
 def leading_axes(*operands: tuple[ArrayView, int]) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """Indices and sizes of the axes that operands share in front, each given with its number of them; 1 broadcasts."""
+    """Indices and sizes of the axes that operands share in front, each given with its number of
+    them; 1 broadcasts.
+    """
     count = max(number for _, number in operands)
     sizes = [1] * count
     for found, number in operands:
@@ -99,7 +103,9 @@ def leading_axes(*operands: tuple[ArrayView, int]) -> tuple[tuple[Index, ...], t
 def broadcast(
     found: ArrayView, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int
 ) -> tuple[Any, ...]:
-    """Subscripts of an operand's leading axes, of which it has all but `own`; an axis of size 1 that broadcasts is read at 0."""
+    """Subscripts of an operand's leading axes, of which it has all but `own`; an axis of size 1
+    that broadcasts is read at 0.
+    """
     number = found.rank - own
     skipped = len(batch) - number
     return tuple(
@@ -111,5 +117,6 @@ def broadcast(
 def _no_vector(found: ArrayView, transposed: bool, parameter: str) -> None:
     if transposed and found.rank == 1:
         raise ShapeError(
-            f"{parameter} has no meaning for {found.name}, which is a vector\n  leave {parameter} out"
+            f"{parameter} has no meaning for {found.name}, which is a vector\n"
+            f"  leave {parameter} out"
         )

@@ -29,7 +29,9 @@ from einalg.language.ops.definition.scalars import number
 
 @dataclass(frozen=True)
 class Reduced:
-    """An operand with some of its axes reduced: what binds the reduction, and how the rest is indexed."""
+    """An operand with some of its axes reduced: what binds the reduction, and how the rest is
+    indexed.
+    """
 
     found: ArrayView
     axes: tuple[int, ...]
@@ -65,7 +67,9 @@ class Reduced:
         return reduction[self.span](body) if self.axes else body
 
     def result(self, body: Any, keepdims: bool = False) -> Scope:
-        """The scope over the axes that remain, with axes of size 1 for the others if they are to be kept."""
+        """The scope over the axes that remain, with axes of size 1 for the others if they are to be
+        kept.
+        """
         if not keepdims:
             return L[self.rest_span](body)
         units = iter(kept(self.found.rank)[self.found.rank - len(self.axes) :])
@@ -76,7 +80,9 @@ class Reduced:
 
 
 def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None = None) -> Reduced:
-    """Read the operand and the axes of a reduction; `nonempty` says what an empty axis does not have."""
+    """Read the operand and the axes of a reduction; `nonempty` says what an empty axis does not
+    have.
+    """
     found = operand(x, "x", dtype=dtype)
     over = tuple(sorted(axis_numbers(axes, "axes", found.rank)))
     empty = [a for a in over if not found.shape[a]]
@@ -109,7 +115,8 @@ def sum(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 def prod(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     """The product over `axes` (a number, several, or None for all).
 
-    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have, or bool.
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have,
+    or bool.
 
     >>> import einalg as ea
     >>> prod(ea.tensor("x", (2, 3)), 0)
@@ -123,7 +130,8 @@ def prod(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 def max(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     """The largest element over `axes` (a number, several, or None for all).
 
-    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have
+    or that is empty, or bool.
 
     >>> import einalg as ea
     >>> max(ea.tensor("x", (2, 3)), 1, keepdims=True)
@@ -137,7 +145,8 @@ def max(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     """The smallest element over `axes` (a number, several, or None for all).
 
-    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have
+    or that is empty, or bool.
 
     >>> import einalg as ea
     >>> min(ea.tensor("x", (2, 3)))
@@ -149,9 +158,11 @@ def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
 @operator
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
-    """Where the largest element along an axis is, as i64: its first place, or with `last` the last one; None counts through all axes.
+    """Where the largest element along an axis is, as i64: its first place, or with `last` the last
+    one; None counts through all axes.
 
-    `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+    `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or
+    that is empty, or bool.
 
     >>> import einalg as ea
     >>> argmax(ea.tensor("x", (2, 3)), 1)
@@ -186,7 +197,8 @@ def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, w
 def mean(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     """The mean over `axes` (a number, several, or None for all); of integers a float.
 
-    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+    `keepdims` keeps them as axes of size 1. Raises `ShapeError` for an axis that `x` does not have
+    or that is empty, or bool.
 
     >>> import einalg as ea
     >>> mean(ea.tensor("x", (2, 3)), 1)
@@ -198,9 +210,11 @@ def mean(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
 @operator
 def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int = 0) -> Scope:
-    """The mean squared distance from the mean over `axes`; the divisor is the number of elements less `correction`.
+    """The mean squared distance from the mean over `axes`; the divisor is the number of elements
+    less `correction`.
 
-    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or that has too few elements, or bool.
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or
+    that has too few elements, or bool.
 
     >>> import einalg as ea
     >>> variance(ea.tensor("x", (2, 3)), 1)
@@ -210,7 +224,8 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
     divisor = r.count - number(correction, "correction")
     if not divisor > 0:
         raise ShapeError(
-            f"correction is {correction}, but the axes hold {r.count} elements only\n  give a smaller one"
+            f"correction is {correction}, but the axes hold {r.count} elements only\n"
+            "  give a smaller one"
         )
     return r.result(r.over(Sum, (r.element - means(r)[r.rest]) ** 2) / divisor, keepdims)
 
@@ -224,8 +239,8 @@ def means(r: Reduced) -> Scope:
 def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Scope:
     """The norm over `axes`: of `order` 2 `√Σx²`, 1 `Σ|x|`, infinity `max |x|`.
 
-    `keepdims` keeps the axes with size 1. Raises `ShapeError` for another order, an axis that `x` does not have (of order
-    infinity: or that is empty), or bool.
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for another order, an axis that `x`
+    does not have (of order infinity: or that is empty), or bool.
 
     >>> import einalg as ea
     >>> norm(ea.tensor("x", (2, 3)), 1)
@@ -234,7 +249,8 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
     which = float(number(order, "order", infinite=True))
     if which not in (1, 2, math.inf):
         raise ShapeError(
-            f"order must be 1, 2 or float('inf'), not {order}\n  leave it out for the Euclidean norm"
+            f"order must be 1, 2 or float('inf'), not {order}\n"
+            "  leave it out for the Euclidean norm"
         )
     r = reduce_axes(x, axes, nonempty="largest element" if which == math.inf else None)
     if which == 2:
@@ -244,9 +260,11 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
 
 @operator
 def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
-    """`log Σ exp(x)` over `axes`, with the largest element taken out so that no exponential overflows.
+    """`log Σ exp(x)` over `axes`, with the largest element taken out so that no exponential
+    overflows.
 
-    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or that is empty, or bool.
+    `keepdims` keeps the axes with size 1. Raises `ShapeError` for an axis that `x` does not have or
+    that is empty, or bool.
 
     >>> import einalg as ea
     >>> logsumexp(ea.tensor("x", (3,)))
@@ -259,7 +277,8 @@ def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
 @operator
 def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Scope:
-    """The running sum along an axis, from its end if `reverse`, without the element itself if `exclusive`.
+    """The running sum along an axis, from its end if `reverse`, without the element itself if
+    `exclusive`.
 
     Raises `ShapeError` for an axis that `x` does not have, or bool.
 

@@ -1,6 +1,8 @@
-"""Operators that put arrays together or take them apart: concatenation, stacking, splitting, padding.
+"""Operators that put arrays together or take them apart: concatenation, stacking, splitting,
+padding.
 
-A joined array is a sum of its parts, each padded with 0 over the places of the others; of truth values, where any part is true.
+A joined array is a sum of its parts, each padded with 0 over the places of the others; of truth
+values, where any part is true.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def joined(parts: Sequence[ArrayView], axis: int, at: Sequence[Index]) -> Any:
 def _operands(tensors: Any, least: int) -> list[ArrayView]:
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise ShapeError(
-            f"tensors must be a list of tensors or scopes, and not an empty one, not {tensors!r}\n  e.g. [A, B]"
+            "tensors must be a list of tensors or scopes, and not an empty one, not "
+            f"{tensors!r}\n"
+            "  e.g. [A, B]"
         )
     return [
         operand(tensor, f"tensors[{position}]", least=least, dtype="any")
@@ -54,12 +58,15 @@ def _same_shapes(parts: Sequence[ArrayView], besides: int | None) -> None:
     for part in parts[1:]:
         if part.rank != first.rank:
             raise ShapeError(
-                f"{part.name} has {part.rank} axes, but {first.name} has {first.rank}\n  give all of them equally many"
+                f"{part.name} has {part.rank} axes, but {first.name} has {first.rank}\n"
+                "  give all of them equally many"
             )
         for a, (size, known) in enumerate(zip(part.shape, first.shape)):
             if size != known and a != besides:
                 raise ShapeError(
-                    f"axis {a} of {part.name} has size {size}, but that of {first.name} has size {known}\n  make the two equal"
+                    f"axis {a} of {part.name} has size {size}, but that of {first.name} has "
+                    f"size {known}\n"
+                    "  make the two equal"
                 )
 
 
@@ -85,11 +92,13 @@ def concat(tensors: Any, axis: int = 0) -> Scope:
 def stack(tensors: Any, axis: int = 0) -> Scope:
     """Tensors of one shape along a new axis, which is `axis` of the result.
 
-    Raises `ShapeError` for no tensors, shapes that differ, or an axis that the result does not have.
+    Raises `ShapeError` for no tensors, shapes that differ, or an axis that the result does not
+    have.
 
     >>> import einalg as ea
     >>> stack([ea.tensor("A", (3,)), ea.tensor("B", (3,))])
-    L[i:2, j:3]((L[i:1, j:3](A[j])).pad((0, 1), 0)[i, j] + (L[i:1, j:3](B[j])).pad((1, 0), 0)[i - 1, j])
+    L[i:2, j:3]((L[i:1, j:3](A[j])).pad((0, 1), 0)[i, j] + (L[i:1, j:3](B[j])).pad((1, 0), 0)[i - 1,
+    j])
     """
     parts = _operands(tensors, 0)
     _same_shapes(parts, None)
@@ -103,9 +112,11 @@ def stack(tensors: Any, axis: int = 0) -> Scope:
 
 @operator
 def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
-    """Pieces of `x` along an axis: `parts` is their number, if they are to be equal, or their sizes.
+    """Pieces of `x` along an axis: `parts` is their number, if they are to be equal, or their
+    sizes.
 
-    Raises `ShapeError` for an axis that `x` does not have, a number that does not divide its size, or sizes that do not add up to it.
+    Raises `ShapeError` for an axis that `x` does not have, a number that does not divide its size,
+    or sizes that do not add up to it.
 
     >>> import einalg as ea
     >>> split(ea.tensor("x", (5,)), (3, 2))
@@ -129,13 +140,16 @@ def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
         sizes = tuple(whole(part, "parts", 0) for part in parts)
         if sum(sizes) != size or not sizes:
             raise ShapeError(
-                f"parts is {parts!r}, which adds up to {sum(sizes)}, but axis {axis} of x has size {size}\n  e.g. parts=({size},)"
+                f"parts is {parts!r}, which adds up to {sum(sizes)}, but axis {axis} of x has "
+                f"size {size}\n"
+                f"  e.g. parts=({size},)"
             )
         return sizes
     count = whole(parts, "parts", 1)
     if size % count:
         raise ShapeError(
-            f"parts is {count}, which does not divide size {size} of axis {axis} of x\n  give the sizes instead, e.g. parts=({size},)"
+            f"parts is {count}, which does not divide size {size} of axis {axis} of x\n"
+            f"  give the sizes instead, e.g. parts=({size},)"
         )
     return (size // count,) * count
 
@@ -153,11 +167,13 @@ MODES = {
 
 @operator
 def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
-    """`x` with elements added around it: `amounts` has for each axis a number (both sides) or `(before, after)`.
+    """`x` with elements added around it: `amounts` has for each axis a number (both sides) or
+    `(before, after)`.
 
-    `mode` is `"constant"` (`value`, any number; a negative amount takes elements away), `"reflect"` (mirrored, the edge not
-    repeated), `"symmetric"` (mirrored, the edge repeated), `"edge"` or `"replicate"`, `"circular"` or `"wrap"`. Raises
-    `ShapeError` for another word, amounts that do not fit the axes, or more of them than the mode can take from `x`.
+    `mode` is `"constant"` (`value`, any number; a negative amount takes elements away), `"reflect"`
+    (mirrored, the edge not repeated), `"symmetric"` (mirrored, the edge repeated), `"edge"` or
+    `"replicate"`, `"circular"` or `"wrap"`. Raises `ShapeError` for another word, amounts that do
+    not fit the axes, or more of them than the mode can take from `x`.
 
     >>> import einalg as ea
     >>> pad(ea.tensor("x", (5,)), [(1, 2)]), pad(ea.tensor("x", (5,)), [(1, 2)], "circular")
@@ -207,7 +223,9 @@ def _constant(
     for axis, size in enumerate(sizes):
         if size < 0:
             raise ShapeError(
-                f"amounts takes {pairs[axis]} from axis {axis} of x, of size {found.shape[axis]}\n  take at most {found.shape[axis]} away"
+                f"amounts takes {pairs[axis]} from axis {axis} of x, of size "
+                f"{found.shape[axis]}\n"
+                f"  take at most {found.shape[axis]} away"
             )
     around = found.padded([(max(before, 0), max(after, 0)) for before, after in pairs], value)
     return L[spans(at, sizes)](around[tuple(i - before for i, (before, _) in zip(at, pairs))])
@@ -216,12 +234,15 @@ def _constant(
 def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
     if min(pair) < 0:
         raise ShapeError(
-            f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n  use slice for that"
+            f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n"
+            "  use slice for that"
         )
     most = {"reflect": max(size - 1, 0), "symmetric": size}.get(mode, max(pair) if size else 0)
     if max(pair) > most:
         raise ShapeError(
-            f"amounts has {pair} for axis {axis} of x, of size {size}; mode {mode!r} has at most {most} elements there\n  pad by at most {most}"
+            f"amounts has {pair} for axis {axis} of x, of size {size}; mode {mode!r} has at "
+            f"most {most} elements there\n"
+            f"  pad by at most {most}"
         )
 
 

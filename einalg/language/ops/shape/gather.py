@@ -22,10 +22,12 @@ Array = np.ndarray[Any, Any]
 
 @operator
 def take(x: Any, positions: Any, axis: int = 0) -> Scope:
-    """The elements of `x` at `positions` along an axis, as of `numpy.take`: an array of integers or lists of them, from the end where negative.
+    """The elements of `x` at `positions` along an axis, as of `numpy.take`: an array of integers or
+    lists of them, from the end where negative.
 
-    The axes of `positions` come in the place of the axis. What grows evenly is one expression, anything else runs that do, one after
-    another. Raises `ShapeError` for positions outside the axis, more than 16 runs, or an axis that `x` does not have.
+    The axes of `positions` come in the place of the axis. What grows evenly is one expression,
+    anything else runs that do, one after another. Raises `ShapeError` for positions outside the
+    axis, more than 16 runs, or an axis that `x` does not have.
 
     >>> import einalg as ea
     >>> take(ea.tensor("x", (2, 3)), [2, 1, 0], 1), take(ea.tensor("x", (9,)), [[0, 1], [4, 5]])
@@ -38,7 +40,9 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
         raise ShapeError(f"positions must be integers, not {given.dtype}\n  e.g. [0, 2, 1]")
     if given.size and not -size <= given.min() <= given.max() < size:
         raise ShapeError(
-            f"positions lie from {given.min()} to {given.max()}, outside of axis {place}, which has {size} elements\n  give others"
+            f"positions lie from {given.min()} to {given.max()}, outside of axis {place}, "
+            f"which has {size} elements\n"
+            "  give others"
         )
     chosen = given.astype(np.int64) % size if given.size else given.astype(np.int64)
     steps = even_steps(chosen)
@@ -47,7 +51,8 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
     runs = _runs(chosen.ravel().tolist())
     if len(runs) > MOST_RUNS:
         raise ShapeError(
-            f"positions are {chosen.size} numbers in {len(runs)} runs\n  give at most {MOST_RUNS} runs of numbers that grow evenly"
+            f"positions are {chosen.size} numbers in {len(runs)} runs\n"
+            f"  give at most {MOST_RUNS} runs of numbers that grow evenly"
         )
     rows = concat(
         [_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs], place
@@ -58,7 +63,9 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
 def _evenly(
     x: Any, steps: tuple[int, tuple[int, ...]], counts: tuple[int, ...], axis: int
 ) -> Scope:
-    """Elements along an axis from a first one on, with a step for each axis that comes in its place."""
+    """Elements along an axis from a first one on, with a step for each axis that comes in its
+    place.
+    """
     found = operand(x, "x", least=1, dtype="any")
     at = kept(found.rank - 1 + len(counts))
     own, rest = at[axis : axis + len(counts)], at[:axis] + at[axis + len(counts) :]

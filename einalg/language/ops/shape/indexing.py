@@ -1,4 +1,6 @@
-"""Operators that read elements elsewhere: permutations, slices, repetitions, diagonals, triangles."""
+"""Operators that read elements elsewhere: permutations, slices, repetitions, diagonals,
+triangles.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from einalg.language.ops.definition.registry import operator
 def _moved(
     found: ArrayView, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]
 ) -> Scope:
-    """`O[…, i, …] = x[…, subscripts(axis, i), …]` on the axes that have an entry in `sizes`, which says their new sizes."""
+    """`O[…, i, …] = x[…, subscripts(axis, i), …]` on the axes that have an entry in `sizes`, which
+    says their new sizes.
+    """
     at = kept(found.rank)
     shape = replaced(found.shape, sizes)
     return L[spans(at, shape)](found[replaced(at, {a: subscripts(a, at[a]) for a in sizes})])
@@ -36,7 +40,8 @@ def _moved(
 
 @operator
 def transpose(x: Any, axes: Any = None) -> Scope:
-    """`x` with its axes in another order: axis `k` of the result is axis `axes[k]` of `x`; None reverses them.
+    """`x` with its axes in another order: axis `k` of the result is axis `axes[k]` of `x`; None
+    reverses them.
 
     Raises `ShapeError` where `axes` does not name every axis of `x` once.
 
@@ -50,7 +55,8 @@ def transpose(x: Any, axes: Any = None) -> Scope:
     )
     if len(order) != found.rank:
         raise ShapeError(
-            f"axes is {axes!r}, but x has {found.rank} axes\n  name every axis once, e.g. axes={tuple(range(found.rank))[::-1]}"
+            f"axes is {axes!r}, but x has {found.rank} axes\n"
+            f"  name every axis once, e.g. axes={tuple(range(found.rank))[::-1]}"
         )
     at = kept(found.rank)
     of_axis = dict(zip(order, at))
@@ -61,10 +67,12 @@ def transpose(x: Any, axes: Any = None) -> Scope:
 
 @operator
 def slice(x: Any, starts: Any, stops: Any, steps: Any = None, axes: Any = None) -> Scope:
-    """`x[start:stop:step]` on `axes` (by default the first ones), as Python and NumPy read it: negative numbers and None included.
+    """`x[start:stop:step]` on `axes` (by default the first ones), as Python and NumPy read it:
+    negative numbers and None included.
 
-    `starts`, `stops` and `steps` are a number or None for one axis, or one entry for each axis. Raises `ShapeError` for a step
-    of 0, an axis that `x` does not have, or entries that do not fit the axes.
+    `starts`, `stops` and `steps` are a number or None for one axis, or one entry for each axis.
+    Raises `ShapeError` for a step of 0, an axis that `x` does not have, or entries that do not fit
+    the axes.
 
     >>> import einalg as ea
     >>> slice(ea.tensor("x", (7, 3)), 1, -1, 2), slice(ea.tensor("x", (7,)), None, None, -1)
@@ -90,14 +98,16 @@ def _positions(size: int, start: Any, stop: Any, step: Any) -> range:
     parts = [None if value is None else integer(value, name) for name, value in named]
     if parts[2] == 0:
         raise ShapeError(
-            "steps is 0, with which no slice ends\n  give 1 or another step, negative to go backwards"
+            "steps is 0, with which no slice ends\n"
+            "  give 1 or another step, negative to go backwards"
         )
     return range(*builtins.slice(*parts).indices(size))
 
 
 @operator
 def flip(x: Any, axes: Any = None) -> Scope:
-    """`x` in reverse order along `axes` (a number, several, or None for all). Raises `ShapeError` for an axis that `x` does not have.
+    """`x` in reverse order along `axes` (a number, several, or None for all). Raises `ShapeError`
+    for an axis that `x` does not have.
 
     >>> import einalg as ea
     >>> flip(ea.tensor("x", (2, 3)), 1)
@@ -110,7 +120,8 @@ def flip(x: Any, axes: Any = None) -> Scope:
 
 @operator
 def roll(x: Any, shifts: Any, axes: Any) -> Scope:
-    """`x` moved towards higher subscripts by `shifts` (of either sign) along `axes`; what leaves at one end enters at the other.
+    """`x` moved towards higher subscripts by `shifts` (of either sign) along `axes`; what leaves at
+    one end enters at the other.
 
     Raises `ShapeError` for an axis that `x` does not have, or shifts that do not fit the axes.
 
@@ -155,9 +166,11 @@ def repeat(x: Any, repeats: int, axis: int) -> Scope:
 
 @operator
 def tile(x: Any, repeats: Any) -> Scope:
-    """`x` put side by side `repeats` times: a number for each axis, aligned at the end as in `numpy.tile`.
+    """`x` put side by side `repeats` times: a number for each axis, aligned at the end as in
+    `numpy.tile`.
 
-    Fewer repeats than axes leave the first axes as they are; more make new axes in front. Raises `ShapeError` for negative repeats.
+    Fewer repeats than axes leave the first axes as they are; more make new axes in front. Raises
+    `ShapeError` for negative repeats.
 
     >>> import einalg as ea
     >>> tile(ea.tensor("x", (3,)), (2, 4))
@@ -179,7 +192,8 @@ def tile(x: Any, repeats: Any) -> Scope:
 
 @operator
 def broadcast_to(x: Any, shape: Any) -> Scope:
-    """`x` with its axes of size 1 repeated to a shape, aligned at the end; -1 keeps a size of `x`, as in `torch.expand`.
+    """`x` with its axes of size 1 repeated to a shape, aligned at the end; -1 keeps a size of `x`,
+    as in `torch.expand`.
 
     Raises `ShapeError` where `x` does not broadcast to the shape.
 
@@ -194,7 +208,8 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     front = len(given) - found.rank
     if front < 0 or min(given[:front], default=0) < 0:
         raise ShapeError(
-            f"shape is {given}, but x has shape {found.shape}\n  give one size an axis, and sizes of 0 or more for new axes in front"
+            f"shape is {given}, but x has shape {found.shape}\n"
+            "  give one size an axis, and sizes of 0 or more for new axes in front"
         )
     full = given[:front] + tuple(
         old if new == -1 else new for old, new in zip(found.shape, given[front:])
@@ -207,7 +222,8 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     if wrong:
         old, new = found.shape[wrong[0]], full[front + wrong[0]]
         raise ShapeError(
-            f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n  only an axis of size 1 is repeated"
+            f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n"
+            "  only an axis of size 1 is repeated"
         )
     at = kept(len(full))
     return L[spans(at, full)](aligned(found, at, full))
@@ -215,7 +231,8 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
 
 @operator
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Scope:
-    """The elements at which the subscript of `axis2` is that of `axis1` plus `offset`; they become the last axis, as in NumPy.
+    """The elements at which the subscript of `axis2` is that of `axis1` plus `offset`; they become
+    the last axis, as in NumPy.
 
     Raises `ShapeError` for an axis that `x` does not have, or two axes that are one.
 
@@ -244,7 +261,8 @@ def _triangle(x: Any, inside: Callable[[Index, Index], Any]) -> Scope:
 
 @operator
 def tril(x: Any, k: int = 0) -> Scope:
-    """The last two axes on and below the `k`-th diagonal; 0 elsewhere, where the scope has no value and other operators read 0.
+    """The last two axes on and below the `k`-th diagonal; 0 elsewhere, where the scope has no value
+    and other operators read 0.
 
     `x` is `(…, M, N)`. Raises `ShapeError` for fewer than two axes.
 
@@ -258,7 +276,8 @@ def tril(x: Any, k: int = 0) -> Scope:
 
 @operator
 def triu(x: Any, k: int = 0) -> Scope:
-    """The last two axes on and above the `k`-th diagonal; 0 elsewhere, where the scope has no value and other operators read 0.
+    """The last two axes on and above the `k`-th diagonal; 0 elsewhere, where the scope has no value
+    and other operators read 0.
 
     `x` is `(…, M, N)`. Raises `ShapeError` for fewer than two axes.
 

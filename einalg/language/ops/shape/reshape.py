@@ -21,7 +21,8 @@ Sizes = tuple[int, ...]
 
 @operator
 def reshape(x: Any, shape: Any) -> Scope:
-    """The elements of `x` in row-major order under another shape; one size may be -1, which is inferred.
+    """The elements of `x` in row-major order under another shape; one size may be -1, which is
+    inferred.
 
     Raises `ShapeError` where the sizes do not hold the elements of `x`.
 
@@ -38,18 +39,23 @@ def _inferred(given: Sizes, old: Sizes) -> Sizes:
     """The new shape with -1 replaced, checked to hold as many elements."""
     if min(given, default=0) < -1 or given.count(-1) > 1:
         raise ShapeError(
-            f"shape is {given}; its sizes must be 0 or more, and one may be -1\n  e.g. shape=({prod(old)},)"
+            f"shape is {given}; its sizes must be 0 or more, and one may be -1\n"
+            f"  e.g. shape=({prod(old)},)"
         )
     count, known = prod(old), prod(size for size in given if size != -1)
     if -1 in given:
         if not known or count % known:
             raise ShapeError(
-                f"shape is {given}, but {known} does not divide the {count} elements of x, of shape {old}\n  e.g. shape=({count},)"
+                f"shape is {given}, but {known} does not divide the {count} elements of x, of "
+                f"shape {old}\n"
+                f"  e.g. shape=({count},)"
             )
         return tuple(count // known if size == -1 else size for size in given)
     if known != count:
         raise ShapeError(
-            f"shape is {given}, which holds {known} elements, but x, of shape {old}, has {count}\n  e.g. shape=({count},)"
+            f"shape is {given}, which holds {known} elements, but x, of shape {old}, has "
+            f"{count}\n"
+            f"  e.g. shape=({count},)"
         )
     return given
 
@@ -60,7 +66,8 @@ def _reshaped(found: ArrayView, shape: Sizes) -> Scope:
 
 
 def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]:
-    """Subscripts of an array of sizes `old` for the element that stands at `at` when its shape is `new`.
+    """Subscripts of an array of sizes `old` for the element that stands at `at` when its shape is
+    `new`.
 
     >>> i, j = kept(2)
     >>> row_major((4, 3), (i, j), (2, 6))
@@ -105,9 +112,11 @@ def _groups(old: Sizes, new: Sizes) -> list[tuple[range, range]]:
 
 
 def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]]) -> list[Affine]:
-    """Subscripts of axes `(size, stride)` from indices `(index, size, stride)` of the same elements, without adding indices up.
+    """Subscripts of axes `(size, stride)` from indices `(index, size, stride)` of the same
+    elements, without adding indices up.
 
-    A number in mixed radix, of which every axis of both shapes holds neighbouring digits; none where there is no such radix.
+    A number in mixed radix, of which every axis of both shapes holds neighbouring digits; none
+    where there is no such radix.
     """
     weights = sorted(
         {s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)},
@@ -131,7 +140,8 @@ def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]
 
 
 def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> list[Affine]:
-    """The subscripts of a row-major position in an array of these sizes; taken modulo their product unless it is `bounded` by it.
+    """The subscripts of a row-major position in an array of these sizes; taken modulo their product
+    unless it is `bounded` by it.
 
     >>> digits(Index("i"), (4, 1, 3)), digits(Index("i"), (4, 3), bounded=False)
     ([i//3, 0, i%3], [(i//3)%4, i%3])
@@ -146,7 +156,8 @@ def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> l
 
 @operator
 def flatten(x: Any, start: int = 0, end: int = -1) -> Scope:
-    """The axes from `start` to `end`, both included, as one; negative numbers count from the end. A scalar gives one axis.
+    """The axes from `start` to `end`, both included, as one; negative numbers count from the end. A
+    scalar gives one axis.
 
     Raises `ShapeError` for axes that `x` does not have, or `end` before `start`.
 

@@ -29,7 +29,8 @@ n, c, h, w = indices("n c h w")
 def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
     if size % divisor:
         raise ShapeError(
-            f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n  pad or slice x, or give another {parameter}"
+            f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n"
+            f"  pad or slice x, or give another {parameter}"
         )
 
 
@@ -44,10 +45,12 @@ def _mode(mode: str) -> bool:
 
 @operator
 def depth_to_space(x: Any, block: int, mode: str = "DCR") -> Scope:
-    """Channels laid out as `block × block` positions: `(N, C·block², H, W)` gives `(N, C, H·block, W·block)`.
+    """Channels laid out as `block × block` positions: `(N, C·block², H, W)` gives `(N, C, H·block,
+    W·block)`.
 
-    A channel of `x` is (row, column, channel) in `mode="DCR"`, (channel, row, column) in `"CRD"`, as in ONNX. Raises
-    `ShapeError` for another mode, not four axes, or channels that `block²` does not divide.
+    A channel of `x` is (row, column, channel) in `mode="DCR"`, (channel, row, column) in `"CRD"`,
+    as in ONNX. Raises `ShapeError` for another mode, not four axes, or channels that `block²` does
+    not divide.
 
     >>> import einalg as ea
     >>> depth_to_space(ea.tensor("x", (1, 8, 3, 3)), 2)
@@ -67,10 +70,12 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR") -> Scope:
 
 @operator
 def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
-    """Blocks of `block × block` positions laid out as channels: `(N, C, H, W)` gives `(N, C·block², H/block, W/block)`.
+    """Blocks of `block × block` positions laid out as channels: `(N, C, H, W)` gives `(N, C·block²,
+    H/block, W/block)`.
 
-    A channel of the result is (row, column, channel) in `mode="DCR"`, as in ONNX, (channel, row, column) in `"CRD"`. Raises
-    `ShapeError` for another mode, not four axes, or a height or width that `block` does not divide.
+    A channel of the result is (row, column, channel) in `mode="DCR"`, as in ONNX, (channel, row,
+    column) in `"CRD"`. Raises `ShapeError` for another mode, not four axes, or a height or width
+    that `block` does not divide.
 
     >>> import einalg as ea
     >>> space_to_depth(ea.tensor("x", (1, 2, 6, 6)), 2, "CRD")
@@ -92,7 +97,8 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
 
 @operator
 def pixel_shuffle(x: Any, factor: int) -> Scope:
-    """`(…, C·factor², H, W)` gives `(…, C, H·factor, W·factor)`, a channel being (channel, row, column), as in torch.
+    """`(…, C·factor², H, W)` gives `(…, C, H·factor, W·factor)`, a channel being (channel, row,
+    column), as in torch.
 
     Raises `ShapeError` for fewer than three axes, or channels that `factor²` does not divide.
 
@@ -111,9 +117,11 @@ def pixel_shuffle(x: Any, factor: int) -> Scope:
 
 @operator
 def pixel_unshuffle(x: Any, factor: int) -> Scope:
-    """`(…, C, H·factor, W·factor)` gives `(…, C·factor², H, W)`, a channel being (channel, row, column), as in torch.
+    """`(…, C, H·factor, W·factor)` gives `(…, C·factor², H, W)`, a channel being (channel, row,
+    column), as in torch.
 
-    Raises `ShapeError` for fewer than three axes, or a height or width that `factor` does not divide.
+    Raises `ShapeError` for fewer than three axes, or a height or width that `factor` does not
+    divide.
 
     >>> import einalg as ea
     >>> pixel_unshuffle(ea.tensor("x", (2, 6, 6)), 2)
@@ -150,11 +158,13 @@ def _mixed_radix(digits: Sequence[Affine], sizes: Sequence[int]) -> Affine:
 
 @operator
 def space_to_batch(x: Any, block: Any, paddings: Any = 0, axes: Any = None) -> Scope:
-    """Every position inside a block becomes a batch of its own: axis 0 grows by the block, the `axes` of space shrink by it.
+    """Every position inside a block becomes a batch of its own: axis 0 grows by the block, the
+    `axes` of space shrink by it.
 
-    `x` is `(N, …)`. `block` is a number, or one for each of `axes` (by default those after the batch: two for a number);
-    `paddings` adds zeros first, a number or `(before, after)` an axis. The new batch is (block…, N), as in TensorFlow's
-    `space_to_batch`. Raises `ShapeError` for an axis that `x` does not have, the batch axis, or sizes that `block` does not divide.
+    `x` is `(N, …)`. `block` is a number, or one for each of `axes` (by default those after the
+    batch: two for a number); `paddings` adds zeros first, a number or `(before, after)` an axis.
+    The new batch is (block…, N), as in TensorFlow's `space_to_batch`. Raises `ShapeError` for an
+    axis that `x` does not have, the batch axis, or sizes that `block` does not divide.
 
     >>> import einalg as ea
     >>> space_to_batch(ea.tensor("x", (1, 4, 6, 3)), (2, 3))
@@ -181,10 +191,12 @@ def space_to_batch(x: Any, block: Any, paddings: Any = 0, axes: Any = None) -> S
 
 @operator
 def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scope:
-    """The inverse of `space_to_batch`: batches become positions inside blocks, and `crops` elements are left out at the ends.
+    """The inverse of `space_to_batch`: batches become positions inside blocks, and `crops` elements
+    are left out at the ends.
 
-    `x` is `(N·block…, …)`; `block`, `crops` and `axes` are given as in `space_to_batch`. Raises `ShapeError` for an axis that
-    `x` does not have, the batch axis, a batch that `block` does not divide, or crops that leave less than nothing.
+    `x` is `(N·block…, …)`; `block`, `crops` and `axes` are given as in `space_to_batch`. Raises
+    `ShapeError` for an axis that `x` does not have, the batch axis, a batch that `block` does not
+    divide, or crops that leave less than nothing.
 
     >>> import einalg as ea
     >>> batch_to_space(ea.tensor("x", (6, 2, 2, 3)), (2, 3))
@@ -199,7 +211,8 @@ def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scop
     for a, s, pair, length in zip(over, sizes, cuts, lengths):
         if length < 0:
             raise ShapeError(
-                f"crops takes {pair} from axis {a}, which has {found.shape[a] * s} elements\n  take less away"
+                f"crops takes {pair} from axis {a}, which has {found.shape[a] * s} elements\n"
+                "  take less away"
             )
     at = kept(found.rank)
     full = {a: at[a] + before for a, (before, _) in zip(over, cuts)}
@@ -211,10 +224,12 @@ def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scop
 
 @operator
 def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Scope:
-    """The windows of a convolution as columns (im2col): `(N, C, …)` gives `(N, C·kernel…, number of windows)`, as in torch.
+    """The windows of a convolution as columns (im2col): `(N, C, …)` gives `(N, C·kernel…, number of
+    windows)`, as in torch.
 
-    `kernel`, `stride` and `dilation` are a number or one for each axis of space; `padding` adds zeros, a number or
-    `(before, after)` an axis. Raises `ShapeError` for numbers out of range, or a kernel that is larger than the padded `x`.
+    `kernel`, `stride` and `dilation` are a number or one for each axis of space; `padding` adds
+    zeros, a number or `(before, after)` an axis. Raises `ShapeError` for numbers out of range, or a
+    kernel that is larger than the padded `x`.
 
     >>> import einalg as ea
     >>> unfold(ea.tensor("x", (1, 3, 5)), 2)
@@ -235,7 +250,9 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
     for name, count, k in zip(names, counts, kernels):
         if count < 1:
             raise ShapeError(
-                f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has with its padding\n  give a smaller kernel"
+                f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has "
+                "with its padding\n"
+                "  give a smaller kernel"
             )
     taps, windows = digits(c, kernels, bounded=False), digits(w, counts)
     reads = (
