@@ -132,7 +132,7 @@ def _weights(group: Sequence[Factor], term: Term, ranges: Ranges, most: int) -> 
 def _apart(subscript: Affine, own: Iterable[Index]) -> tuple[Affine, Affine]:
     """The part of a subscript without the own indices and without its constant, and the rest."""
     terms = tuple((atom, c) for atom, c in subscript.terms if _indices(atom).isdisjoint(own))
-    kept = Affine._make(terms, 0)
+    kept = Affine.from_normal_form(terms, 0)
     return kept, subscript - kept
 
 
@@ -201,9 +201,9 @@ def _determined(term: Term) -> Iterator[tuple[Constraint, Index, Affine]]:
         if equation.relation == "==":
             for atom, coefficient in equation.form.terms:
                 if isinstance(atom, Index) and abs(coefficient) == 1 and atom in term.bound:
-                    value = (equation.form - Affine._make(((atom, coefficient),), 0)).scaled(
-                        -coefficient
-                    )
+                    value = (
+                        equation.form - Affine.from_normal_form(((atom, coefficient),), 0)
+                    ).scaled(-coefficient)
                     if atom not in value.indices:
                         yield equation, atom, value
 

@@ -340,6 +340,8 @@ def _index_value(form: Affine) -> Polynomial:
     if not form.terms:
         return constant(form.const)
     times = gcd(form.const, *(coefficient for _, coefficient in form.terms))
-    primitive = Affine._make(tuple((a, c // times) for a, c in form.terms), form.const // times)
+    primitive = Affine.from_normal_form(
+        tuple((a, c // times) for a, c in form.terms), form.const // times
+    )
     value = of_factor(Factor(IndexValue(), (primitive,)))
     return value if times == 1 else multiplied([constant(times), value], MOST_TERMS)

@@ -14,7 +14,7 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from derive.rewriting.arguments import parse_form, text
+from derive.rewriting.arguments import parse_form
 from derive.rewriting.body_queries import (
     ReadContext,
     enclosing_domain,
@@ -33,6 +33,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import bounded
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.text import form_text
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
@@ -101,7 +102,9 @@ def _stage_access(
     _check_same(places, components, names, staged)
     intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
     iterators = [LoopIndex(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
-    inner = simplify_scope(Scope(iterators, (), with_padded_reads(Access.of(old.base, staged), iterators)))
+    inner = simplify_scope(
+        Scope(iterators, (), with_padded_reads(Access.of(old.base, staged), iterators))
+    )
     read = Access.of(inner, tuple(components))
     return simplify_scope(
         Scope(
@@ -190,8 +193,8 @@ def _copies(position: int, read: ReadContext) -> Iterator[dict[str, Any]]:
             seen.add((tuple(axes), tuple(subscripts)))
             yield {
                 "access": position,
-                "axes": [text(a) for a in axes],
-                "subscripts": [text(s) for s in subscripts],
+                "axes": [form_text(a) for a in axes],
+                "subscripts": [form_text(s) for s in subscripts],
             }
 
 
@@ -242,14 +245,14 @@ def _divisors(subscript: Affine) -> list[int]:
 
 def _cut(subscript: Affine, divisor: int, read: ReadContext) -> list[tuple[Affine, int]] | None:
     """Components with their coefficients; None where several values of the rest are one modulo the divisor, and so one element twice."""
-    whole = Affine._make(
+    whole = Affine.from_normal_form(
         tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0
     )
     rest = tuple((a, c) for a, c in subscript.terms if c % divisor)
     if not rest:
         return [(whole, divisor)]
     common = gcd(*(c for _, c in rest))
-    component = Affine._make(tuple((a, c // common) for a, c in rest), 0)
+    component = Affine.from_normal_form(tuple((a, c // common) for a, c in rest), 0)
     low, high = component.interval(read.ranges)
     return (
         [(whole, divisor), (component, common)]

@@ -132,7 +132,7 @@ def _skews(part: Affine, own: Mapping[Index, LoopIndex], taken: set[Index]) -> l
 def _skews_inside(form: Affine, own: Mapping[Index, LoopIndex], taken: set[Index]) -> list[Change]:
     """Skews of what the traversal contributes to a subscript in which reduced indices stand as well."""
     terms = tuple((a, c) for a, c in form.terms if isinstance(a, Index) and a in own)
-    part = Affine._make(terms, 0)
+    part = Affine.from_normal_form(terms, 0)
     if len(terms) == len(form.terms) or len(terms) < 2 or _merge(part, own, taken):
         return []
     return _skews(part, own, taken)

@@ -44,11 +44,11 @@ def _small_part(
     such g, x and y.
     """
     for g in (g for g in range(divisor, 1, -1) if divisor % g == 0):
-        rest = Affine._make(tuple((a, c) for a, c in argument.terms if c % g), argument.const)
+        rest = Affine.from_normal_form(tuple((a, c) for a, c in argument.terms if c % g), argument.const)
         low, high = rest.interval(ranges)
         if low // g == high // g and (g == divisor or len(rest.terms) < len(argument.terms)):
             whole = tuple((a, c // g) for a, c in argument.terms if c % g == 0)
-            return g, Affine._make(whole, low // g), rest - g * (low // g)
+            return g, Affine.from_normal_form(whole, low // g), rest - g * (low // g)
     return None
 
 
@@ -162,7 +162,7 @@ def with_joined_quotients(form: Affine) -> Affine:
                 whole = floordiv(atom.argument + (part.argument - part) * k, atom.divisor)
                 rest = tuple(term for term in form.terms if term[0] not in (atom, outer))
                 return with_joined_quotients(
-                    Affine._make(rest, form.const) + whole.scaled(coefficient)
+                    Affine.from_normal_form(rest, form.const) + whole.scaled(coefficient)
                 )
     return form
 

@@ -69,7 +69,7 @@ class Index(IndexArithmetic, Symbol):
         return (0, self.name)
 
     def as_affine(self) -> Affine:
-        return Affine._make(((self, 1),), 0)
+        return Affine.from_normal_form(((self, 1),), 0)
 
 
 class Quotient(IndexArithmetic, Expr):
@@ -88,7 +88,8 @@ class Quotient(IndexArithmetic, Expr):
         return form.as_atom() or form
 
     @classmethod
-    def _make(cls, argument: Affine, divisor: int) -> Any:
+    def from_normal_form(cls, argument: Affine, divisor: int) -> Any:
+        """Return the atom of an argument that no rule simplifies further under this divisor."""
         node = Expr.__new__(cls)
         node.argument, node.divisor = argument, divisor
         node.sort_tuple = (cls._rank, argument.sort_tuple, divisor)
@@ -111,7 +112,7 @@ class Quotient(IndexArithmetic, Expr):
         return not self == other
 
     def as_affine(self) -> Affine:
-        return Affine._make(((self, 1),), 0)
+        return Affine.from_normal_form(((self, 1),), 0)
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return (self.sort_tuple,)
@@ -161,7 +162,7 @@ def as_form(value: IndexLike) -> Affine:
         raise NotationError(f"{value} cannot stand in a subscript\n  write {int(value)}")
     number = whole_number(value)
     if number is not None:
-        return Affine._make((), number)
+        return Affine.from_normal_form((), number)
     if isinstance(value, slice):
         raise NotationError(
             "a slice cannot stand in a subscript\n"
@@ -194,11 +195,17 @@ class Affine(IndexArithmetic, Expr):
     def __new__(cls, const: Any = 0, *pairs: Any) -> Affine:
         total = as_form(const)
         for atom, coefficient in pairs:
-            total = total._plus(as_form(atom), int(coefficient))
+            total = total.plus(as_form(atom), int(coefficient))
         return total
 
     @classmethod
-    def _make(cls, terms: Terms, const: int) -> Affine:
+    def from_normal_form(cls, terms: Terms, const: int) -> Affine:
+        """Return the form of these terms, which must be in normal form already: ordered by
+        `sort_tuple`, each atom once, no coefficient 0. Nothing is checked.
+
+        >>> Affine.from_normal_form(((Index("h"), 2),), -1)
+        2*h - 1
+        """
         node = Expr.__new__(cls)
         node.terms, node.const = terms, const
         node._sort_tuple = node._indices = None
@@ -277,7 +284,7 @@ class Affine(IndexArithmetic, Expr):
 
     @staticmethod
     def constant(value: int) -> Affine:
-        return Affine._make((), value)
+        return Affine.from_normal_form((), value)
 
     def quotient(self, divisor: int) -> Affine:
         return floordiv(self, divisor)
@@ -288,16 +295,21 @@ class Affine(IndexArithmetic, Expr):
     def scaled(self, factor: int) -> Affine:
         if factor == 1:
             return self
-        return Affine._make(
+        return Affine.from_normal_form(
             tuple((a, c * factor) for a, c in self.terms) if factor else (), self.const * factor
         )
 
-    def _plus(self, other: Affine, factor: int) -> Affine:
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """Return `self + factor*other`, without reading `other` as an index form first.
+
+        >>> as_form(Index("h")).plus(as_form(Index("r")), -2)
+        h - 2*r
+        """
         if not other.terms:
             return (
                 self
                 if not other.const
-                else Affine._make(self.terms, self.const + factor * other.const)
+                else Affine.from_normal_form(self.terms, self.const + factor * other.const)
             )
         row = dict(self.terms)
         for atom, coefficient in other.terms:
@@ -357,7 +369,7 @@ def _from_row(row: dict[Atom, int], const: int) -> Affine:
         if any(type(a) is Modulo for a, _ in terms):
             terms, const = _join_quotients(dict(terms), const)
         terms.sort(key=_term_order)
-    return Affine._make(tuple(terms), const)
+    return Affine.from_normal_form(tuple(terms), const)
 
 
 def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, int]], int]:
@@ -379,7 +391,9 @@ def _split_multiples(form: Affine, divisor: int) -> tuple[Affine, Affine]:
     """`form == divisor·quotient + rest`, with whole multiples in the quotient."""
     out = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
     rest = tuple((a, c) for a, c in form.terms if c % divisor)
-    return Affine._make(out, form.const // divisor), Affine._make(rest, form.const % divisor)
+    return Affine.from_normal_form(out, form.const // divisor), Affine.from_normal_form(
+        rest, form.const % divisor
+    )
 
 
 def floordiv(form: Affine, divisor: int) -> Affine:
@@ -389,16 +403,18 @@ def floordiv(form: Affine, divisor: int) -> Affine:
         return quotient
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
-        reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
-        return quotient._plus(floordiv(reduced, divisor // common), 1)
+        reduced = Affine.from_normal_form(
+            tuple((a, c // common) for a, c in rest.terms), rest.const // common
+        )
+        return quotient.plus(floordiv(reduced, divisor // common), 1)
     if (
         len(rest.terms) == 1
         and rest.terms[0][1] == 1
         and isinstance(inner := rest.terms[0][0], FloorDiv)
     ):
-        nested = inner.argument._plus(Affine._make((), rest.const * inner.divisor), 1)
-        return quotient._plus(floordiv(nested, divisor * inner.divisor), 1)
-    return quotient._plus(as_form(FloorDiv._make(rest, divisor)), 1)
+        nested = inner.argument.plus(Affine.from_normal_form((), rest.const * inner.divisor), 1)
+        return quotient.plus(floordiv(nested, divisor * inner.divisor), 1)
+    return quotient.plus(as_form(FloorDiv.from_normal_form(rest, divisor)), 1)
 
 
 def modulo(form: Affine, divisor: int) -> Affine:
@@ -411,12 +427,14 @@ def modulo(form: Affine, divisor: int) -> Affine:
     ]
     if redundant:
         for a, c in redundant:
-            rest = rest._plus(as_form(a), -c)._plus(a.argument, c)
+            rest = rest.plus(as_form(a), -c).plus(a.argument, c)
         return modulo(rest, divisor)
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
-        reduced = Affine._make(tuple((a, c // common) for a, c in rest.terms), rest.const // common)
-        return (
-            modulo(reduced, divisor // common).scaled(common)._plus(as_form(rest.const % common), 1)
+        reduced = Affine.from_normal_form(
+            tuple((a, c // common) for a, c in rest.terms), rest.const // common
         )
-    return as_form(Modulo._make(rest, divisor))
+        return (
+            modulo(reduced, divisor // common).scaled(common).plus(as_form(rest.const % common), 1)
+        )
+    return as_form(Modulo.from_normal_form(rest, divisor))

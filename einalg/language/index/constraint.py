@@ -31,7 +31,7 @@ class Constraint(Node, Basic):
         form, relation = affine(form), str(relation)
         common = gcd(*(c for _, c in form.terms)) if form.terms else 1
         if common > 1 and (relation == ">=" or form.const % common == 0):
-            form = Affine._make(
+            form = Affine.from_normal_form(
                 tuple((a, c // common) for a, c in form.terms), form.const // common
             )
         if relation == "==" and form.terms and form.terms[0][1] < 0:
@@ -60,8 +60,8 @@ class Constraint(Node, Basic):
     def sides(self) -> tuple[Affine, Affine]:
         """The condition with every coefficient positive: `left relation right`."""
         form = self.form
-        left = Affine._make(tuple(t for t in form.terms if t[1] > 0), max(form.const, 0))
-        return left, left._plus(form, -1)
+        left = Affine.from_normal_form(tuple(t for t in form.terms if t[1] > 0), max(form.const, 0))
+        return left, left.plus(form, -1)
 
     def _sympystr(self, printer: Any) -> str:
         left, right = self.sides()

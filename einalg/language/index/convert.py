@@ -94,5 +94,5 @@ def _over_common_denominator(value: Any) -> tuple[Affine, int]:
 def _sum(forms: Iterable[Affine]) -> Affine:
     total = affine(0)
     for form in forms:
-        total = total._plus(form, 1)
+        total = total.plus(form)
     return total

@@ -46,19 +46,19 @@ class IndexArithmetic:
 
     def __add__(self, other: Any) -> Any:
         left, right = _both_forms(self, other)
-        return Expr.__add__(self, other) if right is None else left._plus(right, 1)  # pyright: ignore
+        return Expr.__add__(self, other) if right is None else left.plus(right)  # pyright: ignore
 
     def __radd__(self, other: Any) -> Any:
         right, left = _both_forms(self, other)
-        return Expr.__radd__(self, other) if left is None else left._plus(right, 1)  # pyright: ignore
+        return Expr.__radd__(self, other) if left is None else left.plus(right)  # pyright: ignore
 
     def __sub__(self, other: Any) -> Any:
         left, right = _both_forms(self, other)
-        return Expr.__sub__(self, other) if right is None else left._plus(right, -1)  # pyright: ignore
+        return Expr.__sub__(self, other) if right is None else left.plus(right, -1)  # pyright: ignore
 
     def __rsub__(self, other: Any) -> Any:
         right, left = _both_forms(self, other)
-        return Expr.__rsub__(self, other) if left is None else left._plus(right, -1)  # pyright: ignore
+        return Expr.__rsub__(self, other) if left is None else left.plus(right, -1)  # pyright: ignore
 
     def __mul__(self, other: Any) -> Any:
         product = _product(*_both_forms(self, other))

@@ -116,7 +116,7 @@ def index_form(value: Any) -> Affine | None:
         coefficient, atom = (term, Integer(1)) if term.is_Rational else term.as_coeff_Mul()
         if not coefficient.is_Integer or not isinstance(atom, (IndexArithmetic, Integer)):
             return None
-        total = total._plus(as_form(atom), int(coefficient))
+        total = total.plus(as_form(atom), int(coefficient))
     return total
 
 
