@@ -163,9 +163,15 @@ def _words(command: str) -> tuple[str, ...]:
 def _tried(command: tuple[str, ...]) -> Compiler:
     """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
     version = subprocess.run(
-        (*command, "--version"), capture_output=True, text=True, timeout=PROBE_TIMEOUT_SECONDS, check=False
+        (*command, "--version"),
+        capture_output=True,
+        text=True,
+        timeout=PROBE_TIMEOUT_SECONDS,
+        check=False,
     ).stdout
-    first, *last = X86_FLAGS if platform.machine().lower() in ("x86_64", "amd64") else OTHER_CPU_FLAGS
+    first, *last = (
+        X86_FLAGS if platform.machine().lower() in ("x86_64", "amd64") else OTHER_CPU_FLAGS
+    )
     wanted = (first, *OPTIONAL_FLAGS, *last)
     best = (*wanted, *VECTOR_MATH[0])
     if not _accepts(command, (*REQUIRED_FLAGS, *best)):
@@ -175,7 +181,9 @@ def _tried(command: tuple[str, ...]) -> Compiler:
             flags = (
                 (choice,) if isinstance(choice, str) else choice for choice in choices if choice
             )
-            best += next((more for more in flags if _accepts(command, (*REQUIRED_FLAGS, *best, *more))), ())
+            best += next(
+                (more for more in flags if _accepts(command, (*REQUIRED_FLAGS, *best, *more))), ()
+            )
     return Compiler(command, version, (*REQUIRED_FLAGS, *best, "-lm"))
 
 

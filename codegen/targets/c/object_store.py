@@ -14,7 +14,7 @@ from codegen.ir.nodes import Function
 from codegen.targets.c.compiler import KERNEL_CACHE, Compiler, load_library
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS, attached
-from einalg.runtime.timing import cores
+from einalg.runtime.processors import core_count
 from einalg.storage.disk_cache import DiskCache, hashed
 
 PLACES = DiskCache("places", ".json", "places of compiled kernels")
@@ -49,7 +49,7 @@ def _found_or_compiled(
 ) -> list[Place]:
     found = {key: place for key in dict.fromkeys(keys) for place in _read(key)[:1]}
     missing = {key: k for k, key in enumerate(keys) if key not in found}
-    shares: list[list[str]] = [[] for _ in range(min(cores(), len(missing)))]
+    shares: list[list[str]] = [[] for _ in range(min(core_count(), len(missing)))]
     for key in sorted(missing, key=lambda key: -len(sources[missing[key]])):
         min(shares, key=lambda share: sum(len(sources[missing[k]]) for k in share)).append(key)
     files = [REGIONS + c_source([functions[missing[key]] for key in share]) for share in shares]

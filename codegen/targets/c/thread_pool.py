@@ -12,7 +12,7 @@ import ctypes
 from typing import Any
 
 from codegen.targets.c.compiler import Compiler
-from einalg.runtime.timing import threads
+from einalg.runtime.processors import thread_count
 from einalg.storage.disk_cache import hashed
 
 PARTS = 4  # of a loop, for each thread
@@ -154,10 +154,10 @@ _pool: list[
 
 def attached(compiler: Compiler, library: ctypes.CDLL, timeout: float) -> ctypes.CDLL:
     """A loaded C file that begins with `REGIONS`, with the threads that all of them share."""
-    if threads() > 1:
+    if thread_count() > 1:
         if not _pool:
             pool = compiler.load(POOL, timeout)
-            pool.pool_threads(threads())
+            pool.pool_threads(thread_count())
             _pool.append(ctypes.cast(pool.pool_run, ctypes.c_void_p))
-        library.einalg_use(_pool[0], PARTS * threads())
+        library.einalg_use(_pool[0], PARTS * thread_count())
     return library

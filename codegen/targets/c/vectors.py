@@ -65,7 +65,9 @@ def unrolled_nest(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
     return (nest, body) if loop.extent == 1 or any(inner.index in named for inner in nest) else None
 
 
-def unrolled_bodies(nest: Sequence[For], body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
+def unrolled_bodies(
+    nest: Sequence[For], body: tuple[Statement, ...]
+) -> Iterator[tuple[Statement, ...]]:
     """The body of some loops of constant bounds, once for each step."""
     for place in product(
         *(

@@ -6,10 +6,21 @@ from dataclasses import dataclass
 
 Grid = tuple[int, int, int]
 
+MAX_THREAD_REGISTERS = 255
+MAX_SHARED_BYTES = 48 << 10  # of a block that does not ask for more
+MAX_BLOCK_THREADS = 1024
+WARP_THREADS = 32
+VECTOR_BYTES = 16  # what a thread reads or writes at once, at a multiple of as many bytes
+FRAGMENT_SIDE = 16  # rows and columns of a matrix that tensor cores sum
+MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along each axis
+
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel is started: its name, blocks and threads; `shared` is the bytes that a block declares."""
+    """How a kernel is started: its name, its grid of blocks, and the threads of each block.
+
+    `shared` is the bytes of shared memory that a block declares.
+    """
 
     name: str
     grid: Grid
@@ -19,21 +30,3 @@ class Launch:
     @property
     def block(self) -> tuple[int, int, int]:
         return (self.threads, 1, 1)
-
-
-MAX_THREAD_REGISTERS = 255  # of a thread
-
-
-MAX_SHARED_BYTES = 48 << 10  # bytes of a block without asking for more
-
-
-MAX_BLOCK_THREADS = 1024  # of a block
-
-
-WARP_THREADS = 32  # threads
-
-
-FRAGMENT_SIDE = 16  # rows and columns of a matrix that tensor cores sum
-
-
-MAX_GRID = (2**31 - 1, 65535, 65535)

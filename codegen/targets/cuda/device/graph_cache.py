@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from codegen.targets.cuda.device.driver import Driver, LaunchGraph, KernelStart
+from codegen.targets.cuda.device.driver import Driver, KernelStart, LaunchGraph
 
 MAX_CACHED_GRAPHS = 16  # the graphs that are kept of the same kernels, each for other addresses
 

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from codegen.targets.c.compiler import PROBE_TIMEOUT_SECONDS, COMPILE_TIMEOUT_SECONDS, run_compiler, timeout_error
+from codegen.targets.c.compiler import (
+    COMPILE_TIMEOUT_SECONDS,
+    PROBE_TIMEOUT_SECONDS,
+    run_compiler,
+    timeout_error,
+)
 from einalg.errors import DeviceError
 from einalg.storage.disk_cache import DiskCache, hashed
 
@@ -100,7 +105,9 @@ def usages(report: str) -> dict[str, Usage]:
 
 
 def compile_all(
-    source: str, architectures: Sequence[int] = ARCHITECTURES, timeout: float = COMPILE_TIMEOUT_SECONDS
+    source: str,
+    architectures: Sequence[int] = ARCHITECTURES,
+    timeout: float = COMPILE_TIMEOUT_SECONDS,
 ) -> list[Cubin]:
     """A CUDA source compiled for several compute capabilities; needs no device."""
     nvcc = require_nvcc()

@@ -1,14 +1,14 @@
 """Statements that are sums of products, and the tiles in which a device computes them.
 
-A factor may be any expression of its indices, so that convolutions, padded or strided, are contractions too.
+A factor may be any expression of its indices, so that convolutions, padded or strided, are
+contractions too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 
@@ -16,13 +16,14 @@ from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import outermost_reductions
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.lowering.schedule import AnyTile, CudaSchedule
-from codegen.targets.cuda.lowering.thread_points import CudaSource
+from codegen.targets.cuda.lowering.thread_points import CudaSource, count_points
 from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access
 
 MAX_FACTORS = 6
-MIN_THREAD_SUMS = 16  # of a thread, below which it reads more than it multiplies
+MIN_THREAD_SUMS = 16  # below which a thread reads more than it multiplies
+MIN_DEPTH = 4  # terms of a sum that is worth tiles
 
 
 class ContractionSource(CudaSource):
@@ -31,7 +32,12 @@ class ContractionSource(CudaSource):
 
 @dataclass(frozen=True)
 class BlockedProduct:
-    """A sum of `left` times `right`: the indices of the output that one of them has, those that both have, and those summed."""
+    """A sum of `left` times `right`, with the loops of the output and of the sum.
+
+    `rows` are the loops that `left` alone depends on, `columns` those of `right`, and `batch` those
+    of both; `depth` are the summed ones. In `O[b,i,j] += A[b,i,k]*B[b,k,j]` these are the loops
+    over `i`, `j`, `b` and `k`.
+    """
 
     reduce: Reduce
     left: Any
@@ -41,9 +47,16 @@ class BlockedProduct:
     batch: tuple[LoopLevel, ...]
     depth: tuple[LoopLevel, ...]
 
+    def mirrored(self) -> BlockedProduct:
+        """Return the product with its factors exchanged."""
+        return replace(self, left=self.right, right=self.left, rows=self.columns, columns=self.rows)
+
 
 def blocked_product(source: CudaSource) -> BlockedProduct | None:
-    """The statement as a contraction of two factors, with as many rows and columns as possible; None where it is none."""
+    """Return the statement as a product of two factors, with as many rows and columns as possible.
+
+    None where it is no sum of products.
+    """
     reduces = outermost_reductions(source.scope.body)
     if source.scope.where or len(reduces) != 1 or reduces[0].op != "Sum" or reduces[0].where:
         return None
@@ -51,98 +64,137 @@ def blocked_product(source: CudaSource) -> BlockedProduct | None:
     factors = sympy.Mul.make_args(reduce.body)
     if not 2 <= len(factors) <= MAX_FACTORS or outermost_reductions(reduce.body):
         return None
-    depth = tuple(level for it in outer_first(reduce) for level in source.plan.summed[it.index])
-    found = [
-        _split(source, reduce, list(left), list(right), depth) for left, right in _parts(factors)
-    ]
-    best = max(found, key=lambda c: min(_count(c.rows), _count(c.columns)))
-    if (
-        source.plan.output[-1:] and source.plan.output[-1] in best.rows
-    ):  # neighbouring threads compute neighbouring columns
-        return replace(best, left=best.right, right=best.left, rows=best.columns, columns=best.rows)
+    products = [_product(source, reduce, *halves) for halves in _bipartitions(factors)]
+    best = max(products, key=lambda p: min(count_points(p.rows), count_points(p.columns)))
+    # Neighbouring threads compute neighbouring columns.
+    if source.plan.output and source.plan.output[-1] in best.rows:
+        return best.mirrored()
     return best
 
 
-def _parts(factors: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
-    """The ways to make two products of some factors."""
+def _bipartitions(factors: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield the pairs of lists that some factors can be divided into: `[a], [b, c]`, and so on."""
     for chosen in range(1, 1 << (len(factors) - 1)):
         right = [f for position, f in enumerate(factors) if chosen >> position & 1]
         yield [f for f in factors if f not in right], right
 
 
-def _split(
-    source: CudaSource,
-    reduce: Reduce,
-    left: list[Any],
-    right: list[Any],
-    depth: tuple[LoopLevel, ...],
+def _product(
+    source: CudaSource, reduce: Reduce, left: list[Any], right: list[Any]
 ) -> BlockedProduct:
-    one, two = ({s for f in part for s in f.free_symbols} for part in (left, right))
-    levels = source.plan.output
-    rows = tuple(level for level in levels if level.index in one and level.index not in two)
-    batch = tuple(level for level in levels if level.index in one and level.index in two)
-    columns = tuple(level for level in levels if level.index not in one)
-    return BlockedProduct(reduce, sympy.Mul(*left), sympy.Mul(*right), rows, columns, batch, depth)
+    """Return the product of two lists of factors, with the loops that each depends on."""
+    of_left, of_right = _free_symbols(left), _free_symbols(right)
+    rows: list[LoopLevel] = []
+    columns: list[LoopLevel] = []
+    batch: list[LoopLevel] = []
+    for level in source.plan.output:
+        if level.index not in of_left:
+            columns.append(level)
+        elif level.index in of_right:
+            batch.append(level)
+        else:
+            rows.append(level)
+    depth: list[LoopLevel] = []
+    for it in outer_first(reduce):
+        depth += source.plan.summed[it.index]
+    return BlockedProduct(
+        reduce,
+        sympy.Mul(*left),
+        sympy.Mul(*right),
+        tuple(rows),
+        tuple(columns),
+        tuple(batch),
+        tuple(depth),
+    )
 
 
-def _count(levels: Sequence[LoopLevel]) -> int:
-    return prod(level.extent for level in levels)
+def _free_symbols(factors: Iterable[Any]) -> set[Any]:
+    symbols: set[Any] = set()
+    for factor in factors:
+        symbols |= factor.free_symbols
+    return symbols
+
+
+class TileChoice(NamedTuple):
+    """A tile, and how many blocks share the terms of one."""
+
+    tile: AnyTile
+    parts: int
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The points of a product, and how many blocks a tile divides them among."""
+
+    rows: int
+    columns: int
+    depth: int
+    batch: int
+    numbers: CudaSchedule
+
+    def blocks(self, tile: AnyTile) -> int:
+        return self.batch * -(-self.rows // tile.rows) * -(-self.columns // tile.columns)
+
+    def parts(self, tile: AnyTile) -> int:
+        """Return how many blocks share the terms of a tile, each with several steps."""
+        for_a_full_device = -(-self.numbers.blocks // self.blocks(tile))
+        with_enough_steps = self.depth // (tile.depth * self.numbers.steps)
+        return max(1, min(for_a_full_device, with_enough_steps, self.numbers.parts))
+
+    def is_large(self, smallest: AnyTile) -> bool:
+        """Return whether tiles pay, the smallest of which is not half empty."""
+        if self.rows * self.columns * self.depth < self.numbers.contraction:
+            return False
+        if self.depth < MIN_DEPTH:
+            return False
+        return min(self.rows, self.columns) * 2 >= min(smallest.rows, smallest.columns)
 
 
 def choose_tile(
-    found: BlockedProduct, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]
-) -> tuple[AnyTile, int] | None:
-    """A tile, and how many blocks share the terms of one: the largest that leaves work for the whole device.
+    product: BlockedProduct, dtype: str, numbers: CudaSchedule, tiles: Sequence[AnyTile]
+) -> TileChoice | None:
+    """Return a tile, and how many blocks share the terms of one.
 
-    The terms are shared where only small tiles would do else. None where tiles do not pay.
+    It is the largest that leaves work for the whole device. The terms are shared where only small
+    tiles would do else. None where tiles do not pay.
     """
-    rows, columns, depth, batch = map(_count, (found.rows, found.columns, found.depth, found.batch))
-    if not tiles or rows * columns * depth < numbers.contraction or depth < 4:
-        return None
-    smallest = tiles[-1]
-    if min(rows, columns) * 2 < min(smallest.rows, smallest.columns):
+    work = _Work(
+        count_points(product.rows),
+        count_points(product.columns),
+        count_points(product.depth),
+        count_points(product.batch),
+        numbers,
+    )
+    if not tiles or not work.is_large(tiles[-1]):
         return None
     legal = [tile for tile in tiles if tile.is_legal(dtype)]
-    fitting = [t for t in legal if t.rows < 2 * rows and t.columns < 2 * columns] or legal[-1:]
-
-    def blocks(tile: AnyTile) -> int:
-        return batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-
-    def parts(tile: AnyTile) -> int:
-        """Blocks that share the terms of a tile, each with several steps."""
-        return max(
-            1,
-            min(
-                -(-numbers.blocks // blocks(tile)),
-                depth // (tile.depth * numbers.steps),
-                numbers.parts,
-            ),
-        )
-
-    busy = [
-        (tile, 1) for tile in fitting if blocks(tile) >= numbers.blocks and tile.sums >= MIN_THREAD_SUMS
-    ]
-    shared = [
-        (tile, parts(tile)) for tile in fitting if blocks(tile) * parts(tile) >= numbers.blocks
-    ]
-    few = (
-        [max(((tile, parts(tile)) for tile in fitting), key=lambda pair: blocks(pair[0]) * pair[1])]
-        if fitting
-        else []
-    )
-    return next(iter([*busy, *shared, *few]), None)
+    fitting = [t for t in legal if t.rows < 2 * work.rows and t.columns < 2 * work.columns]
+    fitting = fitting or legal[-1:]
+    for tile in fitting:
+        if work.blocks(tile) >= numbers.blocks and tile.sums >= MIN_THREAD_SUMS:
+            return TileChoice(tile, 1)
+    choices = [TileChoice(tile, work.parts(tile)) for tile in fitting]
+    for choice in choices:
+        if work.blocks(choice.tile) * choice.parts >= numbers.blocks:
+            return choice
+    return max(choices, key=lambda c: work.blocks(c.tile) * c.parts, default=None)
 
 
-def tensor_core_dtype(source: CudaSource, found: BlockedProduct) -> str | None:
-    """The type of both factors where tensor cores multiply them as they are: elements of f16 or bf16, padded with 0 at most.
+def tensor_core_dtype(source: CudaSource, product: BlockedProduct) -> str | None:
+    """Return the type of both factors where tensor cores multiply them as they are.
 
-    Elements of f32 lose precision there (tf32), which the schedule must allow.
+    They are elements of f16 or bf16, padded with 0 at most. Elements of f32 lose precision there
+    (tf32), which the schedule must allow. None for all others.
     """
-    factors = (found.left, found.right)
-    types = {factor.tensor.dtype if isinstance(factor, Access) else "" for factor in factors}
-    dtype = types.pop() if len(types) == 1 else ""
-    allowed = ("f16", "bf16", "f32") if source.numbers.tf32 else ("f16", "bf16")
-    if dtype not in allowed or (dtype, source.accumulated(found.reduce)) not in FRAGMENT_SIZES:
+    left, right = product.left, product.right
+    if not isinstance(left, Access) or not isinstance(right, Access):
         return None
-    fills = [fill for factor in factors for _, fill in source.layers(factor)[1:]]
-    return None if any(fill != 0 for fill in fills) else dtype
+    dtype = left.tensor.dtype
+    if dtype != right.tensor.dtype or (dtype == "f32" and not source.numbers.tf32):
+        return None
+    if (dtype, source.accumulated(product.reduce)) not in FRAGMENT_SIZES:
+        return None
+    for factor in (left, right):
+        if any(fill != 0 for _, fill in source.layers(factor)[1:]):
+            return None
+    return dtype

@@ -1,20 +1,22 @@
-"""A statement as CUDA kernels: a contraction in tiles, a reduction that threads share, or a map (design §10).
+"""A statement as CUDA kernels: a product in tiles, rows that threads share, or a map (design §10).
 
-A long sum with few outputs is computed by several blocks, in two kernels: the first one sums parts, the second one adds these up.
+A long sum with few outputs is computed by several blocks, in two kernels: the first one sums parts,
+the second one adds these up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.nodes import Buf, Function
 from codegen.targets.cuda.lowering.contraction import (
     BlockedProduct,
     ContractionSource,
-    choose_tile,
+    TileChoice,
     blocked_product,
+    choose_tile,
     tensor_core_dtype,
 )
 from codegen.targets.cuda.lowering.map import map_kernel
@@ -26,7 +28,7 @@ from codegen.targets.cuda.lowering.reduction import (
     shared_reductions,
 )
 from codegen.targets.cuda.lowering.register_tiles import register_tiles
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, BlockTile, CudaSchedule, TensorTile
+from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
 from codegen.targets.cuda.lowering.tensor_cores import tensor_tiles
 from codegen.targets.cuda.lowering.thread_points import CudaSource
 from einalg.language.index.convert import affine
@@ -42,29 +44,23 @@ def cuda_kernels(
     schedule: CudaSchedule = CUDA_DEFAULT,
     taken: Collection[str] = (),
 ) -> list[Function]:
-    """The statement `name = scope` as kernels that run one after the other; arguments and errors as in `codegen.lowering.lower.lower`.
+    """Return the statement `name = scope` as kernels that run one after the other.
 
-    All but the last one write memory that the last one reads, under names that are not in `taken`.
+    Arguments and errors are those of `codegen.lowering.lower.lower`. All kernels but the last one
+    write memory that the last one reads, under names that are not in `taken`.
 
     >>> import einalg as ea
     >>> [f.output.shape for f in cuda_kernels("O", ea.parse("O[i:1] += A[i+j]", A=(1000000,)))]
     [(64, 1), (1,)]
     """
-    first = _Lowering(name, scope, holes or {}, schedule)
-    parts = first.parts()
-    if parts == 1:
-        return [first.whole()]
-    reduce = first.reduce()
-    shape = (parts, prod(scope.shape))
-    partial = Buf(
-        _unused(f"{name}_parts", {*taken, name, *scope.tensors, *(holes or {})}),
-        shape,
-        first.source.accumulated(reduce),
-    )
-    return [
-        first.partial(partial),
-        lower_cuda(name, _sum_of(first.source.scope, reduce, partial), holes, schedule),
-    ]
+    plan = _plan(name, scope, holes or {}, schedule)
+    if isinstance(plan, _MapPlan) or plan.parts == 1:
+        return [plan.kernel()]
+    used_names = {*taken, name, *scope.tensors, *(holes or {})}
+    shape = (plan.parts, prod(scope.shape))
+    partial = Buf(_unused(f"{name}_parts", used_names), shape, plan.source.accumulated(plan.reduce))
+    summed = _sum_of_parts(plan.source.scope, plan.reduce, partial)
+    return [plan.kernel(partial), lower_cuda(name, summed, holes, schedule)]
 
 
 def lower_cuda(
@@ -73,101 +69,133 @@ def lower_cuda(
     holes: Mapping[str, Scope] | None = None,
     schedule: CudaSchedule = CUDA_DEFAULT,
 ) -> Function:
-    """The statement in one kernel.
+    """Return the statement in one kernel.
 
     >>> import einalg as ea
     >>> f = lower_cuda("O", ea.parse("O[i] = A[i] + 1", A=(1000,)))
     >>> f.body[0].kind, f.body[0].extent, f.body[0].body[0].kind, f.body[0].body[0].extent
     ('block', 4, 'thread', 256)
     """
-    return _Lowering(name, scope, holes or {}, replace(schedule, parts=1)).whole()
+    return _plan(name, scope, holes or {}, replace(schedule, parts=1)).kernel()
 
 
-class _Lowering:
-    """Which kind of kernel a statement becomes."""
+@dataclass(frozen=True)
+class _TiledPlan:
+    """A product in tiles; `dtype` is the type of its factors where tensor cores multiply them."""
 
-    def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule):
-        self.schedule = schedule
-        self.source: CudaSource = ContractionSource(name, scope, holes, schedule)
-        self.rows: RowReductions | None = None
-        self.found: BlockedProduct | None = None
-        self.dtype: str | None = None
-        if not prod(self.source.output.shape):
-            return
-        if found := blocked_product(self.source):
-            self.dtype = tensor_core_dtype(self.source, found)
-            tiles = (
-                choose_tile(
-                    found,
-                    self.dtype,
-                    schedule,
-                    [tile.of(self.dtype) for tile in schedule.tensor_tiles],
-                )
-                if self.dtype
-                else None
-            )
-            if tiles is None:
-                tiles = choose_tile(
-                    found, self.source.accumulated(found.reduce), schedule, schedule.tiles
-                )
-            if tiles:
-                self.found, (self.tile, self.count) = found, tiles
-                return
-        self.source = CudaSource(name, scope, holes, schedule)
-        self.rows = shared_reductions(self.source)
+    source: CudaSource
+    product: BlockedProduct
+    choice: TileChoice
+    dtype: str = ""
 
+    @property
     def parts(self) -> int:
-        """How many blocks share one sum."""
-        if self.found:
-            return self.count
-        return choose_part_count(self.source, self.rows) if self.rows else 1
+        """Return how many blocks share one sum."""
+        return self.choice.parts
 
+    @property
     def reduce(self) -> Reduce:
-        if self.found:
-            return self.found.reduce
-        assert self.rows
+        return self.product.reduce
+
+    def kernel(self, partial: Buf | None = None) -> Function:
+        tile = self.choice.tile
+        if isinstance(tile, TensorTile):
+            return tensor_tiles(self.source, self.product, tile, self.dtype, partial)
+        return register_tiles(self.source, self.product, tile, partial)
+
+
+@dataclass(frozen=True)
+class _RowPlan:
+    """Rows of outputs, whose reductions threads share."""
+
+    source: CudaSource
+    rows: RowReductions
+
+    @property
+    def parts(self) -> int:
+        """Return how many groups of blocks share one sum."""
+        return choose_part_count(self.source, self.rows)
+
+    @property
+    def reduce(self) -> Reduce:
         return self.rows.reduces[0]
 
-    def whole(self) -> Function:
+    def kernel(self, partial: Buf | None = None) -> Function:
+        if partial is None:
+            return reduction_kernel(self.source, self.rows)
+        return partial_kernel(self.source, self.rows, partial)
+
+
+@dataclass(frozen=True)
+class _MapPlan:
+    """Outputs that threads compute by themselves; none at all where the output is empty."""
+
+    source: CudaSource
+
+    def kernel(self) -> Function:
         if not prod(self.source.output.shape):
             return self.source.function(())
-        if self.found:
-            return self.tiled(None)
-        return reduction_kernel(self.source, self.rows) if self.rows else map_kernel(self.source)
-
-    def partial(self, output: Buf) -> Function:
-        if self.found:
-            return self.tiled(output)
-        assert self.rows
-        return partial_kernel(self.source, self.rows, output)
-
-    def tiled(self, partial: Buf | None) -> Function:
-        assert self.found
-        if isinstance(self.tile, TensorTile):
-            assert self.dtype
-            return tensor_tiles(self.source, self.found, self.tile, self.dtype, partial)
-        assert isinstance(self.tile, BlockTile)
-        return register_tiles(self.source, self.found, self.tile, partial)
+        return map_kernel(self.source)
 
 
-def _sum_of(scope: Scope, reduce: Reduce, partial: Buf) -> Scope:
-    """The scope where a reduction is that of its parts."""
+def _plan(
+    name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule
+) -> _TiledPlan | _RowPlan | _MapPlan:
+    """Decide which kind of kernel a statement becomes."""
+    if not prod(scope.shape):
+        return _MapPlan(ContractionSource(name, scope, holes, schedule))
+    tiled = _tiled_plan(ContractionSource(name, scope, holes, schedule))
+    if tiled is not None:
+        return tiled
+    source = CudaSource(name, scope, holes, schedule)
+    rows = shared_reductions(source)
+    if rows is not None:
+        return _RowPlan(source, rows)
+    return _MapPlan(source)
+
+
+def _tiled_plan(source: CudaSource) -> _TiledPlan | None:
+    """Return the tiles of a product, for tensor cores where these can multiply its factors."""
+    product, schedule = blocked_product(source), source.numbers
+    if product is None:
+        return None
+    dtype = tensor_core_dtype(source, product)
+    if dtype is not None:
+        tensor_tiles = [tile.of(dtype) for tile in schedule.tensor_tiles]
+        choice = choose_tile(product, dtype, schedule, tensor_tiles)
+        if choice is not None:
+            return _TiledPlan(source, product, choice, dtype)
+    choice = choose_tile(product, source.accumulated(product.reduce), schedule, schedule.tiles)
+    if choice is None:
+        return None
+    return _TiledPlan(source, product, choice)
+
+
+def _sum_of_parts(scope: Scope, reduce: Reduce, partial: Buf) -> Scope:
+    """Return the scope in which a reduction is that of its parts.
+
+    For `O[i] += A[i,j]` the scope of `O[i] += O_parts[part, i]`.
+    """
     tensor = Tensor(partial.name, partial.shape, partial.dtype)
-    part, flat = (
-        fresh_index("part", {*scope.indices, *scope.body.free_symbols, *reduce.indices}),
-        affine(0),
-    )
+    part = fresh_index("part", {*scope.indices, *scope.body.free_symbols, *reduce.indices})
+    flat = affine(0)
     for it in scope.iterators:
         flat = flat * it.extent + (affine(it.index) - it.low)
-    parts = Reduce(
-        reduce.op, [(part, 0, partial.shape[0])], (), Access.of(tensor, (affine(part), flat))
-    )
-    return Scope(
-        scope.iterators,
-        scope.where,
-        rebuild(scope.body, lambda node: parts if node == reduce else node),
-    )
+    element = Access.of(tensor, (affine(part), flat))
+    parts = Reduce(reduce.op, [(part, 0, partial.shape[0])], (), element)
+
+    def replaced(node: object) -> object:
+        if node == reduce:
+            return parts
+        return node
+
+    return Scope(scope.iterators, scope.where, rebuild(scope.body, replaced))
 
 
-def _unused(name: str, taken: Collection[str]) -> str:
-    return next(n for k in range(len(taken) + 1) if (n := f"{name}{k or ''}") not in taken)
+def _unused(name: str, used_names: Collection[str]) -> str:
+    """Return a name that is not in use: `name`, else the first of `name1`, `name2`, …"""
+    unused, count = name, 0
+    while unused in used_names:
+        count += 1
+        unused = f"{name}{count}"
+    return unused

@@ -1,34 +1,56 @@
 """Reductions that the threads of a warp or of a block share, and what is computed from them.
 
-Each thread sums some terms; the threads of a warp hand each other their sums, and warps those of theirs through shared memory. What
-a whole row of outputs needs (as the largest element and the sum of a softmax) is summed once, for all outputs of the row.
+Each thread sums some terms; the threads of a warp hand each other their sums, and the warps hand
+each other theirs through shared memory. What a whole row of outputs needs (as the largest element
+and the sum of a softmax) is summed once, for all outputs of the row.
+
+The decisions are frozen values, each made by one function from those before it:
+`shared_reductions` says what is shared, `_divide` by how many threads and blocks,
+`_loop_indices` and `_accumulators` name their loops and variables, and `_RowKernel` writes the
+statements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from codegen.ir.nodes import Alloc, Buf, Function, If, Predicate, Ref, Statement, Store, WarpReduce
 from codegen.lowering.block import LOCAL_NAMES, Block
+from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import ASSIGN, outermost_reductions, reads_inside, value
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop
+from codegen.targets.cuda.lowering.thread_points import (
+    CudaSource,
+    Points,
+    count_points,
+    counted_loop,
+)
 from codegen.targets.cuda.text.vectors import walks_rows
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
 
-MAX_SHARED_REDUCTIONS = 8  # reductions of one kernel
+MAX_SHARED_REDUCTIONS = 8  # of one kernel
+MIN_THREAD_POINTS = 4  # terms, or outputs of a row, that make a thread worth while
+VECTOR_WIDTHS = (16, 8, 4, 2)  # elements that a thread reads or writes at once
+
+
+# What is shared.
 
 
 @dataclass(frozen=True)
 class RowReductions:
-    """Reductions, inner ones first, that have the same value for all points of `along` at one point of `over`."""
+    """Reductions, inner ones first, of which all outputs of a row need the same value.
+
+    A row is the points of `along` at one point of `over`. In a softmax over `j` of `A[i, j]`, a
+    maximum and a sum over 1000 terms are shared, `over` is the loop over `i`, `along` the loop
+    over `j`.
+    """
 
     reduces: tuple[Reduce, ...]
     over: tuple[LoopLevel, ...]
@@ -36,280 +58,403 @@ class RowReductions:
 
     @property
     def terms(self) -> int:
+        """Return the number of terms of the longest reduction."""
         return max(map(points, self.reduces))
 
 
 def shared_reductions(source: CudaSource) -> RowReductions | None:
-    """The reductions of a statement that several threads share; None where each thread is better off alone."""
-    found: list[Reduce] = []
-    place, levels = source.block(source.plan.output).place, source.plan.output
-    needed: set[Index] = set()
+    """Return the reductions of a statement that several threads share.
 
-    def see(body: Any, conditional: bool) -> None:
-        for reduce in outermost_reductions(body):
-            if reduce in found:
-                continue
-            free = {i for index in reduce.free_symbols for i in place.form(affine(index)).indices}
-            see(reduce.body, True)
-            if (
-                free <= place.bound
-                and points(reduce) >= source.numbers.short
-                and not (conditional and not reads_inside(reduce, place))
-            ):
-                found.append(reduce)
-                needed.update(free)
-
-    see(source.scope.body, bool(source.scope.where))
-    if not found or len(found) > MAX_SHARED_REDUCTIONS:
+    None where each thread had better compute its outputs by itself.
+    """
+    indices_of = _shareable(source)
+    if not 0 < len(indices_of) <= MAX_SHARED_REDUCTIONS:
         return None
-    over, along = (
-        [level for level in levels if (level.index in needed) is known] for known in (True, False)
-    )
-    rows = RowReductions(tuple(found), tuple(over), tuple(along))
-    if _count(along) == 1 and (
-        _count(over) >= source.numbers.busy or rows.terms < source.numbers.long
-    ):
+    needed = frozenset[Index]().union(*indices_of.values())
+    over = tuple(level for level in source.plan.output if level.index in needed)
+    along = tuple(level for level in source.plan.output if level.index not in needed)
+    rows = RowReductions(tuple(indices_of), over, along)
+    enough_outputs = count_points(over) >= source.numbers.busy
+    if count_points(along) == 1 and (enough_outputs or rows.terms < source.numbers.long):
         return None
     return rows
 
 
+def _shareable(source: CudaSource) -> dict[Reduce, frozenset[Index]]:
+    """Return the reductions that can be summed once for a row, inner ones first.
+
+    Each comes with the loops of the output that it depends on: `Max[k](A[i, k])` with `{i}`.
+    """
+    place = source.block(source.plan.output).place
+    indices_of: dict[Reduce, frozenset[Index]] = {}
+
+    def visit(body: Any, conditional: bool) -> None:
+        for reduce in outermost_reductions(body):
+            if reduce in indices_of:
+                continue
+            visit(reduce.body, True)
+            indices = _indices_read(reduce, place)
+            if not indices <= place.bound or points(reduce) < source.numbers.short:
+                continue
+            if not conditional or reads_inside(reduce, place):
+                indices_of[reduce] = indices
+
+    visit(source.scope.body, bool(source.scope.where))
+    return indices_of
+
+
+def _indices_read(reduce: Reduce, place: Place) -> frozenset[Index]:
+    """Return the indices at a place that a reduction depends on."""
+    indices: set[Index] = set()
+    for symbol in reduce.free_symbols:
+        indices |= place.form(affine(symbol)).indices
+    return frozenset(indices)
+
+
+# How many threads and blocks do it.
+
+
 def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
-    """How many groups of blocks share one long reduction, where its outputs alone keep few of them busy."""
+    """Return how many groups of blocks share one long reduction.
+
+    More than 1 where the outputs alone keep few blocks busy.
+    """
     numbers = source.numbers
-    many = max(numbers.lanes)
-    blocks = -(-_count(rows.over) // max(1, numbers.threads // many))
-    whole = (
-        outermost_reductions(source.scope.body) == list(rows.reduces)
-        and _count(rows.along) == 1
-        and not source.scope.where
-    )
-    if not whole or len(rows.reduces) != 1 or blocks >= numbers.blocks:
+    lanes = max(numbers.lanes)
+    rows_of_block = max(1, numbers.threads // lanes)
+    blocks = -(-count_points(rows.over) // rows_of_block)
+    if blocks >= numbers.blocks or not _is_one_reduction(source, rows):
         return 1
-    return max(
-        1,
-        min(-(-numbers.blocks // blocks), rows.terms // (many * numbers.steps * 4), numbers.parts),
+    for_a_full_device = -(-numbers.blocks // blocks)
+    with_enough_terms = rows.terms // (lanes * numbers.steps * MIN_THREAD_POINTS)
+    return max(1, min(for_a_full_device, with_enough_terms, numbers.parts))
+
+
+def _is_one_reduction(source: CudaSource, rows: RowReductions) -> bool:
+    """Return whether the statement reduces once, and every output is a row by itself."""
+    if len(rows.reduces) != 1 or count_points(rows.along) != 1 or source.scope.where:
+        return False
+    return outermost_reductions(source.scope.body) == list(rows.reduces)
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How the rows of a kernel are divided among threads and blocks.
+
+    300 rows of 4096 terms: `parts=1, lanes=256, warp_lanes=32, groups=1, blocks=300, pieces=1`.
+    """
+
+    parts: int  # groups of blocks that share one reduction
+    lanes: int  # threads that share a row
+    warp_lanes: int  # those of them that hand each other values directly
+    groups: int  # rows that a block computes at once
+    blocks: int  # blocks for all rows
+    pieces: int  # blocks that share the outputs of one row, each with all its reductions
+
+    @property
+    def warps(self) -> int:
+        """Return the number of warps that share a row."""
+        return self.lanes // self.warp_lanes
+
+
+def _divide(source: CudaSource, rows: RowReductions, parts: int) -> _Division:
+    """Choose the threads and blocks of a kernel."""
+    numbers, row_count, row_length = (
+        source.numbers,
+        count_points(rows.over),
+        count_points(rows.along),
+    )
+    few, many = numbers.lanes
+    lanes = few
+    if max(rows.terms // parts, row_length) >= MIN_THREAD_POINTS * many:
+        lanes = many
+    groups = max(1, min(numbers.threads // lanes, row_count))
+    blocks = -(-row_count // groups)
+    worth_while = row_length // max(rows.terms, MIN_THREAD_POINTS * lanes)
+    for_a_full_device = -(-numbers.blocks // blocks)
+    pieces = max(1, min(worth_while, for_a_full_device))
+    return _Division(parts, lanes, min(numbers.shuffled, lanes), groups, blocks, pieces)
+
+
+# The names of its loops and variables.
+
+
+@dataclass(frozen=True)
+class _LoopIndices:
+    """The loops of a kernel, and the counters of the rows and of the outputs of a row."""
+
+    over: Points
+    along: Points
+    block: Index
+    group: Index
+    warp: Index
+    lane: Index
+    part: Index
+    piece: Index
+
+
+def _loop_indices(source: CudaSource, rows: RowReductions, division: _Division) -> _LoopIndices:
+    return _LoopIndices(
+        over=Points.of(source, "point", rows.over),
+        along=Points.of(source, "other", rows.along),
+        block=source.fresh("block", division.blocks),
+        group=source.fresh("group", division.groups),
+        warp=source.fresh("warp", division.warps),
+        lane=source.fresh("lane", division.warp_lanes),
+        part=source.fresh("part", division.parts),
+        piece=source.fresh("piece", division.pieces),
     )
 
 
-def _count(levels: Any) -> int:
-    return prod(level.extent for level in levels)
+@dataclass(frozen=True)
+class _Accumulators:
+    """For each reduction a variable of a thread, `total`, and one value for each warp, `totals`.
+
+    `names` are those that a kernel must not use for anything else.
+    """
+
+    totals: dict[Reduce, Buf]
+    of_warps: dict[Reduce, Buf]
+    names: frozenset[str]
+
+
+def _accumulators(source: CudaSource, rows: RowReductions, division: _Division) -> _Accumulators:
+    names = set(source.block(source.plan.output).names)
+    totals, of_warps = dict[Reduce, Buf](), dict[Reduce, Buf]()
+    for reduce in rows.reduces:
+        stem = LOCAL_NAMES[reduce.op]
+        suffix = _free_suffix(stem, names)
+        total, of_warp = f"{stem}{suffix}", f"{stem}s{suffix}"
+        names |= {total, of_warp}
+        dtype = source.accumulated(reduce)
+        totals[reduce] = Buf(total, (), dtype, "reg")
+        of_warps[reduce] = Buf(of_warp, (division.groups, division.warps), dtype, "shared")
+    return _Accumulators(totals, of_warps, frozenset(names))
+
+
+def _free_suffix(stem: str, names: Iterable[str]) -> str:
+    """Return what makes `total` and `totals` free names: nothing, else the first number.
+
+    >>> _free_suffix("total", {"A"}), _free_suffix("total", {"total", "totals1"})
+    ('', '2')
+    """
+    suffix, count = "", 0
+    while f"{stem}{suffix}" in names or f"{stem}s{suffix}" in names:
+        count += 1
+        suffix = str(count)
+    return suffix
+
+
+# The statements.
 
 
 def reduction_kernel(source: CudaSource, rows: RowReductions) -> Function:
-    """The kernel in which a group of threads computes what one row needs, and then the row."""
-    return source.function(_ReductionKernel(source, rows).body())
+    """Return the kernel in which groups of threads compute what a row needs, and then the row."""
+    return source.function(_row_kernel(source, rows, None).body())
 
 
 def partial_kernel(source: CudaSource, rows: RowReductions, output: Buf) -> Function:
-    """The kernel that sums the terms of a reduction in parts: the first axis of its output counts them."""
-    return Function(
-        output.name,
-        tuple(source.buffers.values()),
-        output,
-        _ReductionKernel(source, rows, output).body(),
-        str(source.scope),
-    )
+    """Return the kernel that sums a reduction in parts: the first axis of its output."""
+    return source.function(_row_kernel(source, rows, output).body(), output)
 
 
-class _ReductionKernel:
-    def __init__(self, source: CudaSource, rows: RowReductions, partial: Buf | None = None):
-        numbers, self.source, self.rows = source.numbers, source, rows
-        few, many = numbers.lanes
-        self.partial, self.parts = partial, partial.shape[0] if partial else 1
-        self.over, self.along = (
-            Points.of(source, "point", rows.over),
-            Points.of(source, "other", rows.along),
-        )
-        self.lanes = many if max(rows.terms // self.parts, self.along.count) >= 4 * many else few
-        self.width = min(numbers.shuffled, self.lanes)
-        self.warps = self.lanes // self.width
-        self.groups = max(1, min(numbers.threads // self.lanes, self.over.count))
-        self.blocks = -(-self.over.count // self.groups)
-        self.pieces = max(
-            1,
-            min(
-                self.along.count // max(rows.terms, 4 * self.lanes),
-                -(-numbers.blocks // self.blocks),
-            ),
-        )
-        self.block, self.group = (
-            source.fresh("block", self.blocks),
-            source.fresh("group", self.groups),
-        )
-        self.warp, self.lane = source.fresh("warp", self.warps), source.fresh("lane", self.width)
-        self.part, self.piece = source.fresh("part", self.parts), source.fresh("piece", self.pieces)
-        names = source.block(source.plan.output).names
-        self.totals: dict[Reduce, Buf] = {}
-        self.gathered: dict[Reduce, Buf] = {}
-        for reduce in rows.reduces:
-            stem = LOCAL_NAMES[reduce.op]
-            suffix = next(
-                s
-                for k in range(len(names) + 1)
-                if not {f"{stem}{(s := str(k or ''))}", f"{stem}s{s}"} & names
-            )
-            names |= {f"{stem}{suffix}", f"{stem}s{suffix}"}
-            dtype = source.accumulated(reduce)
-            self.totals[reduce] = Buf(f"{stem}{suffix}", (), dtype, "reg")
-            self.gathered[reduce] = Buf(
-                f"{stem}s{suffix}", (self.groups, self.warps), dtype, "shared"
-            )
-        self.names = names
+def _row_kernel(source: CudaSource, rows: RowReductions, partial: Buf | None) -> _RowKernel:
+    parts = 1
+    if partial is not None:
+        parts = partial.shape[0]
+    division = _divide(source, rows, parts)
+    loops = _loop_indices(source, rows, division)
+    return _RowKernel(source, rows, partial, division, loops, _accumulators(source, rows, division))
+
+
+@dataclass(frozen=True)
+class _RowKernel:
+    """The statements of a kernel; with an output `partial`, of one part of the terms."""
+
+    source: CudaSource
+    rows: RowReductions
+    partial: Buf | None
+    division: _Division
+    loops: _LoopIndices
+    sums: _Accumulators
 
     def body(self) -> tuple[Statement, ...]:
         inside: list[Statement] = []
         for position, reduce in enumerate(self.rows.reduces):
-            inside += self.shared(reduce, self.rows.reduces[:position])
-        inside.append(self.threads(self.written()))
-        body = [counted_loop(self.block, self.blocks, inside, "block")]
-        if self.parts > 1:
-            return (counted_loop(self.part, self.parts, body, "block"),)
-        return (
-            (counted_loop(self.piece, self.pieces, body, "block"),) if self.pieces > 1 else tuple(body)
-        )
+            inside += self.reduced(reduce, self.rows.reduces[:position])
+        inside.append(self.over_threads(self.written_rows()))
+        division, loops = self.division, self.loops
+        body = (counted_loop(loops.block, division.blocks, inside, "block"),)
+        if division.parts > 1:
+            return (counted_loop(loops.part, division.parts, body, "block"),)
+        if division.pieces > 1:
+            return (counted_loop(loops.piece, division.pieces, body, "block"),)
+        return body
+
+    # Places.
 
     @property
-    def position(self) -> Affine:
-        """A thread's place in its group."""
-        return affine(self.warp) * self.width + affine(self.lane)
+    def lane_of_row(self) -> Affine:
+        """Return a thread's number among those that share its row."""
+        return affine(self.loops.warp) * self.division.warp_lanes + affine(self.loops.lane)
 
-    def threads(self, body: Any) -> Statement:
-        inner = counted_loop(self.lane, self.width, body, "thread")
-        return counted_loop(
-            self.group, self.groups, [counted_loop(self.warp, self.warps, [inner], "thread")], "thread"
-        )
+    def over_threads(self, body: Sequence[Statement]) -> Statement:
+        """Return statements that every thread of a block runs."""
+        lanes = counted_loop(self.loops.lane, self.division.warp_lanes, body, "thread")
+        warps = counted_loop(self.loops.warp, self.division.warps, [lanes], "thread")
+        return counted_loop(self.loops.group, self.division.groups, [warps], "thread")
 
-    def at_point(self, known: Any, *more: LoopLevel) -> Block:
-        """A block at one row, where some reductions are summed already."""
-        block = self.source.block([*self.rows.over, *more])
-        block.names |= self.names
-        for reduce in known:
-            block.results[reduce] = Ref(self.totals[reduce], ())
+    def block_in_row(self, summed: Sequence[Reduce], levels: Sequence[LoopLevel] = ()) -> Block:
+        """Return an empty block inside one row and `levels`, where some reductions are summed."""
+        block = self.source.block([*self.rows.over, *levels])
+        block.names |= self.sums.names
+        for reduce in summed:
+            block.results[reduce] = Ref(self.sums.totals[reduce], ())
         return block
 
-    def placed(self, statements: Any) -> tuple[Statement, ...]:
-        form = affine(self.block) * self.groups + affine(self.group)
-        return self.over.at(form, self.blocks * self.groups - 1, statements)
+    def at_row(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Return statements at the row of a group of threads, where there is such a row."""
+        blocks, groups = self.division.blocks, self.division.groups
+        row = affine(self.loops.block) * groups + affine(self.loops.group)
+        return self.loops.over.at(row, blocks * groups - 1, statements)
 
-    def written(self) -> tuple[Statement, ...]:
-        """The outputs of a row, by all its threads; a single one by the first."""
-        if self.partial is None and self.along.count > 1:
-            return self.placed([self.written_row()])
-        block = self.at_point(self.rows.reduces, *self.rows.along)
-        if self.partial:
-            block.put(
-                self.source.partial_target(self.partial, self.part, block.place),
-                "=",
-                block.results[self.rows.reduces[0]],
-            )
-        else:
+    def vector_widths(self, extent: int, thread_points: int) -> list[int]:
+        """Return how many neighbours a thread may read or write at once, the most first.
+
+        `extent` is that of their axis; a thread has `thread_points` of them in all.
+        """
+        sizes = [element_size(buf.dtype) for buf in self.source.buffers.values()]
+        widest = self.source.numbers.bytes // min(sizes, default=VECTOR_WIDTHS[0])
+        widest = min(widest, thread_points)
+        return [width for width in VECTOR_WIDTHS if width <= widest and extent % width == 0]
+
+    # The reductions.
+
+    def reduced(self, reduce: Reduce, summed: Sequence[Reduce]) -> list[Statement]:
+        """Return what gives every thread of a row the value of a reduction.
+
+        Those in `summed` come before it.
+        """
+        total, op = Ref(self.sums.totals[reduce], ()), ASSIGN[reduce.op]
+        block = self.block_in_row(summed)
+        block.add(self.thread_terms(reduce, total, block))
+        start = Store(total, "=", self.source.identity(reduce))
+        statements: list[Statement] = [
+            Alloc(total.buf),
+            self.over_threads([start, *self.at_row(block.statements)]),
+        ]
+        if self.division.warp_lanes > 1:
+            statements.append(WarpReduce(total, op, self.division.warp_lanes))
+        if self.division.warps > 1:
+            statements += self.reduced_across_warps(reduce, total, op)
+        return statements
+
+    def reduced_across_warps(self, reduce: Reduce, total: Ref, op: str) -> list[Statement]:
+        """Return what combines the values of warps: each writes one, and every thread reads all."""
+        of_warps, group = self.sums.of_warps[reduce], affine(self.loops.group)
+        written = Store(Ref(of_warps, (group, affine(self.loops.warp))), "=", total)
+        is_first_lane = Predicate((Constraint(affine(self.loops.lane), "=="),))
+        read = [Store(total, "=", Ref(of_warps, (group, affine(0))))]
+        for warp in range(1, self.division.warps):
+            read.append(Store(total, op, Ref(of_warps, (group, affine(warp)))))
+        return [
+            Alloc(of_warps),
+            self.over_threads([If(is_first_lane, (written,))]),
+            self.over_threads(read),
+        ]
+
+    def thread_terms(self, reduce: Reduce, total: Ref, block: Block) -> Statement:
+        """Return the sum of one thread's terms, so that neighbouring threads read neighbours."""
+        levels = tuple(
+            level for it in outer_first(reduce) for level in self.source.plan.summed[it.index]
+        )
+        extent = 1
+        if levels:
+            extent = levels[-1].extent
+        thread_points = points(reduce) // (self.division.lanes * self.division.parts)
+        for width in self.vector_widths(extent, thread_points):
+            terms, index, first = Points.of_groups(self.source, "term", levels, width)
+            lane = self.source.fresh("near", width)
+            place = _inside(block, terms.levels).place
+            place = place.loop(lane, 0, width).fix(index, first + affine(lane))
+            added = self.added_term(reduce, total, block.inner(place))
+            loop = counted_loop(lane, width, added, "vec")
+            if walks_rows(loop):
+                return self.over_terms(terms, [loop])
+        terms = Points.of(self.source, "term", levels)
+        return self.over_terms(terms, self.added_term(reduce, total, _inside(block, levels)))
+
+    def added_term(self, reduce: Reduce, total: Ref, term: Block) -> list[Statement]:
+        """Return what adds one term, where the conditions of the reduction hold."""
+        op, pending = ASSIGN[reduce.op], term.place.open(self.source.skipping(reduce))
+        if pending:
+            inner = term.inner(term.place.given(pending))
+            inner.put(total, op, value(self.source, reduce.body, inner))
+            term.branch(pending, inner)
+        elif pending is not None:
+            term.put(total, op, value(self.source, reduce.body, term))
+        return term.statements
+
+    def over_terms(self, terms: Points, statements: Sequence[Statement]) -> Statement:
+        """Return a loop over the terms of a thread: every `lanes`-th one of its part."""
+        lanes, parts = self.division.lanes, self.division.parts
+        steps = -(-terms.count // (lanes * parts))
+        step = self.source.fresh("step", steps)
+        position = affine(step)
+        if parts > 1:
+            position = affine(self.loops.part) * steps + position
+        term = position * lanes + self.lane_of_row
+        return counted_loop(step, steps, terms.at(term, parts * steps * lanes - 1, statements))
+
+    # The outputs.
+
+    def written_rows(self) -> tuple[Statement, ...]:
+        """Return what writes the outputs of a row: all threads, or the first one a single output."""
+        if self.partial is None and self.loops.along.count > 1:
+            return self.at_row([self.written_row()])
+        block = self.block_in_row(self.rows.reduces, self.rows.along)
+        if self.partial is None:
             self.source.put_point(block)
+        else:
+            target = self.source.partial_target(self.partial, self.loops.part, block.place)
+            block.put(target, "=", block.results[self.rows.reduces[0]])
         statements = block.statements
-        if self.lanes > 1:
-            statements = [If(Predicate((Constraint(self.position, "=="),)), tuple(statements))]
-        return self.placed(self.along.named(statements))
+        if self.division.lanes > 1:
+            is_first = Predicate((Constraint(self.lane_of_row, "=="),))
+            statements = [If(is_first, tuple(statements))]
+        return self.at_row(self.loops.along.bind_indices(statements))
 
     def written_row(self) -> Statement:
-        """The outputs of a row, neighbours by one thread where that takes one access."""
-        last = self.rows.along[-1]
-        for width in self.widths(last.extent, self.along.count // (self.lanes * self.pieces)):
-            others, index, first = Points.of_groups(self.source, "other", self.rows.along, width)
+        """Return what writes a row of several outputs, at once where one word holds neighbours."""
+        along, extent = self.loops.along, self.rows.along[-1].extent
+        thread_points = along.count // (self.division.lanes * self.division.pieces)
+        for width in self.vector_widths(extent, thread_points):
+            groups, index, first = Points.of_groups(self.source, "other", self.rows.along, width)
             lane = self.source.fresh("near", width)
-            block = self.at_point(self.rows.reduces, *others.levels)
+            block = self.block_in_row(self.rows.reduces, groups.levels)
             block.place = block.place.loop(lane, 0, width).fix(index, first + affine(lane))
             self.source.put_point(block)
             loop = counted_loop(lane, width, block.statements, "vec")
             if walks_rows(loop):
-                return self.turns(others, [loop])
-        block = self.at_point(self.rows.reduces, *self.rows.along)
+                return self.over_outputs(groups, [loop])
+        block = self.block_in_row(self.rows.reduces, self.rows.along)
         self.source.put_point(block)
-        return self.turns(self.along, block.statements)
+        return self.over_outputs(along, block.statements)
 
-    def turns(self, others: Points, statements: Any) -> Statement:
-        each = self.lanes * self.pieces
-        steps = -(-others.count // each)
+    def over_outputs(self, outputs: Points, statements: Sequence[Statement]) -> Statement:
+        """Return a loop over the outputs of a row that a thread writes."""
+        lanes, pieces = self.division.lanes, self.division.pieces
+        steps = -(-outputs.count // (lanes * pieces))
         step = self.source.fresh("turn", steps)
-        begin = affine(step) * self.pieces + (affine(self.piece) if self.pieces > 1 else 0)
-        return counted_loop(
-            step, steps, others.at(begin * self.lanes + self.position, steps * each - 1, statements)
-        )
-
-    def shared(self, reduce: Reduce, known: Any) -> list[Statement]:
-        """The sums of the threads, and those of all of them together, which every thread gets."""
-        total, op = Ref(self.totals[reduce], ()), ASSIGN[reduce.op]
-        block = self.at_point(known)
-        block.add(self.strided(reduce, total, block))
-        start = Store(total, "=", self.source.identity(reduce))
-        found: list[Statement] = [
-            Alloc(total.buf),
-            self.threads([start, *self.placed(block.statements)]),
-        ]
-        if self.width > 1:
-            found.append(WarpReduce(total, op, self.width))
-        if self.warps > 1:
-            gathered = self.gathered[reduce]
-            parts = [
-                Ref(gathered, (affine(self.group), affine(warp))) for warp in range(self.warps)
-            ]
-            give = Store(Ref(gathered, (affine(self.group), affine(self.warp))), "=", total)
-            found.append(Alloc(gathered))
-            found.append(
-                self.threads([If(Predicate((Constraint(affine(self.lane), "=="),)), (give,))])
-            )
-            found.append(
-                self.threads(
-                    [Store(total, "=", parts[0]), *(Store(total, op, part) for part in parts[1:])]
-                )
-            )
-        return found
-
-    def strided(self, reduce: Reduce, total: Ref, block: Block) -> Statement:
-        """The terms of a reduction that one thread sums: every so many, so that neighbouring threads read neighbours."""
-        levels = tuple(
-            level for it in outer_first(reduce) for level in self.source.plan.summed[it.index]
-        )
-        for width in self.widths(
-            levels[-1].extent if levels else 1, points(reduce) // (self.lanes * self.parts)
-        ):
-            terms, index, first = Points.of_groups(self.source, "term", levels, width)
-            lane = self.source.fresh("near", width)
-            place = (
-                _within(block, terms.levels)
-                .place.loop(lane, 0, width)
-                .fix(index, first + affine(lane))
-            )
-            loop = counted_loop(lane, width, self.added(reduce, total, block.inner(place)), "vec")
-            if walks_rows(loop):
-                return self.stepping(terms, [loop])
-        terms = Points.of(self.source, "term", levels)
-        return self.stepping(terms, self.added(reduce, total, _within(block, levels)))
-
-    def widths(self, extent: int, most: int) -> list[int]:
-        """How many neighbours along an axis a thread may read or write at once, most first."""
-        least = min((element_size(buf.dtype) for buf in self.source.buffers.values()), default=16)
-        widest = min(self.source.numbers.bytes // least, most)
-        return [width for width in (16, 8, 4, 2) if width <= widest and extent % width == 0]
-
-    def added(self, reduce: Reduce, total: Ref, term: Block) -> list[Statement]:
-        """Add one term, where it counts."""
-        pending = term.place.open(self.source.skipping(reduce))
-        if pending is not None:
-            inner = term.inner(term.place.given(pending)) if pending else term
-            inner.put(total, ASSIGN[reduce.op], value(self.source, reduce.body, inner))
-            if pending:
-                term.branch(pending, inner)
-        return term.statements
-
-    def stepping(self, terms: Points, statements: Any) -> Statement:
-        steps = -(-terms.count // (self.lanes * self.parts))
-        step = self.source.fresh("step", steps)
-        form = (
-            affine(self.part) * steps + affine(step) if self.parts > 1 else affine(step)
-        ) * self.lanes + self.position
-        return counted_loop(step, steps, terms.at(form, self.parts * steps * self.lanes - 1, statements))
+        begin = affine(step) * pieces
+        if pieces > 1:
+            begin = begin + affine(self.loops.piece)
+        point = begin * lanes + self.lane_of_row
+        return counted_loop(step, steps, outputs.at(point, steps * lanes * pieces - 1, statements))
 
 
-def _within(block: Block, levels: tuple[LoopLevel, ...]) -> Block:
+def _inside(block: Block, levels: Sequence[LoopLevel]) -> Block:
+    """Return an empty block inside more loops."""
     place = block.place
     for level in levels:
         place = place.loop(level.index, *level.range)

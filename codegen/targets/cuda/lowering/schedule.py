@@ -7,14 +7,36 @@ from math import inf
 
 from codegen.lowering.schedule import Schedule
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.launch import FRAGMENT_SIDE, MAX_GRID, MAX_THREAD_REGISTERS, MAX_SHARED_BYTES, MAX_BLOCK_THREADS, WARP_THREADS
+from codegen.targets.cuda.launch import (
+    FRAGMENT_SIDE,
+    MAX_BLOCK_THREADS,
+    MAX_GRID,
+    MAX_SHARED_BYTES,
+    MAX_THREAD_REGISTERS,
+    VECTOR_BYTES,
+    WARP_THREADS,
+)
 
-SPARE_COLUMNS = 4  # elements between its rows in shared memory
+SPARE_COLUMNS = 4  # elements between the rows of a stored fragment in shared memory
+INDEX_REGISTERS = 40  # of a thread, for the arithmetic of indices: an estimate
+REGISTER_BYTES = 4
+SUM_BYTES = 4  # of an element that tensor cores sum
+
+
+def _fits_a_block(tile: AnyTile, dtype: str) -> bool:
+    return (
+        tile.threads <= MAX_BLOCK_THREADS
+        and tile.shared(dtype) <= MAX_SHARED_BYTES
+        and tile.registers(dtype) <= MAX_THREAD_REGISTERS
+    )
 
 
 @dataclass(frozen=True)
 class BlockTile:
-    """The part of a product that a block computes: `rows` × `columns` outputs, `depth` terms at a time, some of each for a thread."""
+    """The part of a product that a block computes: `rows` × `columns` outputs.
+
+    `depth` terms are staged at a time; a thread sums `thread_rows` × `thread_columns` outputs.
+    """
 
     rows: int
     columns: int
@@ -28,38 +50,33 @@ class BlockTile:
 
     @property
     def sums(self) -> int:
-        """Those of a thread."""
+        """Return the number of outputs that a thread sums."""
         return self.thread_rows * self.thread_columns
 
     def shared(self, dtype: str) -> int:
-        """Bytes of the two staged parts, twice: one half is written while the other one is read."""
-        return 2 * ((self.rows + self.columns) * element_size(dtype) + 2 * 16) * self.depth
+        """Return the bytes of the two staged parts, twice: one half is written, the other read."""
+        term = (self.rows + self.columns) * element_size(dtype) + 2 * VECTOR_BYTES
+        return 2 * term * self.depth
 
     def registers(self, dtype: str) -> int:
-        """An estimate: the sums, one row and one column, what is fetched, and index arithmetic."""
-        held = (
-            self.sums
-            + self.thread_rows
-            + self.thread_columns
-            + (self.rows + self.columns) * self.depth // self.threads
-        )
-        return held * max(1, element_size(dtype) // 4) + 40
+        """Estimate the registers: sums, one row and one column, what is fetched, and indices."""
+        fetched = (self.rows + self.columns) * self.depth // self.threads
+        elements = self.sums + self.thread_rows + self.thread_columns + fetched
+        return elements * max(1, element_size(dtype) // REGISTER_BYTES) + INDEX_REGISTERS
 
     def is_legal(self, dtype: str) -> bool:
-        whole = self.rows % self.thread_rows == 0 and self.columns % self.thread_columns == 0
-        return (
-            whole
-            and self.threads <= MAX_BLOCK_THREADS
-            and self.shared(dtype) <= MAX_SHARED_BYTES
-            and self.registers(dtype) <= MAX_THREAD_REGISTERS
-        )
+        """Return whether a GPU can run blocks with this tile."""
+        if self.rows % self.thread_rows or self.columns % self.thread_columns:
+            return False
+        return _fits_a_block(self, dtype)
 
 
 @dataclass(frozen=True)
 class TensorTile:
-    """The part of a product that a block computes with tensor cores: `warps_down` × `warps_across` warps share it.
+    """The part of a product that a block computes with tensor cores.
 
-    The tiles to choose from are for elements of two bytes; `of` makes them into those for others.
+    `warps_down` × `warps_across` warps share it. The tiles to choose from are for elements of two
+    bytes; `of` makes them into those for others.
     """
 
     rows: int
@@ -69,7 +86,7 @@ class TensorTile:
     warps_across: int
 
     def of(self, dtype: str) -> TensorTile:
-        """The tile for elements of a type: as many bytes deep, so that fetching takes as many registers.
+        """Return the tile for elements of a type, whose fetching takes as many registers.
 
         >>> TensorTile(128, 64, 32, 4, 2).of("f32").depth
         16
@@ -82,43 +99,33 @@ class TensorTile:
 
     @property
     def sums(self) -> int:
-        """Those of a thread."""
+        """Return the number of outputs that a thread holds."""
         return self.rows * self.columns // self.threads
 
     def shared(self, dtype: str) -> int:
-        """Bytes of the two staged parts, twice, and of the results of each warp."""
-        size = element_size(dtype)
-        longest = max(
-            (self.rows + self.columns) * (self.depth * size + 16),
-            ((self.rows + self.columns) * size + 2 * 16) * self.depth,
-        )
-        return 2 * longest + self.threads // WARP_THREADS * FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * 4
+        """Return the bytes of the two staged parts, twice, and of the results of each warp."""
+        size, lines = element_size(dtype), self.rows + self.columns
+        if_terms_adjacent = lines * (self.depth * size + VECTOR_BYTES)
+        if_lines_adjacent = (lines * size + 2 * VECTOR_BYTES) * self.depth
+        warps = self.warps_down * self.warps_across
+        stored = FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * SUM_BYTES
+        return 2 * max(if_terms_adjacent, if_lines_adjacent) + warps * stored
 
     def registers(self, dtype: str) -> int:
-        """An estimate: the sums, the fragments that are multiplied, what is fetched, and index arithmetic."""
-        fetched = (
-            (self.rows + self.columns) * self.depth * element_size(dtype) // (4 * self.threads)
-        )
-        return (
-            self.sums
-            + self.rows // (2 * self.warps_down)
-            + self.columns // (2 * self.warps_across)
-            + fetched
-            + 40
-        )
+        """Estimate the registers: sums, the multiplied fragments, what is fetched, and indices."""
+        left = self.rows // (2 * self.warps_down)
+        right = self.columns // (2 * self.warps_across)
+        part_bytes = (self.rows + self.columns) * self.depth * element_size(dtype)
+        fetched = part_bytes // (REGISTER_BYTES * self.threads)
+        return self.sums + left + right + fetched + INDEX_REGISTERS
 
     def is_legal(self, dtype: str) -> bool:
-        whole = (
-            self.rows % (FRAGMENT_SIDE * self.warps_down) == 0
-            and self.columns % (FRAGMENT_SIDE * self.warps_across) == 0
-            and self.depth % FRAGMENT_SIDE == 0
-        )
-        return (
-            whole
-            and self.threads <= MAX_BLOCK_THREADS
-            and self.shared(dtype) <= MAX_SHARED_BYTES
-            and self.registers(dtype) <= MAX_THREAD_REGISTERS
-        )
+        """Return whether a GPU can run blocks with this tile."""
+        if self.rows % (FRAGMENT_SIDE * self.warps_down) or self.depth % FRAGMENT_SIDE:
+            return False
+        if self.columns % (FRAGMENT_SIDE * self.warps_across):
+            return False
+        return _fits_a_block(self, dtype)
 
 
 AnyTile = BlockTile | TensorTile
@@ -142,14 +149,25 @@ TENSOR_TILES = (
 class CudaSchedule(Schedule):
     """The numbers of a lowering for a GPU, besides those of `Schedule`.
 
-    `threads`: of a block. `elements`: most outputs of a thread. `busy`: threads that fill a device. `bytes`: that one read may take.
-    `long`: points of a reduction that several threads share, where there are fewer outputs than `busy`; `short`: those of one that a
-    row of outputs shares. `lanes`: threads that share a reduction, a few or many; `shuffled`: those that hand each other values
-    directly. `contraction`: products from which on tiles are staged. `tiles`: what to choose from, large ones first.
-    `tensor_tiles`: the same for tensor cores and elements of two bytes. `tf32`: whether these may multiply f32 with 10 bits of each
-    factor. `blocks`: of tiles that fill a device. `steps`: least number that each of several blocks takes which share a long sum;
-    `parts`: most such blocks.
-    `grid`: most blocks along each axis, which go on with the next work; as many as fit a device at once make a persistent grid.
+    Blocks and threads:
+    `threads`: of a block. `blocks`: of tiles or rows that fill a device. `busy`: threads that fill
+    a device. `elements`: most outputs of a thread. `bytes`: that one read may take.
+    `grid`: most blocks along each axis, which go on with the next work; as many as fit a device at
+    once make a persistent grid.
+
+    Reductions that threads share:
+    `long`: points of a reduction that several threads share, where there are fewer outputs than
+    `busy`; `short`: those of one that a row of outputs shares. `lanes`: threads that share a
+    reduction, a few or many; `shuffled`: those that hand each other values directly.
+
+    Products:
+    `contraction`: products from which on tiles are staged. `tiles`: what to choose from, large ones
+    first. `tensor_tiles`: the same for tensor cores and elements of two bytes. `tf32`: whether
+    these may multiply f32 with 10 bits of each factor.
+
+    Long sums:
+    `steps`: least number that each of several blocks takes which share a sum; `parts`: most such
+    blocks.
     """
 
     threads: int = 256
@@ -172,13 +190,15 @@ class CudaSchedule(Schedule):
 
 
 CUDA_DEFAULT = CudaSchedule()
-TF32_RELATIVE_ERROR = 2**-10  # the relative error of a product of two factors with 10 bits each
+TF32_RELATIVE_ERROR = 2**-10  # of a product of two factors with 10 bits each
 
 
 def schedule_for_accuracy(accuracy: float | None) -> CudaSchedule:
-    """The schedule where values may differ by `accuracy`, relative to the largest element: from 1/1024 on, tensor cores multiply f32 too.
+    """Return the schedule where values may differ by `accuracy`, relative to the largest element.
 
-    >>> schedule_for_accuracy(None).tf32, schedule_for_accuracy(1e-4).tf32, schedule_for_accuracy(1e-2).tf32
-    (False, False, True)
+    From 1/1024 on, tensor cores multiply f32 too.
+
+    >>> [schedule_for_accuracy(accuracy).tf32 for accuracy in (None, 1e-4, 1e-2)]
+    [False, False, True]
     """
     return replace(CUDA_DEFAULT, tf32=accuracy is not None and accuracy >= TF32_RELATIVE_ERROR)

@@ -1,6 +1,7 @@
-"""Parts of the factors of a contraction on their way into shared memory: fetched into registers while the part before is multiplied.
+"""The factors of a contraction on their way into shared memory.
 
-Threads read neighbours that lie side by side in memory, 16 bytes at once where these are aligned and nothing guards them.
+A part is fetched into registers while the part before it is multiplied. Threads read neighbours
+that lie side by side in memory, 16 bytes at once where these are aligned and nothing guards them.
 """
 
 from __future__ import annotations
@@ -9,25 +10,44 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Buf, For, If, Number, Predicate, Ref, Statement, Store
+from codegen.ir.nodes import Alloc, Buf, If, Number, Predicate, Ref, Statement, Store
+from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import value
 from codegen.lowering.schedule import strides
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, below, counted_loop, let_index
+from codegen.targets.cuda.launch import VECTOR_BYTES
+from codegen.targets.cuda.lowering.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.thread_points import (
+    CudaSource,
+    Points,
+    below,
+    counted_loop,
+    let_index,
+)
 from codegen.targets.cuda.text.vectors import copied_row, walks_rows
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.traversal import accesses
 
-WORD = 16  # bytes
+VECTOR_WIDTHS = (8, 4, 2)  # elements that a thread fetches at once
+
+
+@dataclass(frozen=True)
+class SummedDepth:
+    """The summed levels: each of `parts` blocks stages `size` terms in each of `steps` steps."""
+
+    levels: tuple[LoopLevel, ...]
+    size: int
+    steps: int
+    parts: int
 
 
 @dataclass(frozen=True)
 class StagedFactor:
-    """One factor of a contraction, the levels of the output that it has, and the part of a tile that is staged of it.
+    """One factor of a contraction: the levels of the output that it has are its rows.
 
-    `block` counts the tiles of `size` elements, of which there are `blocks`.
+    `size` rows are staged at a time; `block` counts these tiles, of which there are `blocks`.
     """
 
     factor: Any
@@ -38,196 +58,265 @@ class StagedFactor:
 
 
 @dataclass(frozen=True)
-class SummedDepth:
-    """The summed levels, `size` terms of which are staged at a time, in `steps` steps of each of `parts` blocks."""
+class Staging:
+    """What both factors have in common on their way into shared memory.
 
-    levels: tuple[LoopLevel, ...]
-    size: int
-    steps: int
-    parts: int
-
-
-class StagedTile:
-    """One factor of a contraction in shared memory, in two halves that take turns.
-
-    `deep` says whether neighbours of the summed index are side by side there; by default they are where they are in memory.
+    `terms_adjacent` says whether terms of the sum lie side by side there, as in `left[row, term]`;
+    where it is None, they do if they do in memory.
     """
 
-    def __init__(
-        self,
-        source: CudaSource,
-        name: str,
-        dtype: str,
-        side: StagedFactor,
-        depth: SummedDepth,
-        batch: Sequence[LoopLevel],
-        threads: int,
-        deep: bool | None,
-    ):
-        self.source, self.side, self.depth, self.batch = source, side, depth, tuple(batch)
-        self.threads, self.dtype = threads, dtype
-        self.reads_deep = terms_are_adjacent(source, side.factor, depth.levels)
-        self.deep = self.reads_deep if deep is None else deep
-        outer, inner = (side.size, depth.size) if self.deep else (depth.size, side.size)
-        halves = 2 if depth.steps > 1 else 1
-        self.buf = Buf(
-            name, (halves, outer, inner + max(1, WORD // element_size(dtype))), dtype, "shared"
+    source: CudaSource
+    dtype: str
+    depth: SummedDepth
+    batch: tuple[LoopLevel, ...]
+    threads: int
+    terms_adjacent: bool | None
+
+    def left(
+        self, name: str, product: BlockedProduct, size: int, block: Index, blocks: int
+    ) -> StagedTile:
+        return self.stage(name, StagedFactor(product.left, product.rows, size, block, blocks))
+
+    def right(
+        self, name: str, product: BlockedProduct, size: int, block: Index, blocks: int
+    ) -> StagedTile:
+        return self.stage(name, StagedFactor(product.right, product.columns, size, block, blocks))
+
+    def stage(self, name: str, side: StagedFactor) -> StagedTile:
+        """Choose how threads fetch the parts of a factor, and where these lie in shared memory."""
+        source, depth = self.source, self.depth
+        rows = _ReadAxis(Points.of(source, "row", side.levels))
+        terms = _ReadAxis(Points.of(source, "term", depth.levels))
+        lane = source.fresh("near", 1)
+        reads_terms = terms_are_adjacent(source, side.factor, depth.levels)
+        if reads_terms:
+            terms = _grouped(self, side, lane, depth, side.levels) or terms
+        else:
+            rows = _grouped(self, side, lane, side, depth.levels) or rows
+        width = rows.width * terms.width
+        entries = side.size * depth.size // width
+        rounds = -(-entries // self.threads)
+        loops = _StagingLoops(
+            lane=lane,
+            thread=source.fresh("thread", self.threads),
+            turn=source.fresh("turn", rounds),
+            entry=source.fresh("entry", rounds * self.threads),
+            row=source.fresh("m", side.size),
+            term=source.fresh("k", depth.size),
         )
-        self.near, self.far = (
-            Points.of(source, "row", side.levels),
-            Points.of(source, "term", depth.levels),
-        )
-        self.lane = source.fresh("near", 1)
-        self.width, self.near_of, self.far_of = self._groups()
-        self.entries = side.size * depth.size // self.width
-        self.rounds = -(-self.entries // threads)
-        self.thread, self.turn = source.fresh("thread", threads), source.fresh("turn", self.rounds)
-        self.entry = source.fresh("entry", self.rounds * threads)
-        self.row, self.term = source.fresh("m", side.size), source.fresh("k", depth.size)
-        self.fetched = Buf(f"{name}_next", (self.rounds * self.width,), dtype, "local")
+        adjacent = reads_terms
+        if self.terms_adjacent is not None:
+            adjacent = self.terms_adjacent
+        fetched = Buf(f"{name}_next", (rounds * width,), self.dtype, "local")
+        buf = _shared_buffer(name, self, side, adjacent)
+        return StagedTile(self, side, rows, terms, reads_terms, adjacent, loops, buf, fetched)
+
+
+def _shared_buffer(name: str, staging: Staging, side: StagedFactor, terms_adjacent: bool) -> Buf:
+    """Return the shared memory of a factor: two halves take turns where there are several steps.
+
+    Its rows are longer than what they hold, so that columns lie in different banks.
+    """
+    outer, inner = staging.depth.size, side.size
+    if terms_adjacent:
+        outer, inner = inner, outer
+    spare = max(1, VECTOR_BYTES // element_size(staging.dtype))
+    halves = min(staging.depth.steps, 2)
+    return Buf(name, (halves, outer, inner + spare), staging.dtype, "shared")
+
+
+@dataclass(frozen=True)
+class _ReadAxis:
+    """The rows or the terms that threads read: their points, or groups of `width` neighbours.
+
+    Groups of 4 columns `j`: the points of `j_group`; `index` is `j`, and `first` is `4*j_group`.
+    """
+
+    points: Points
+    width: int = 1
+    index: Index | None = None
+    first: Affine | None = None
+
+    def place(self, place: Place, lane: Index) -> Place:
+        """Return a place at element `lane` of a group."""
+        if self.index is None or self.first is None:
+            return place
+        return place.fix(self.index, self.first + affine(lane))
+
+
+def _grouped(
+    staging: Staging,
+    side: StagedFactor,
+    lane: Index,
+    along: StagedFactor | SummedDepth,
+    other: Sequence[LoopLevel],
+) -> _ReadAxis | None:
+    """Return the axis in groups that a thread reads at once; None where it reads one by one."""
+    source = staging.source
+    for width in _widths(source, along):
+        points, index, first = Points.of_groups(source, "group", along.levels, width)
+        axis = _ReadAxis(points, width, index, first)
+        block = source.block([*staging.batch, *other, *points.levels])
+        source.plan.ranges[lane] = (0, width)
+        block.place = axis.place(block.place.loop(lane, 0, width), lane)
+        target = Ref(Buf("row", (width,), staging.dtype, "local"), (affine(lane),))
+        block.put(target, "=", value(source, side.factor, block))
+        if walks_rows(counted_loop(lane, width, block.statements, "vec")):
+            return axis
+    return None
+
+
+def _widths(source: CudaSource, along: StagedFactor | SummedDepth) -> Iterator[int]:
+    """Yield the numbers of neighbours that divide an axis and the part of it that is staged."""
+    if not along.levels:
+        return
+    extent = along.levels[-1].extent
+    for width in VECTOR_WIDTHS:
+        if width <= source.numbers.bytes and extent % width == 0 and along.size % width == 0:
+            yield width
+
+
+@dataclass(frozen=True)
+class _StagingLoops:
+    """The loops in which threads move the entries of a part.
+
+    Each thread moves an `entry`, of `lane` elements, at each `turn`; it begins at `row` and `term`,
+    which are counted in groups along the axis that is read in groups.
+    """
+
+    lane: Index
+    thread: Index
+    turn: Index
+    entry: Index
+    row: Index
+    term: Index
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """One factor of a contraction in shared memory, and what a thread fetches of its next part."""
+
+    staging: Staging
+    side: StagedFactor
+    rows: _ReadAxis
+    terms: _ReadAxis
+    reads_terms: bool  # whether terms are side by side in memory
+    terms_adjacent: bool  # whether they are in shared memory
+    loops: _StagingLoops
+    buf: Buf
+    fetched: Buf
+
+    @property
+    def width(self) -> int:
+        """Return the number of elements of an entry."""
+        return self.rows.width * self.terms.width
+
+    @property
+    def row_groups(self) -> int:
+        """Return the number of entries along the rows of a part."""
+        return self.side.size // self.rows.width
+
+    @property
+    def term_groups(self) -> int:
+        """Return the number of entries along the terms of a part."""
+        return self.staging.depth.size // self.terms.width
 
     def allocated(self) -> list[Statement]:
         return [Alloc(self.buf), Alloc(self.fetched)]
 
-    def _groups(self) -> tuple[int, Any, Any]:
-        """How many neighbours a thread reads at once, and what the two kinds of points are fixed to then."""
-        along = self.depth if self.reads_deep else self.side
-        last = along.levels[-1] if along.levels else None
-        for width in _widths(self.source, along.size, last):
-            points, index, first = Points.of_groups(self.source, "group", along.levels, width)
-            other = self.side.levels if self.reads_deep else self.depth.levels
-            block = self.source.block([*self.batch, *other, *points.levels])
-            self.source.plan.ranges[self.lane] = (0, width)
-            block.place = block.place.loop(self.lane, 0, width).fix(
-                index, first + affine(self.lane)
-            )
-            target = Ref(Buf("row", (width,), self.dtype, "local"), (affine(self.lane),))
-            block.put(target, "=", value(self.source, self.side.factor, block))
-            if walks_rows(counted_loop(self.lane, width, block.statements, "vec")):
-                fixed = (points, index, first)
-                return (width, None, fixed) if self.reads_deep else (width, fixed, None)
-        return 1, None, None
-
-    # Positions in the staged part.
-
-    def _forms(self) -> tuple[Affine, Affine]:
-        """The first element's place along the side and along the summed indices, of the entry that a thread moves."""
-        along = (self.depth.size if self.reads_deep else self.side.size) // self.width
-        outer, inner = affine(self.entry).quotient(along), affine(self.entry).remainder(along)
-        return (outer, inner) if self.reads_deep else (inner, outer)
-
-    def _moved(self, body: Sequence[Statement]) -> Statement:
-        """A nest of threads, each of which moves some entries: `row` and `term` are where an entry begins, in groups along one of them."""
-        row, term = self._forms()
-        sizes = (
-            (self.side.size, self.depth.size // self.width)
-            if self.reads_deep
-            else (self.side.size // self.width, self.depth.size)
-        )
-        inside = (
-            let_index(self.row, row, (0, sizes[0]), (let_index(self.term, term, (0, sizes[1]), body),)),
-        )
-        if self.rounds * self.threads > self.entries:
-            inside = (If(Predicate((below(self.entry, self.entries),)), inside),)
-        inside = (
-            let_index(
-                self.entry,
-                affine(self.turn) * self.threads + affine(self.thread),
-                (0, self.rounds * self.threads),
-                inside,
-            ),
-        )
-        return counted_loop(
-            self.thread, self.threads, [counted_loop(self.turn, self.rounds, inside, "unroll")], "thread"
-        )
-
     def fetch(self, step: Affine) -> Statement:
-        """Read the part of a step into registers; what is outside of the factor is 0."""
-        target = Ref(self.fetched, (affine(self.turn) * self.width + affine(self.lane),))
-        near, far = (
-            self.near_of[0] if self.near_of else self.near,
-            self.far_of[0] if self.far_of else self.far,
-        )
-        block = self.source.block([*self.batch, *near.levels, *far.levels])
-        place = (
-            block.place.loop(self.lane, 0, self.width)
-            if self.width > 1
-            else block.place.fix(self.lane, 0)
-        )
-        for _, index, first in filter(None, (self.near_of, self.far_of)):
-            place = place.fix(index, first + affine(self.lane))
-        block.place = place
-        target = Ref(self.fetched, tuple(place.form(s) for s in target.subscripts))
-        block.put(target, "=", value(self.source, self.side.factor, block))
-        inside = far.named(near.named(self._each(block.statements)))
-        size, deep = (
-            self.side.size // (self.width if self.near_of else 1),
-            self.depth.size // (self.width if self.far_of else 1),
-        )
-        rows, terms = self.side.blocks * size, self.depth.parts * self.depth.steps * deep
-        conditions = [
-            below(points.index, points.count)
-            for points, most in ((near, rows), (far, terms))
-            if most > points.count
-        ]
+        """Return what reads the part of a step into registers; outside of the factor it is 0."""
+        side, depth, loops = self.side, self.staging.depth, self.loops
+        rows, terms = self.rows.points, self.terms.points
+        inside = terms.bind_indices(rows.bind_indices(self._each(self._read())))
+        row_end = side.blocks * self.row_groups
+        term_end = depth.parts * depth.steps * self.term_groups
+        conditions = []
+        if row_end > rows.count:
+            conditions.append(below(rows.index, rows.count))
+        if term_end > terms.count:
+            conditions.append(below(terms.index, terms.count))
         if conditions:
-            zero = self._each([Store(target, "=", Number(0, self.dtype))])
-            inside = (If(Predicate(tuple(conditions)), inside, zero),)
-        inside = (
-            let_index(far.index, step * deep + affine(self.term), (0, max(terms, far.count)), inside),
-        )
-        return self._moved(
-            (
-                let_index(
-                    near.index,
-                    affine(self.side.block) * size + affine(self.row),
-                    (0, max(rows, near.count)),
-                    inside,
-                ),
-            )
-        )
+            zero = Store(self._fetched_element(), "=", Number(0, self.staging.dtype))
+            inside = (If(Predicate(tuple(conditions)), inside, self._each([zero])),)
+        term = step * self.term_groups + affine(loops.term)
+        row = affine(side.block) * self.row_groups + affine(loops.row)
+        inside = (let_index(terms.index, term, (0, max(term_end, terms.count)), inside),)
+        return self._moved((let_index(rows.index, row, (0, max(row_end, rows.count)), inside),))
 
     def place(self, half: Affine) -> Statement:
-        """Write what was fetched into one half of the shared memory."""
-        lane = affine(self.lane) if self.width > 1 else affine(0)
-        row, term = affine(self.row), affine(self.term)
-        if self.reads_deep:
+        """Return what writes the fetched part into one half of the shared memory."""
+        row, term, lane = affine(self.loops.row), affine(self.loops.term), self._lane()
+        if self.reads_terms:
             term = term * self.width + lane
         else:
             row = row * self.width + lane
-        target = Ref(self.buf, (half, *((row, term) if self.deep else (term, row))))
-        return self._moved(
-            self._each(
-                [Store(target, "=", Ref(self.fetched, (affine(self.turn) * self.width + lane,)))]
-            )
-        )
+        position = (half, term, row)
+        if self.terms_adjacent:
+            position = (half, row, term)
+        store = Store(Ref(self.buf, position), "=", self._fetched_element())
+        return self._moved(self._each([store]))
+
+    def _lane(self) -> Affine:
+        if self.width == 1:
+            return affine(0)
+        return affine(self.loops.lane)
+
+    def _fetched_element(self) -> Ref:
+        """Return the register of an element of an entry."""
+        return Ref(self.fetched, (affine(self.loops.turn) * self.width + self._lane(),))
+
+    def _read(self) -> list[Statement]:
+        """Return what reads one element of the factor."""
+        staging, lane = self.staging, self.loops.lane
+        levels = (*self.rows.points.levels, *self.terms.points.levels)
+        block = staging.source.block([*staging.batch, *levels])
+        if self.width > 1:
+            place = block.place.loop(lane, 0, self.width)
+        else:
+            place = block.place.fix(lane, 0)
+        block.place = self.terms.place(self.rows.place(place, lane), lane)
+        block.put(self._fetched_element(), "=", value(staging.source, self.side.factor, block))
+        return block.statements
+
+    def _moved(self, body: Sequence[Statement]) -> Statement:
+        """Return a nest of threads, each of which moves some entries."""
+        loops, threads, rounds = self.loops, self.staging.threads, self._rounds()
+        row, term = self._entry_position()
+        inside = (let_index(loops.term, term, (0, self.term_groups), body),)
+        inside = (let_index(loops.row, row, (0, self.row_groups), inside),)
+        entries = self.row_groups * self.term_groups
+        if rounds * threads > entries:
+            inside = (If(Predicate((below(loops.entry, entries),)), inside),)
+        entry = affine(loops.turn) * threads + affine(loops.thread)
+        inside = (let_index(loops.entry, entry, (0, rounds * threads), inside),)
+        turns = counted_loop(loops.turn, rounds, inside, "unroll")
+        return counted_loop(loops.thread, threads, [turns], "thread")
+
+    def _rounds(self) -> int:
+        """Return the number of entries that each thread moves."""
+        return self.fetched.shape[0] // self.width
+
+    def _entry_position(self) -> tuple[Affine, Affine]:
+        """Return the row and the term of an entry, so that neighbouring threads read neighbours."""
+        entry = affine(self.loops.entry)
+        if self.reads_terms:
+            return entry.quotient(self.term_groups), entry.remainder(self.term_groups)
+        return entry.remainder(self.row_groups), entry.quotient(self.row_groups)
 
     def _each(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        """Statements for each element of an entry."""
+        """Return statements for each element of an entry."""
         if self.width == 1:
             return tuple(statements)
-        loop = counted_loop(self.lane, self.width, statements, "vec")
-        return (
-            loop
-            if copied_row(loop) or walks_rows(loop)
-            else For(loop.index, loop.low, loop.high, loop.range, loop.body, "unroll"),
-        )
+        loop = counted_loop(self.loops.lane, self.width, statements, "vec")
+        if copied_row(loop) or walks_rows(loop):
+            return (loop,)
+        return (counted_loop(self.loops.lane, self.width, statements, "unroll"),)
 
 
 def terms_are_adjacent(source: CudaSource, factor: Any, depth: Sequence[LoopLevel]) -> bool:
-    """Whether neighbours of the summed index lie side by side in memory."""
-    last = depth[-1].index if depth else None
-    return last is not None and any(
-        strides(access, source.plan.fixed)(last) == 1 for access in accesses(factor)
-    )
-
-
-def _widths(source: CudaSource, size: int, last: LoopLevel | None) -> Iterator[int]:
-    for width in (8, 4, 2):
-        if (
-            last is not None
-            and width <= source.numbers.bytes
-            and last.extent % width == 0
-            and size % width == 0
-        ):
-            yield width
+    """Return whether neighbours of the last summed index lie side by side in memory."""
+    if not depth:
+        return False
+    index = depth[-1].index
+    return any(strides(access, source.plan.fixed)(index) == 1 for access in accesses(factor))

@@ -1,4 +1,7 @@
-"""Tiles of a product by tensor cores: the warps of a block multiply fragments of 16 × 16 elements and sum them in f32."""
+"""Tiles of a product by tensor cores.
+
+The warps of a block multiply fragments of 16 × 16 elements and sum them in f32.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from codegen.ir.nodes import (
 from codegen.targets.cuda.launch import WARP_THREADS
 from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import SPARE_COLUMNS, TensorTile
+from codegen.targets.cuda.lowering.shared_staging import StagedTile
 from codegen.targets.cuda.lowering.thread_points import CudaSource, counted_loop
 from codegen.targets.cuda.lowering.tiled import TiledProduct
 from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
@@ -28,13 +32,13 @@ from einalg.language.index.convert import affine
 
 def tensor_tiles(
     source: CudaSource,
-    found: BlockedProduct,
+    product: BlockedProduct,
     tile: TensorTile,
     dtype: str,
     partial: Buf | None = None,
 ) -> Function:
-    """The kernel in which the tensor cores compute the product of two factors of type `dtype`."""
-    return _TensorCores(source, found, tile, dtype, partial).function()
+    """Return the kernel in which tensor cores multiply two factors of type `dtype`."""
+    return _TensorCores(source, product, tile, dtype, partial).function()
 
 
 class _TensorCores(TiledProduct):
@@ -43,38 +47,29 @@ class _TensorCores(TiledProduct):
     def __init__(
         self,
         source: CudaSource,
-        found: BlockedProduct,
+        product: BlockedProduct,
         tile: TensorTile,
         dtype: str,
         partial: Buf | None = None,
     ):
-        super().__init__(source, found, tile, dtype, partial)
-        total = source.accumulated(found.reduce)
+        super().__init__(source, product, tile, dtype, partial)
+        total = source.accumulated(product.reduce)
         m, n, k = self.size = FRAGMENT_SIZES[dtype, total]
-        self.high, self.wide = (
-            tile.rows // (m * tile.warps_down),
-            tile.columns // (n * tile.warps_across),
-        )
-        fresh = source.fresh
-        self.down, self.across = (
-            fresh("warp_down", tile.warps_down),
-            fresh("warp_across", tile.warps_across),
-        )
-        self.lane, self.element = fresh("lane", WARP_THREADS), fresh("element", m * n // WARP_THREADS)
-        self.row, self.column, self.inner = (
-            fresh("mm", self.high),
-            fresh("nn", self.wide),
-            fresh("kk", tile.depth // k),
-        )
-        sums, product, one, two = self.names[2:]
-        self.sums = Buf(sums, (self.high, self.wide, m, n), total, "accumulator")
-        self.one, self.two = (
-            Buf(one, (self.high, m, k), dtype, "matrix_a"),
-            Buf(two, (self.wide, k, n), dtype, "matrix_b"),
-        )
-        self.product = Buf(
-            product, (tile.warps_down, tile.warps_across, m, n + SPARE_COLUMNS), total, "shared"
-        )
+        self.high = tile.rows // (m * tile.warps_down)
+        self.wide = tile.columns // (n * tile.warps_across)
+        self.down = source.fresh("warp_down", tile.warps_down)
+        self.across = source.fresh("warp_across", tile.warps_across)
+        self.lane = source.fresh("lane", WARP_THREADS)
+        self.element = source.fresh("element", m * n // WARP_THREADS)
+        self.row = source.fresh("mm", self.high)
+        self.column = source.fresh("nn", self.wide)
+        self.inner = source.fresh("kk", tile.depth // k)
+        names = self.names
+        self.sums = Buf(names["sums"], (self.high, self.wide, m, n), total, "accumulator")
+        self.one = Buf(names["one"], (self.high, m, k), dtype, "matrix_a")
+        self.two = Buf(names["two"], (self.wide, k, n), dtype, "matrix_b")
+        stored = (tile.warps_down, tile.warps_across, m, n + SPARE_COLUMNS)
+        self.stored_fragments = Buf(names["product"], stored, total, "shared")
 
     def warps(self, body: Sequence[Statement]) -> Statement:
         across = counted_loop(self.across, self.tile.warps_across, body, "warp")
@@ -86,77 +81,70 @@ class _TensorCores(TiledProduct):
     def over_columns(self, body: Sequence[Statement]) -> Statement:
         return counted_loop(self.column, self.wide, body, "unroll")
 
+    def over_fragments(self, body: Sequence[Statement]) -> Statement:
+        return self.over_rows([self.over_columns(body)])
+
     @property
-    def sum_(self) -> Ref:
+    def fragment_sum(self) -> Ref:
         return Ref(self.sums, (affine(self.row), affine(self.column)))
 
     @property
     def first_row(self) -> Affine:
-        """Where a fragment of a warp begins in the tile."""
+        """Return the row of the tile at which a fragment of a warp begins."""
         return (affine(self.down) * self.high + affine(self.row)) * self.size[0]
 
     @property
     def first_column(self) -> Affine:
+        """Return the column of the tile at which a fragment of a warp begins."""
         return (affine(self.across) * self.wide + affine(self.column)) * self.size[1]
 
     def begun(self) -> list[Statement]:
+        zero = FragmentFill(self.fragment_sum, Number(0, self.sums.dtype))
         return [
-            Alloc(self.product),
+            Alloc(self.stored_fragments),
             Alloc(self.sums),
-            self.warps(
-                [
-                    self.over_rows(
-                        [self.over_columns([FragmentFill(self.sum_, Number(0, self.sums.dtype))])]
-                    )
-                ]
-            ),
+            self.warps([self.over_fragments([zero])]),
         ]
 
     def multiplied(self, half: Affine) -> Statement:
-        deep = affine(self.inner) * self.size[2]
+        term = affine(self.inner) * self.size[2]
         one, two = Ref(self.one, (affine(self.row),)), Ref(self.two, (affine(self.column),))
-        left, right = (self.first_row, deep), (self.first_column, deep)
+        left = _matrix(self.left, half, self.first_row, term)
+        right = _matrix(self.right, half, self.first_column, term)
         body = [
             Alloc(self.one),
             Alloc(self.two),
-            self.over_rows(
-                [
-                    FragmentLoad(
-                        one,
-                        Ref(self.left.buf, (half, *(left if self.left.deep else left[::-1]))),
-                        not self.left.deep,
-                    )
-                ]
-            ),
-            self.over_columns(
-                [
-                    FragmentLoad(
-                        two,
-                        Ref(self.right.buf, (half, *(right if self.right.deep else right[::-1]))),
-                        self.right.deep,
-                    )
-                ]
-            ),
-            self.over_rows([self.over_columns([FragmentMma(self.sum_, one, two)])]),
+            self.over_rows([FragmentLoad(one, left, not self.left.terms_adjacent)]),
+            self.over_columns([FragmentLoad(two, right, self.right.terms_adjacent)]),
+            self.over_fragments([FragmentMma(self.fragment_sum, one, two)]),
         ]
-        return self.warps([counted_loop(self.inner, self.tile.depth // self.size[2], body, "unroll")])
+        return self.warps(
+            [counted_loop(self.inner, self.tile.depth // self.size[2], body, "unroll")]
+        )
 
     def stored(self) -> list[Statement]:
-        """Each fragment passes through shared memory, from where the threads of a warp take the elements."""
-        own = (affine(self.down), affine(self.across))
-        store = self.warps(
-            [FragmentStore(Ref(self.product, (*own, affine(0), affine(0))), self.sum_)]
-        )
+        """Return what writes the outputs.
+
+        Each fragment passes through shared memory, from where the threads of a warp take elements.
+        """
+        warp = (affine(self.down), affine(self.across))
+        target = Ref(self.stored_fragments, (*warp, affine(0), affine(0)))
+        store = self.warps([FragmentStore(target, self.fragment_sum)])
         place = affine(self.element) * WARP_THREADS + affine(self.lane)
         row, column = place.quotient(self.size[1]), place.remainder(self.size[1])
-        statements = self.at_point(Ref(self.product, (*own, row, column))).statements
+        total = Ref(self.stored_fragments, (*warp, row, column))
+        statements = self.at_point(total).statements
         each = self.output(self.first_row + row, self.first_column + column, statements)
-        threads = counted_loop(
-            self.lane,
-            WARP_THREADS,
-            [counted_loop(self.element, self.size[0] * self.size[1] // WARP_THREADS, each, "unroll")],
-            "thread",
-        )
+        elements = self.size[0] * self.size[1] // WARP_THREADS
+        threads = counted_loop(self.element, elements, each, "unroll")
+        threads = counted_loop(self.lane, WARP_THREADS, [threads], "thread")
         threads = counted_loop(self.across, self.tile.warps_across, [threads], "thread")
         threads = counted_loop(self.down, self.tile.warps_down, [threads], "thread")
-        return [self.over_rows([self.over_columns([store, threads])])]
+        return [self.over_fragments([store, threads])]
+
+
+def _matrix(tile: StagedTile, half: Affine, row: Affine, term: Affine) -> Ref:
+    """Return the first element of a matrix of a staged factor."""
+    if tile.terms_adjacent:
+        return Ref(tile.buf, (half, row, term))
+    return Ref(tile.buf, (half, term, row))

@@ -1,4 +1,8 @@
-"""The kernel of a contraction: each block computes a tile of the product, whose factors pass through shared memory step by step."""
+"""The kernel of a contraction: each block computes a tile of the product.
+
+The factors pass through shared memory step by step: each part of them is fetched while the part
+before it is multiplied.
+"""
 
 from __future__ import annotations
 
@@ -9,105 +13,100 @@ from codegen.ir.nodes import Buf, Function, Ref, Statement, Store
 from codegen.lowering.block import Block
 from codegen.targets.cuda.lowering.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.schedule import AnyTile
-from codegen.targets.cuda.lowering.shared_staging import SummedDepth, StagedTile, StagedFactor
+from codegen.targets.cuda.lowering.shared_staging import Staging, SummedDepth
 from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop, let_index
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
+BUFFER_NAMES = ("left", "right", "sums", "product", "one", "two")
+
 
 class TiledProduct(ABC):
-    """One tile of a contraction; with an output `partial`, of the part of the terms that its first axis counts."""
+    """One tile of a contraction; with an output `partial`, of the terms of one of its parts.
+
+    `terms_adjacent` is that of `Staging`.
+    """
 
     def __init__(
         self,
         source: CudaSource,
-        found: BlockedProduct,
+        product: BlockedProduct,
         tile: AnyTile,
         dtype: str,
         partial: Buf | None = None,
-        deep: bool | None = None,
+        terms_adjacent: bool | None = None,
     ):
-        self.source, self.found, self.tile, self.partial = source, found, tile, partial
-        self.parts = partial.shape[0] if partial else 1
-        self.rows, self.columns = (
-            Points.of(source, "row", found.rows),
-            Points.of(source, "column", found.columns),
-        )
-        self.batch, terms = (
-            Points.of(source, "batch", found.batch),
-            Points.of(source, "term", found.depth),
-        )
+        self.source, self.product, self.tile, self.partial = source, product, tile, partial
+        self.parts = 1
+        if partial is not None:
+            self.parts = partial.shape[0]
+        self.rows = Points.of(source, "row", product.rows)
+        self.columns = Points.of(source, "column", product.columns)
+        self.batch = Points.of(source, "batch", product.batch)
+        terms = Points.of(source, "term", product.depth)
         self.steps = -(-terms.count // (tile.depth * self.parts))
-        self.row_tiles, self.column_tiles = (
-            -(-self.rows.count // tile.rows),
-            -(-self.columns.count // tile.columns),
+        self.row_tiles = -(-self.rows.count // tile.rows)
+        self.column_tiles = -(-self.columns.count // tile.columns)
+        self.row_tile = source.fresh("row_tile", self.row_tiles)
+        self.column_tile = source.fresh("column_tile", self.column_tiles)
+        self.part = source.fresh("part", self.parts)
+        self.step = source.fresh("step", self.steps)
+        self.names = _buffer_names(source)
+        staging = Staging(
+            source,
+            dtype,
+            SummedDepth(product.depth, tile.depth, self.steps, self.parts),
+            self.batch.levels,
+            tile.threads,
+            terms_adjacent,
         )
-        fresh = source.fresh
-        self.row_tile, self.column_tile = (
-            fresh("row_tile", self.row_tiles),
-            fresh("column_tile", self.column_tiles),
+        self.left = staging.left(
+            self.names["left"], product, tile.rows, self.row_tile, self.row_tiles
         )
-        self.part, self.step = fresh("part", self.parts), fresh("step", self.steps)
-        names = source.block([]).names
-        self.names = [
-            name if name not in names else f"{name}_"
-            for name in ("left", "right", "sums", "product", "one", "two")
-        ]
-        depth = SummedDepth(found.depth, tile.depth, self.steps, self.parts)
-        sides = (
-            StagedFactor(found.left, found.rows, tile.rows, self.row_tile, self.row_tiles),
-            StagedFactor(
-                found.right, found.columns, tile.columns, self.column_tile, self.column_tiles
-            ),
-        )
-        self.left, self.right = (
-            StagedTile(source, name, dtype, side, depth, self.batch.levels, tile.threads, deep)
-            for name, side in zip(self.names, sides)
+        self.right = staging.right(
+            self.names["right"], product, tile.columns, self.column_tile, self.column_tiles
         )
 
     def function(self) -> Function:
-        if self.partial is None:
-            return self.source.function(self.body())
-        return Function(
-            self.partial.name,
-            tuple(self.source.buffers.values()),
-            self.partial,
-            self.body(),
-            str(self.source.scope),
-        )
+        return self.source.function(self.body(), self.partial)
 
     def body(self) -> tuple[Statement, ...]:
-        inside = [
+        body: tuple[Statement, ...] = (
             *self.left.allocated(),
             *self.right.allocated(),
             *self.begun(),
             *self.pipeline(),
             *self.stored(),
-        ]
-        body: tuple[Statement, ...] = tuple(inside)
+        )
         if self.batch.count > 1:
-            body = self.batch.named(body)
+            body = self.batch.bind_indices(body)
+        return self.over_blocks(body)
+
+    def over_blocks(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Return the loops over the tiles, in one loop over the parts and the batch."""
+        work = self.batch.count * self.parts
+        outer = self.part
+        if self.parts == 1:
+            outer = self.batch.index
+        elif self.batch.count > 1:
+            outer = self.source.fresh("batch_part", work)
+            batch, part = affine(outer).quotient(self.parts), affine(outer).remainder(self.parts)
+            body = (let_index(self.part, part, (0, self.parts), body),)
+            body = (let_index(self.batch.index, batch, (0, self.batch.count), body),)
         body = (counted_loop(self.column_tile, self.column_tiles, body, "block"),)
         body = (counted_loop(self.row_tile, self.row_tiles, body, "block"),)
-        if self.batch.count * self.parts == 1:
-            return body
-        if self.batch.count == 1:
-            return (counted_loop(self.part, self.parts, body, "block"),)
-        if self.parts == 1:
-            return (counted_loop(self.batch.index, self.batch.count, body, "block"),)
-        both = self.source.fresh("batch_part", self.batch.count * self.parts)
-        body = (let_index(self.part, affine(both).remainder(self.parts), (0, self.parts), body),)
-        body = (
-            let_index(self.batch.index, affine(both).quotient(self.parts), (0, self.batch.count), body),
-        )
-        return (counted_loop(both, self.batch.count * self.parts, body, "block"),)
+        if work > 1:
+            body = (counted_loop(outer, work, body, "block"),)
+        return body
 
     def pipeline(self) -> list[Statement]:
-        """Each part is fetched while the one before it is multiplied."""
-        first = affine(self.part) * self.steps if self.parts > 1 else affine(0)
-        found = [*self.fetched(first), *self.placed(affine(0))]
+        """Return the steps: each part is fetched while the one before it is multiplied."""
+        first = affine(0)
+        if self.parts > 1:
+            first = affine(self.part) * self.steps
+        begin = [*self.fetched(first), *self.placed(affine(0))]
         if self.steps == 1:
-            return [*found, self.multiplied(affine(0))]
+            return [*begin, self.multiplied(affine(0))]
         step = affine(self.step)
         inside = [
             *self.fetched(first + step + 1),
@@ -116,7 +115,7 @@ class TiledProduct(ABC):
         ]
         self.source.plan.ranges[self.step] = (0, self.steps - 1)
         return [
-            *found,
+            *begin,
             counted_loop(self.step, self.steps - 1, inside),
             self.multiplied(affine((self.steps - 1) % 2)),
         ]
@@ -127,22 +126,21 @@ class TiledProduct(ABC):
     def placed(self, half: Affine) -> list[Statement]:
         return [self.left.place(half), self.right.place(half)]
 
-    def at_point(self, sum_: Ref) -> Block:
-        """A block that sets one output from its sum."""
+    def at_point(self, total: Ref) -> Block:
+        """Return a block that sets one output from its sum."""
         block = self.source.block(self.source.plan.output)
-        block.results[self.found.reduce] = sum_
+        block.results[self.product.reduce] = total
         if self.partial is None:
             self.source.put_point(block)
         else:
-            block.add(
-                Store(self.source.partial_target(self.partial, self.part, block.place), "=", sum_)
-            )
+            target = self.source.partial_target(self.partial, self.part, block.place)
+            block.add(Store(target, "=", total))
         return block
 
     def output(
         self, row: Affine, column: Affine, statements: Sequence[Statement]
     ) -> tuple[Statement, ...]:
-        """Statements at one element of the tile, where there is such an output."""
+        """Return statements at one element of the tile, where there is such an output."""
         tile = self.tile
         inside = self.columns.at(
             affine(self.column_tile) * tile.columns + column,
@@ -155,12 +153,23 @@ class TiledProduct(ABC):
 
     @abstractmethod
     def begun(self) -> list[Statement]:
-        """Sums that are 0."""
+        """Return the declaration of the sums, which begin at 0."""
 
     @abstractmethod
     def multiplied(self, half: Affine) -> Statement:
-        """The product of what one half of the shared memory holds, added to the sums."""
+        """Return what adds the product of one half of the shared memory to the sums."""
 
     @abstractmethod
     def stored(self) -> list[Statement]:
-        """The outputs, with what the statement does to the sums."""
+        """Return what writes the outputs, with what the statement does to the sums."""
+
+
+def _buffer_names(source: CudaSource) -> dict[str, str]:
+    """Return names for the buffers of a kernel: `left`, or `left_` where a tensor is called so."""
+    used = source.block([]).names
+    names: dict[str, str] = {}
+    for name in BUFFER_NAMES:
+        names[name] = name
+        if name in used:
+            names[name] = f"{name}_"
+    return names

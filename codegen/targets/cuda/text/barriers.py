@@ -205,4 +205,6 @@ def _with_barrier(before: _Footprint, touched: _Footprint) -> tuple[tuple[Sync, 
     threads = max(before.clashes(touched), default=0)
     if threads <= 1:  # the first thread does both
         return (), before
-    return ((Sync(),), NOTHING) if threads > WARP_THREADS else ((Sync("warp"),), before.without_warp())
+    return (
+        ((Sync(),), NOTHING) if threads > WARP_THREADS else ((Sync("warp"),), before.without_warp())
+    )

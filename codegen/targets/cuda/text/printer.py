@@ -25,13 +25,20 @@ from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
 from codegen.targets.c.source_file import entry_name
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.launch import MAX_GRID, MAX_SHARED_BYTES, MAX_BLOCK_THREADS, WARP_THREADS, Grid, Launch
+from codegen.targets.cuda.launch import (
+    MAX_BLOCK_THREADS,
+    MAX_GRID,
+    MAX_SHARED_BYTES,
+    WARP_THREADS,
+    Grid,
+    Launch,
+)
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents, nest_threads, with_barriers
 from codegen.targets.cuda.text.vectors import VectorAccess, copied_row, vector_rows
 from codegen.targets.cuda.text.warp_ops import is_fragment
 from codegen.targets.cuda.text.wmma import (
-    MATRIX_ALIGNMENT_BYTES,
     FRAGMENT_STATEMENTS,
+    MATRIX_ALIGNMENT_BYTES,
     Fragments,
     uses_tensor_cores,
 )
@@ -53,7 +60,9 @@ int2 int4 float2 float4 double2 ushort uchar ulong assert printf clock isnan isi
 round trunc ceil floor remainder shim cuda unix linux""".split()  # noqa: SIM905
 )
 MAX_UNROLLED_STEPS = 64  # steps
-MULTIPROCESSOR_THREADS = 512  # of a multiprocessor: with 128 registers each they take all of its 65536
+MULTIPROCESSOR_THREADS = (
+    512  # of a multiprocessor: with 128 registers each they take all of its 65536
+)
 MAX_PRIVATE_BYTES = 256  # bytes of a thread: half of 128 registers, beside what it computes with
 ALIGNED_ROW = 16  # bytes
 

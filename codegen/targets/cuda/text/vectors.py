@@ -36,7 +36,9 @@ def vector_rows(loop: For) -> list[VectorAccess]:
         return []
     written = {node.ref for node in nodes if isinstance(node, Store) and node.op == "="}
     found: dict[Ref, VectorAccess] = {}
-    for ref in (node for node in nodes if isinstance(node, Ref) and node.buf.space in DEVICE_SPACES):
+    for ref in (
+        node for node in nodes if isinstance(node, Ref) and node.buf.space in DEVICE_SPACES
+    ):
         word = WORD_TYPES.get(width * element_size(ref.dtype))
         if word and ref not in found and _is_row(ref, loop.index, width):
             first = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)

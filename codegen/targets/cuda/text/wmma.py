@@ -71,7 +71,9 @@ class Fragments:
     def declaration(self, buf: Buf) -> str:
         size = ", ".join(map(str, self.size))
         kind = (
-            f"{NAMESPACE}::precision::tf32" if self.is_reduced(buf) else self.printer.types[buf.dtype]
+            f"{NAMESPACE}::precision::tf32"
+            if self.is_reduced(buf)
+            else self.printer.types[buf.dtype]
         )
         layout = (
             ""
