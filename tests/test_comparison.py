@@ -11,7 +11,7 @@ import einalg as ea
 from codegen.measure import baselines
 from derive.results.timings import Timing, Timings
 from einalg.api import backend
-from einalg.cli import main
+from einalg.cli import app
 from einalg.cli.commands import bench
 
 WEIGHT = ea.tensor("W", (5, 3), role="weight")
@@ -82,12 +82,12 @@ MATMUL = [
 
 
 def test_at_the_command_line() -> None:
-    result = CliRunner().invoke(main.cli, MATMUL)
+    result = CliRunner().invoke(app.cli, MATMUL)
     assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, (
         result.output
     )
     assert max(map(len, result.stdout.splitlines())) <= 80
-    record = json.loads(CliRunner().invoke(main.cli, [*MATMUL, "--json"]).stdout)
+    record = json.loads(CliRunner().invoke(app.cli, [*MATMUL, "--json"]).stdout)
     assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record[
         "text"
     ].startswith("O[i:4, j:3]")
@@ -101,6 +101,6 @@ def test_torch_takes_part_unless_it_is_left_out(
     monkeypatch.setattr(bench, "find_spec", lambda name: name)
     monkeypatch.setattr(bench, "import_module", imported.append)
     result = CliRunner().invoke(
-        main.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without]
+        app.cli, ["bench", "O[i] = A[i]", "--A", "4", "--states", "0", *without]
     )
     assert result.exit_code == 0 and imported == expected, result.output

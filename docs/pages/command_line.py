@@ -12,7 +12,7 @@ Shapes are options that are named like the tensors of the expression: `--A 1,64,
 `--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg derive --schema` prints.
 """
 COMMANDS = """::: mkdocs-click
-    :module: einalg.cli.main
+    :module: einalg.cli.app
     :command: cli
     :prog_name: einalg
     :depth: 1
@@ -23,6 +23,6 @@ COMMANDS = """::: mkdocs-click
 
 def page() -> str:
     """The whole page; mkdocs-click fills in the commands."""
-    from einalg.cli.main import EPILOG  # which needs the extra `cli`
+    from einalg.cli.app import EPILOG  # which needs the extra `cli`
 
     return "\n\n".join([INTRODUCTION, block(EPILOG.replace("\b\n", "").strip()), COMMANDS])

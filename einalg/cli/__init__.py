@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 
 if all(find_spec(name) for name in ("click", "rich")):
-    from einalg.cli.main import main
+    from einalg.cli.app import main
 else:
 
     def main() -> None:

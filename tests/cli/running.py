@@ -9,7 +9,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from einalg.cli import main
+from einalg.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 SUM = "O[i] += A[i,j]"
@@ -18,7 +18,7 @@ MAIN = "from einalg.cli import main; main()"
 
 
 def einalg(*arguments: str, typed: str | None = None) -> Result:
-    return CliRunner().invoke(main.cli, list(arguments), input=typed, prog_name="einalg")
+    return CliRunner().invoke(app.cli, list(arguments), input=typed, prog_name="einalg")
 
 
 def printed(*arguments: str) -> str:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 import einalg as ea
 from codegen.measure.diagnostics import facts
-from einalg.cli import main
+from einalg.cli import app
 from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
 from einalg.text.terminal import wrapped
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
@@ -164,7 +164,7 @@ def test_derive_looks_for_the_operators_that_are_named() -> None:
 
 
 def test_defaults_are_those_of_the_library() -> None:
-    for command, function in ((main.derive, ea.derive), (main.optimize, ea.optimize)):
+    for command, function in ((app.derive, ea.derive), (app.optimize, ea.optimize)):
         known = inspect.signature(function).parameters
         options = {
             p.name: p.default
@@ -340,7 +340,7 @@ def test_what_the_machine_lacks_is_no_bad_usage(
 def test_completion_knows_commands_and_options() -> None:
     for words, expected in (("einalg pro", "prove"), ("einalg derive --expl", "--explain")):
         result = CliRunner().invoke(
-            main.cli,
+            app.cli,
             prog_name="einalg",
             env={
                 "_EINALG_COMPLETE": "bash_complete",

@@ -11,9 +11,9 @@ from tests.cli.running import MAIN, MATMUL, SUM, einalg, started
 
 INTERRUPTED_SOON = """
 import os, signal
-from einalg.cli import main, reading
+from einalg.cli import main, sources
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process that was started in the background does not have
-reading.text_of = lambda source: os.kill(os.getpid(), signal.SIGINT)
+sources.text_of = lambda source: os.kill(os.getpid(), signal.SIGINT)
 main()
 """
 
@@ -66,7 +66,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_is_quick_and_light() -> None:
-    code = "import sys, time; t = time.perf_counter(); from einalg.cli.main import cli\ntry: cli(['--help'])\n"
+    code = "import sys, time; t = time.perf_counter(); from einalg.cli.app import cli\ntry: cli(['--help'])\n"
     code += "finally: print(time.perf_counter() - t, *sys.modules)"
     runs = [started(code=code).communicate(timeout=30)[0] for _ in range(3)]
     assert "130  interrupted" in runs[0]

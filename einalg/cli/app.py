@@ -93,7 +93,7 @@ class _Commands(click.Group):
 
 def _work(command: str) -> Any:
     """The module that does what a command asks for."""
-    return import_module(f"einalg.cli.{command}")
+    return import_module(f"einalg.cli.commands.{command}")
 
 
 WORDS = {"ignore_unknown_options": True}  # --NAME gives a shape
