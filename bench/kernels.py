@@ -50,7 +50,7 @@ from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
-from einalg.runtime.timing import pause
+from einalg.runtime.timing import wait_for_idle_threads
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
@@ -261,7 +261,7 @@ def turns(
             break
         for name in (*names[number % len(names) :], *names[: number % len(names)]):
             if threads > 1:  # not in the wake of another one, whose threads wait for more work
-                pause()
+                wait_for_idle_threads()
             _spent(calls[name], repeats[name], threads)
             times[name].append(_spent(calls[name], repeats[name], threads))
     return times

@@ -27,11 +27,12 @@ import einalg as ea
 from bench.demo import photograph
 from bench.models.measuring import relative
 from bench.rivals import Made, arrays_of, asked, running, session
-from einalg.runtime.timing import in_turns, threads
+from einalg.runtime.processors import thread_count
+from einalg.runtime.timing import MeasuringPolicy, run_times
 from einalg.storage.disk_cache import cache_folder
 
 Array = np.ndarray[Any, Any]
-SECONDS, LEAST, MOST = 1.0, 5, 200  # of runs in turns, of each way
+POLICY = MeasuringPolicy(seconds_per_alternative=1.0, min_runs=5, max_runs=200)
 LINES = (
     "Tensor programs are mathematics",
     "proven equal, step by step",
@@ -108,7 +109,7 @@ def openvino(model: bytes, inputs: Mapping[str, Array]) -> Made:
     import openvino as ov
 
     read = ov.Core().read_model(io.BytesIO(model))
-    return asked(read, [inputs[place.any_name] for place in read.inputs], threads())
+    return asked(read, [inputs[place.any_name] for place in read.inputs], thread_count())
 
 
 def row(name: str, seconds: float) -> bench.Row:
@@ -118,7 +119,7 @@ def row(name: str, seconds: float) -> bench.Row:
     optimized = ea.optimize(model, inputs, seconds=seconds)
     spent = perf_counter() - began
     makers = {
-        "onnxruntime": lambda: session(model, inputs, threads()),
+        "onnxruntime": lambda: session(model, inputs, thread_count()),
         "openvino": lambda: openvino(model, inputs),
     }
     left_out: dict[str, str] = {}
@@ -132,7 +133,7 @@ def row(name: str, seconds: float) -> bench.Row:
         **{way: call for way, (call, _) in others.items()},
     }
     times = {
-        way: median(found) * 1e3 for way, found in in_turns(calls, SECONDS, LEAST, MOST).items()
+        way: median(found) * 1e3 for way, found in run_times(calls, POLICY).items()
     }
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
@@ -143,7 +144,7 @@ def _told(
     best = min((way for way in times if way != "einalg"), key=lambda way: times[way])
     shown = {f"{way} ms": times.get(way, "") for way in ("einalg", "onnxruntime", "openvino")}
     return {
-        "network": name, "threads": threads(), **shown, "best": best, "ratio": times[best] / times["einalg"], "error": error, "optimize s": spent,
+        "network": name, "threads": thread_count(), **shown, "best": best, "ratio": times[best] / times["einalg"], "error": error, "optimize s": spent,
         "opaque": opaque, "left to the framework": original,
     }  # fmt: skip
 
@@ -167,7 +168,7 @@ def reading(seconds: float) -> bench.Row:
     from rapidocr_onnxruntime import RapidOCR  # pyright: ignore[reportMissingImports]
     from rapidocr_onnxruntime.utils.infer_engine import OrtInferSession  # pyright: ignore[reportMissingImports]
 
-    reader, page, spent = RapidOCR(intra_op_num_threads=threads()), printed_lines(), 0.0
+    reader, page, spent = RapidOCR(intra_op_num_threads=thread_count()), printed_lines(), 0.0
     original, made = OrtInferSession.__call__, dict[Any, Any]()
 
     def call(self: Any, array: Array) -> list[Array]:
@@ -188,9 +189,8 @@ def reading(seconds: float) -> bench.Row:
         raise RuntimeError(f"other text is read: {ours} instead of {theirs}")
     print("ocr reads:", *(f"  {text}" for text, _ in ours), sep="\n", file=sys.stderr)
     error = max(abs(one - other) for (_, one), (_, other) in zip(ours, theirs))
-    times = in_turns(
-        {"einalg": lambda: read(call), "onnxruntime": lambda: read(original)}, SECONDS, LEAST, MOST
-    )
+    calls = {"einalg": lambda: read(call), "onnxruntime": lambda: read(original)}
+    times = run_times(calls, POLICY)
     opaque = sum(len(network.opaque) for network in made.values())
     original_too = any(network.is_original for network in made.values())
     return _told(

@@ -24,14 +24,14 @@ class Clock:
 def test_a_pause_ends_when_no_thread_runs_any_more(
     monkeypatch: pytest.MonkeyPatch, busy: float, passed: float
 ) -> None:
-    clock = Clock(monkeypatch, busy)
-    timing.pause()
-    assert clock.now == pytest.approx(passed, abs=timing.LOOK)
+    clock, policy = Clock(monkeypatch, busy), timing.DEFAULT_POLICY
+    check = policy.idle_check_seconds
+    timing.wait_for_idle_threads()
+    assert clock.now == pytest.approx(passed, abs=check)
     before = clock.now
-    timing.pause()
-    assert clock.now - before == pytest.approx(
-        timing.LOOK if busy < 1 else timing.PAUSE, abs=timing.LOOK
-    )
+    timing.wait_for_idle_threads()
+    second = check if busy < 1 else policy.max_wait_seconds
+    assert clock.now - before == pytest.approx(second, abs=check)
 
 
 @pytest.mark.parametrize(("threads", "pauses"), [("1", 0), ("2", 3)])
@@ -40,9 +40,11 @@ def test_ways_with_several_threads_are_parted_by_pauses(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     clock = Clock(monkeypatch, 0.0)
-    found = timing.in_turns({name: lambda: None for name in "abc"}, 0.0, 2, 3)
+    found = timing.run_times(
+        {name: lambda: None for name in "abc"}, timing.MeasuringPolicy(0.0, 2, 3)
+    )
     assert {name: len(times) for name, times in found.items()} == {"a": 2, "b": 2, "c": 2}
-    assert clock.now == pytest.approx(pauses * timing.LOOK)
+    assert clock.now == pytest.approx(pauses * timing.DEFAULT_POLICY.idle_check_seconds)
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.001, "ab" + "aabb" * 2), (1.0, "ab" * 3)])
@@ -57,6 +59,8 @@ def test_what_is_brief_finds_the_caches_as_it_left_them(
         called.append(name)
         clock.sleep(seconds)
 
-    found = timing.in_turns({name: lambda name=name: way(name) for name in "ab"}, 0.0, 2, 3)
+    found = timing.run_times(
+        {name: lambda name=name: way(name) for name in "ab"}, timing.MeasuringPolicy(0.0, 2, 3)
+    )
     assert found == {name: pytest.approx([seconds] * 2) for name in "ab"}
     assert "".join(called) == calls

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from einalg.runtime.timing import threads
+from einalg.runtime.processors import thread_count
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -60,7 +60,7 @@ def machine() -> CpuModel:
         registers,
         level1,
         level2,
-        threads(),
+        thread_count(),
         2 if vector == 64 and _has_narrow_units(cpu()) else 1,
     )
 

@@ -24,7 +24,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import statement_tensor
 from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import AtAddresses, address
-from einalg.runtime.timing import threads
+from einalg.runtime.processors import thread_count
 
 # `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a call is written down.
 SLICES = """\
@@ -80,7 +80,7 @@ class BatchedExecutable:
 
     @property
     def _lanes(self) -> int:
-        return min(threads(), self.slices.count)
+        return min(thread_count(), self.slices.count)
 
     def bind(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`: what is given ahead is the same for all slices."""

@@ -10,7 +10,7 @@ from codegen.hardware.cpu import cpu
 from codegen.libraries import versions
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.thread_pool import RUNTIME
-from einalg.runtime.timing import cores
+from einalg.runtime.processors import core_count
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -23,4 +23,5 @@ def of_machine(compiler: Compiler | None) -> str:
         else "\n".join((*compiler.command, compiler.version, *compiler.flags))
     )
     threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in THREADS)
-    return "\n".join((cpu(), str(cores()), threads, RUNTIME, tools, np.__version__, *versions()))
+    parts = (cpu(), str(core_count()), threads, RUNTIME, tools, np.__version__, *versions())
+    return "\n".join(parts)

@@ -33,7 +33,8 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
-from einalg.runtime.timing import in_turns, threads
+from einalg.runtime.processors import thread_count
+from einalg.runtime.timing import MeasuringPolicy, run_times
 from einalg.storage.disk_cache import DiskCache, hashed
 
 LOG = logging.getLogger("einalg")
@@ -273,13 +274,11 @@ def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, lis
     threads cost these, while they wait for more work, is a part of its price.
     """
     calls = {name: lambda run=run: run(buffers) for name, run in runs.items()}
-    return in_turns(
-        calls,
-        SECONDS,
-        LEAST_ROUNDS,
-        MOST_ROUNDS,
-        after=next(iter(calls.values())) if threads() > 1 and len(calls) > 1 else None,
-    )
+    policy = MeasuringPolicy(SECONDS, LEAST_ROUNDS, MOST_ROUNDS)
+    teardown = None
+    if thread_count() > 1 and len(calls) > 1:
+        teardown = next(iter(calls.values()))
+    return run_times(calls, policy, teardown)
 
 
 def figures(times: list[float]) -> Figures:

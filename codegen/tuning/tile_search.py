@@ -28,7 +28,8 @@ from codegen.tuning.kernel_choice import LEAST_ROUNDS, MOST_ROUNDS, inputs_for
 from einalg.errors import RecordError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
-from einalg.runtime.timing import cores, in_turns
+from einalg.runtime.processors import core_count
+from einalg.runtime.timing import MeasuringPolicy, interleaved
 from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
 
 LOG = logging.getLogger("einalg")
@@ -95,7 +96,7 @@ def _axes(axes: Iterable[StridedAxis]) -> list[list[int]]:
 
 def this_machine() -> str:
     """What a winner depends on besides the kernel and the compiler."""
-    return f"{hashed(cpu())[:16]} {cores()}"
+    return f"{hashed(cpu())[:16]} {core_count()}"
 
 
 def this_compiler(compiler: Compiler) -> str:
@@ -224,12 +225,9 @@ class _Bench:
             else:
                 LOG.warning("einalg: a tiling has other values and is left out: %s", way[1])
         calls = {name: lambda run=run: run(self.buffers) for name, run in runs.items()}
-        return {
-            int(name): least(times)
-            for name, times in in_turns(
-                calls, SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS, alike=True
-            ).items()
-        }
+        policy = MeasuringPolicy(SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS)
+        times = interleaved(calls, policy)
+        return {int(name): least(runs) for name, runs in times.items()}
 
 
 def least(times: Sequence[float]) -> float:

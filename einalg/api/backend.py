@@ -19,7 +19,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
-from einalg.runtime.timing import LEAST, medians
+from einalg.runtime.timing import DEFAULT_POLICY, median_seconds
 from einalg.storage.disk_cache import DiskCache, hashed
 
 log = logging.getLogger("einalg")
@@ -76,9 +76,11 @@ class LocalBackend:
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
         if self.target == "cuda":
-            return [sum(runnable.time(LEAST, **arrays).values()) for runnable in runnables]
+            runs = DEFAULT_POLICY.min_runs
+            return [sum(runnable.time(runs, **arrays).values()) for runnable in runnables]
         generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
-        return medians([partial(runnable, **arrays) for runnable in runnables], alike=generated)
+        calls = [partial(runnable, **arrays) for runnable in runnables]
+        return median_seconds(calls, same_thread_pool=generated)
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
         """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run counts."""
@@ -100,7 +102,8 @@ class LocalBackend:
             first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[0, 0]"))
         except (ValueError, TypeError):
             first, second = 0.0, 0.0
-        if max(first, second) <= CLEAR * min(first, second) and LEAST * (first + second) < AGAIN:
+        is_clear = max(first, second) > CLEAR * min(first, second)
+        if not is_clear and DEFAULT_POLICY.min_runs * (first + second) < AGAIN:
             try:
                 itself()  # what a framework does at its first call only does not count
             except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking

@@ -18,7 +18,7 @@ from einalg.frontends.graph import Graph
 from einalg.frontends.torch.capture.export import decompositions, first_line
 from einalg.frontends.torch.module import read_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
-from einalg.runtime.timing import is_slower, medians
+from einalg.runtime.timing import is_slower, median_seconds
 
 if TYPE_CHECKING:
     from torch import fx
@@ -222,7 +222,7 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
 
     given = _copies(inputs)
     with torch.no_grad():
-        original, optimized = medians([lambda: module(*given), lambda: called(*given)])
+        original, optimized = median_seconds([lambda: module(*given), lambda: called(*given)])
     if not is_slower(optimized, original):
         return False
     LOG.warning(

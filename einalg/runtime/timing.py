@@ -1,128 +1,166 @@
-"""Timing several ways to do the same: in turns, so that what disturbs the machine disturbs all of them (design §8).
+"""Timing of alternative implementations on a machine that does other work too (design §8).
 
-With more threads than one, each way is timed in one go, and none in the wake of another: the threads of a library wait for more work for some
-time after a call, and take processors meanwhile from those of the next one. A program that mixes them pays for that; `after` makes it count.
+`interleaved` runs the alternatives in rounds, so that a disturbance slows all of them down.
+`sequential` times one after the other: the threads of a library wait for more work for some time
+after a call, and meanwhile take processors from the next alternative. A program that mixes
+libraries pays for that; a `teardown` that runs another library makes it count.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time, sleep
 from typing import Any
 
-SECONDS, LEAST, MOST = (
-    0.1,
-    5,
-    100,
-)  # of each way, and how many runs, where nothing else is asked for
-SLOWER = 0.05  # relative difference from which on one way is slower than another
-PAUSE = 0.12  # seconds after which no thread of a library waits any more
-LOOK, IDLE = (
-    0.01,
-    0.2,
-)  # seconds to see whether any does, and the part of a processor that the process takes then where none does
-HOPELESS = 3.0  # times the best after the first turn: no more of these
-BRIEF = 0.02  # seconds: what takes less depends on who used the caches before
+from einalg.runtime.processors import thread_count
+
+Calls = Mapping[str, Callable[[], Any]]
+RunTimes = dict[str, list[float]]  # seconds of each run, by the name of the alternative
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@dataclass(frozen=True)
+class MeasuringPolicy:
+    """How long and how often alternatives run, and when two times differ."""
+
+    seconds_per_alternative: float = 0.1
+    min_runs: int = 5
+    max_runs: int = 100
+    hopeless_ratio: float = 3.0  # to the best time: a slower alternative has no second run
+    brief_seconds: float = 0.02  # a shorter call depends on who used the caches before it
+    slower_margin: float = 0.05  # relative difference that is more than noise
+    max_wait_seconds: float = 0.12  # after which no thread of a library waits for work
+    idle_check_seconds: float = 0.01
+    idle_processor_share: float = 0.2  # of one processor, used by a process without busy threads
 
 
-def threads() -> int:
-    """How many threads generated code uses: `OMP_NUM_THREADS`, or one for each core.
-
-    >>> 1 <= threads()
-    True
-    """
-    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() and int(first) else cores()
+DEFAULT_POLICY = MeasuringPolicy()
 
 
-def pause() -> None:
-    """Return when no thread of a library waits for more work, which takes a processor, or after `PAUSE` seconds."""
-    start = perf_counter()
-    while perf_counter() - start < PAUSE:
-        began, used = perf_counter(), process_time()
-        sleep(LOOK)
-        if process_time() - used < IDLE * (perf_counter() - began):
-            return
+def run_times(
+    calls: Calls,
+    policy: MeasuringPolicy = DEFAULT_POLICY,
+    teardown: Callable[[], Any] | None = None,
+    same_thread_pool: bool = False,
+) -> RunTimes:
+    """Return the seconds of the runs of each alternative.
 
+    The alternatives are `interleaved`, unless threads of one could disturb the next one. The time
+    of `teardown`, which follows every run, counts. Set `same_thread_pool` where all alternatives
+    use the same threads.
 
-def in_turns(
-    calls: Mapping[str, Callable[[], Any]],
-    seconds: float,
-    least: int,
-    most: int,
-    after: Callable[[], Any] | None = None,
-    alike: bool = False,
-) -> dict[str, list[float]]:
-    """Seconds of the calls of each way, those after a first one: `least` or more within about `seconds` a way, but `most` in all.
-
-    What is hopelessly slow has few. A brief one comes right after one that does not count, so that no way finds the caches as another one
-    left them. `after` is run after every call, and its time belongs to that. `alike` says that all use the same threads.
-
-    >>> times = in_turns({"once": lambda: sum(range(1000)), "twice": lambda: sum(range(2000))}, 0.0, 3, 30)
+    >>> calls = {"once": lambda: sum(range(1000)), "twice": lambda: sum(range(2000))}
+    >>> times = run_times(calls, MeasuringPolicy(0.0, min_runs=3, max_runs=30))
     >>> list(times), len(times["once"]), min(times["twice"]) > 0
     (['once', 'twice'], 3, True)
     """
-
-    def timed(call: Callable[[], Any], is_brief: bool = False) -> float:
-        if is_brief and not after:
-            call()
-        start = perf_counter()
-        call()
-        if after:
-            after()
-        return perf_counter() - start
-
-    spent: dict[str, list[float]] = {way: [] for way in calls}
-    if not (alike or threads() == 1 or len(calls) < 2):
-        for way, call in calls.items():
-            pause()
-            timed(call)
-            best, start = (
-                min((min(times) for times in spent.values() if times), default=float("inf")),
-                perf_counter(),
-            )
-            while len(spent[way]) < least or (
-                len(spent[way]) < most and perf_counter() - start < seconds
-            ):
-                spent[way].append(timed(call))
-                if spent[way][0] > HOPELESS * best:
-                    break
-        return spent
-    brief = {way: timed(call) < BRIEF for way, call in calls.items()}
-    turns, start = 0, perf_counter()
-    while turns < least or (turns < most and perf_counter() - start < seconds * len(calls)):
-        best, turns = min((min(times) for times in spent.values() if times), default=0.0), turns + 1
-        for way, call in calls.items():
-            if turns == 1 or min(spent[way]) <= HOPELESS * best:
-                spent[way].append(timed(call, brief[way] and len(calls) > 1))
-    return spent
+    if same_thread_pool or thread_count() == 1 or len(calls) < 2:
+        return interleaved(calls, policy, teardown)
+    return sequential(calls, policy, teardown)
 
 
-def medians(calls: Sequence[Callable[[], Any]], alike: bool = False) -> list[float]:
-    """The median seconds of each of some ways, as `in_turns` measures them.
+def interleaved(
+    calls: Calls,
+    policy: MeasuringPolicy = DEFAULT_POLICY,
+    teardown: Callable[[], Any] | None = None,
+) -> RunTimes:
+    """Time the alternatives in rounds, after a first run of each that does not count.
 
-    >>> len(medians([lambda: 1, lambda: 2]))
+    A hopelessly slow alternative takes part in one round only. A run of a brief one follows
+    directly on one that does not count, so that it finds the caches as it left them itself.
+    """
+    warmed_up: dict[str, bool] = {}
+    for name, call in calls.items():
+        first = _seconds_of_run(call, teardown)
+        is_brief = first < policy.brief_seconds and len(calls) > 1
+        warmed_up[name] = is_brief and teardown is None
+    times: RunTimes = {name: [] for name in calls}
+    rounds, start = 0, perf_counter()
+    time_limit = policy.seconds_per_alternative * len(calls)
+    while _has_runs_left(policy, rounds, start, time_limit):
+        limit = policy.hopeless_ratio * _best_time(times.values(), default=0.0)
+        rounds += 1
+        for name, call in calls.items():
+            if rounds > 1 and min(times[name]) > limit:
+                continue
+            if warmed_up[name]:
+                call()
+            times[name].append(_seconds_of_run(call, teardown))
+    return times
+
+
+def sequential(
+    calls: Calls,
+    policy: MeasuringPolicy = DEFAULT_POLICY,
+    teardown: Callable[[], Any] | None = None,
+) -> RunTimes:
+    """Time the alternatives one after the other, each after a first run that does not count.
+
+    No thread of an earlier alternative is busy when the next one begins.
+    """
+    times: RunTimes = {name: [] for name in calls}
+    for name, call in calls.items():
+        wait_for_idle_threads(policy)
+        _seconds_of_run(call, teardown)
+        limit = policy.hopeless_ratio * _best_time(times.values(), default=float("inf"))
+        runs, start = times[name], perf_counter()
+        while _has_runs_left(policy, len(runs), start, policy.seconds_per_alternative):
+            runs.append(_seconds_of_run(call, teardown))
+            if runs[0] > limit:
+                break
+    return times
+
+
+def wait_for_idle_threads(policy: MeasuringPolicy = DEFAULT_POLICY) -> None:
+    """Return when no thread of a library waits busily for work, or after the longest wait."""
+    start = perf_counter()
+    while perf_counter() - start < policy.max_wait_seconds:
+        check_start, used = perf_counter(), process_time()
+        sleep(policy.idle_check_seconds)
+        elapsed = perf_counter() - check_start
+        if process_time() - used < policy.idle_processor_share * elapsed:
+            return
+
+
+def median_seconds(
+    calls: Sequence[Callable[[], Any]],
+    policy: MeasuringPolicy = DEFAULT_POLICY,
+    same_thread_pool: bool = False,
+) -> list[float]:
+    """Return the median seconds of each alternative, as `run_times` measures them.
+
+    >>> len(median_seconds([lambda: 1, lambda: 2]))
     2
     """
-    return [
-        median(times)
-        for times in in_turns(
-            {str(k): call for k, call in enumerate(calls)}, SECONDS, LEAST, MOST, alike=alike
-        ).values()
-    ]
+    named = {str(position): call for position, call in enumerate(calls)}
+    times = run_times(named, policy, same_thread_pool=same_thread_pool)
+    return [median(runs) for runs in times.values()]
 
 
-def is_slower(seconds: float, other: float) -> bool:
-    """Whether a way is slower than another beyond what measurements differ by.
+def is_slower(seconds: float, other: float, policy: MeasuringPolicy = DEFAULT_POLICY) -> bool:
+    """Return whether a time is longer than another one by more than noise.
 
     >>> is_slower(1.2, 1.0), is_slower(1.02, 1.0)
     (True, False)
     """
-    return seconds > other * (1 + SLOWER)
+    return seconds > other * (1 + policy.slower_margin)
+
+
+def _seconds_of_run(call: Callable[[], Any], teardown: Callable[[], Any] | None) -> float:
+    start = perf_counter()
+    call()
+    if teardown is not None:
+        teardown()
+    return perf_counter() - start
+
+
+def _has_runs_left(policy: MeasuringPolicy, runs: int, start: float, time_limit: float) -> bool:
+    if runs < policy.min_runs:
+        return True
+    return runs < policy.max_runs and perf_counter() - start < time_limit
+
+
+def _best_time(times: Iterable[Sequence[float]], default: float) -> float:
+    """Return the shortest of all runs so far, or `default` where nothing has run."""
+    return min((min(runs) for runs in times if runs), default=default)

@@ -16,7 +16,7 @@ from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand
 from codegen.lowering.parallel import pays
 from einalg.language.index.affine import Index
-from einalg.runtime.timing import threads
+from einalg.runtime.processors import thread_count
 
 NARROW = CpuModel(64, 32, turns=2)
 MACHINES = (
@@ -79,7 +79,7 @@ def test_rows_a_page_apart_fit_their_set_of_the_cache(depth: int) -> None:
 def test_this_machine() -> None:
     found = machine()
     assert found.vector in (16, 32, 64) and found.registers in (16, 32)
-    assert 1 << 10 <= found.level1 <= found.level2 and found.cores == threads() >= 1
+    assert 1 << 10 <= found.level1 <= found.level2 and found.cores == thread_count() >= 1
 
 
 def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: i
             plan(product(m, n, k), CpuModel(64, 32, level2=1 << 20, cores=count)) or pytest.fail()
         )
         assert found.apart == (count > 1)
-        assert Partition(way, found).busy(count) > 0.9
+        assert Partition(way, found).core_utilization(count) > 0.9
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(512, 512, 512), (64, 4096, 448), (3, 64, 5)])
