@@ -35,7 +35,9 @@ def assemble(scope: Scope, cut: TiledContraction) -> Scope:
         )
     }
     product = LoopIndex(fresh_index("p", taken), 0, cut.factorisation.rank)
-    outer, inner = (_replaced(iterators, cut) for iterators in (scope.iterators, summed_iterators(scope)))
+    outer, inner = (
+        _replaced(iterators, cut) for iterators in (scope.iterators, summed_iterators(scope))
+    )
     known = {it.index: it for it in (*outer, *inner)}
     matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
     left, right = (

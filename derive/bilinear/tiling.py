@@ -138,7 +138,10 @@ def tile_correlation(
 ) -> TiledContraction:
     """Tiles of `output`, each with all taps, as correlations of the size of a factorisation; the last tile may be partly unread."""
     reads = factor_pairs(scope)
-    x, r = _index(scope.iterators, output, "the traversal"), _index(summed_iterators(scope), tap, "the sum")
+    x, r = (
+        _index(scope.iterators, output, "the traversal"),
+        _index(summed_iterators(scope), tap, "the sum"),
+    )
     found = next(correlation_sides(reads, x.index, r.index), None)
     if found is None:
         message = f"no read is one of {output} + {tap} or {output} - {tap} beside another of {tap} alone, and other factors of neither"
@@ -170,7 +173,9 @@ def tile_correlation(
     )
 
 
-def matmul_sides(found: Sequence[FactorPair], row: Index, column: Index, inner: Index) -> FactorPair | None:
+def matmul_sides(
+    found: Sequence[FactorPair], row: Index, column: Index, inner: Index
+) -> FactorPair | None:
     """The pair (of rows, of columns); None where the indices do not stand as in a matrix product."""
     for pair in found:
         left, right = pair.left.free_symbols, pair.right.free_symbols

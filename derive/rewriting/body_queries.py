@@ -1,8 +1,8 @@
-"""What several rules ask of a body: its reductions by position, its reads with their context, where it may be non-zero."""
+"""Questions that several rules ask of a body: reductions by position, reads in context, support."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
@@ -20,105 +20,130 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
-MOST_REMEMBERED = 20_000
-MOST_SETS = 8192  # of isl, that are kept: the states of a search ask the same of them many times
+MAX_MEMOIZED_SCOPES = 20_000
+MAX_MEMOIZED_SETS = 8192  # of isl; the states of a search ask the same of them many times
+
+Ranges = dict[Index, tuple[int, int]]
+
+
+def index_ranges(iterators: Iterable[LoopIndex]) -> Ranges:
+    """Return the half-open range of every index, such as `{h: (0, 7)}`."""
+    return {it.index: (it.low, it.high) for it in iterators}
+
+
+def has_reduction(body: Any) -> bool:
+    """Tell whether anything is reduced in a body, inner scopes not counted."""
+    return next(reductions(body), None) is not None
+
+
+def bound_indices(scope: Scope) -> set[Index]:
+    """Return the indices that a scope's traversal and its reductions bind."""
+    indices = set(scope.indices)
+    for node in reductions(scope.body):
+        indices.update(node.indices)
+    return indices
 
 
 def reduction_at(scope: Scope, position: Any) -> Reduce:
-    """The reduction at a position, outer before inner."""
-    found = list(reductions(scope.body))
-    if not isinstance(position, int) or not 0 <= position < len(found):
-        raise RuleError(f"there is no reduction number {position}: there are {len(found)}")
-    return found[position]
+    """Return the reduction at a position, outer before inner."""
+    nodes = list(reductions(scope.body))
+    if not isinstance(position, int) or not 0 <= position < len(nodes):
+        raise RuleError(f"there is no reduction number {position}: there are {len(nodes)}")
+    return nodes[position]
 
 
-def enclosing_domain(scope: Scope, node: Reduce) -> tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]:
-    """The iterators and the conditions under which a reduction of a scope's body is evaluated.
+Domain = tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]
+
+
+def enclosing_domain(scope: Scope, node: Reduce) -> Domain:
+    """Return the iterators and the conditions under which a reduction of a body is evaluated.
 
     Raises `RuleError` where it stands, as one and the same node, under different ones.
     """
-    found = dict.fromkeys(_around(scope.body, node, scope.iterators, scope.where))
-    if len(found) != 1:
+    domains = dict.fromkeys(_enclosing_domains(scope.body, node, scope.iterators, scope.where))
+    if len(domains) != 1:
         raise RuleError("the reduction occurs several times, under different indices")
-    return next(iter(found))
+    return next(iter(domains))
 
 
-def _around(
+def _enclosing_domains(
     body: Any, node: Reduce, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
-) -> Iterator[Any]:
+) -> Iterator[Domain]:
     if body is node:
         yield iterators, where
     elif isinstance(body, Reduce):
-        yield from _around(body.body, node, (*iterators, *body.iterators), (*where, *body.where))
+        inside = (*iterators, *body.iterators)
+        yield from _enclosing_domains(body.body, node, inside, (*where, *body.where))
     elif not isinstance(body, (Access, IndexArithmetic)):
         for argument in body.args:
-            yield from _around(argument, node, iterators, where)
+            yield from _enclosing_domains(argument, node, iterators, where)
+
+
+def with_body(node: Reduce, body: Any) -> Reduce:
+    """Return a reduction of another body over the same points; the same object for the same."""
+    if body is node.body:
+        return node
+    return Reduce(node.op, node.iterators, node.where, body)
 
 
 def replace_reduction(scope: Scope, old: Reduce, new: Any) -> Scope:
-    """The scope with one reduction replaced."""
+    """Return the scope with one reduction replaced."""
 
     def leaf(node: Any) -> Any:
         if node is old:
             return new
         if isinstance(node, Reduce):
-            inner = rebuild(node.body, leaf)
-            return (
-                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
-            )
+            return with_body(node, rebuild(node.body, leaf))
         return node
 
     return Scope(scope.iterators, scope.where, rebuild(scope.body, leaf))
 
 
 def memoized_per_scope(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scope], Iterator[Any]]:
-    """A `find` that is asked once for each scope: most scopes of a program outlive a move."""
-    known: dict[int, tuple[Scope, list[Any]]] = {}
+    """Make a `find` that looks at each scope once: most scopes of a program outlive a move."""
+    memo: dict[int, tuple[Scope, list[Any]]] = {}  # holds the scope, so that no other gets its id
 
     @wraps(find)
-    def again(scope: Scope) -> Iterator[Any]:
-        entry = known.get(id(scope))
+    def memoized(scope: Scope) -> Iterator[Any]:
+        entry = memo.get(id(scope))
         if entry is None or entry[0] is not scope:
-            if len(known) >= MOST_REMEMBERED:
-                known.clear()
-            entry = known[id(scope)] = (
-                scope,
-                list(find(scope)),
-            )  # the scope is held, so that no other gets its id
+            if len(memo) >= MAX_MEMOIZED_SCOPES:
+                memo.clear()
+            entry = memo[id(scope)] = (scope, list(find(scope)))
         return iter(entry[1])
 
-    return again
+    return memoized
 
 
 def may_vanish(body: Any) -> bool:
-    """Whether a body has conditions or reads padding: elsewhere it may be anything."""
-    return any(isinstance(a.base, Padded) for a in accesses(body)) or any(
-        r.where for r in reductions(body)
-    )
+    """Tell whether a body has conditions or reads padding: elsewhere it may be anything."""
+    if any(isinstance(access.base, Padded) for access in accesses(body)):
+        return True
+    return any(node.where for node in reductions(body))
 
 
 class ReadContext(NamedTuple):
-    """An access with the iterators and conditions under which it is evaluated, and the reductions around it."""
+    """An access, the domain on which it is evaluated, and the reductions around it."""
 
     access: Access
     iterators: tuple[LoopIndex, ...]
     where: tuple[Constraint, ...]
-    enclosing_domain: tuple[Reduce, ...]
+    enclosing_reductions: tuple[Reduce, ...]
 
     @property
-    def ranges(self) -> dict[Index, tuple[int, int]]:
-        return {it.index: (it.low, it.high) for it in self.iterators}
+    def ranges(self) -> Ranges:
+        return index_ranges(self.iterators)
 
     def points(self) -> tuple[Space, isl.Set]:
         space = Space([it.index for it in self.iterators])
         return space, space.set(self.iterators, self.where)
 
     def image(self) -> isl.Set:
-        """The elements that are read, in the coordinates of what is read."""
+        """Return the elements that are read, in the coordinates of what is read."""
         return _image(self.access.subscripts, self.iterators, self.where)
 
 
-@lru_cache(maxsize=MOST_SETS)
+@lru_cache(maxsize=MAX_MEMOIZED_SETS)
 def _image(
     subscripts: tuple[Affine, ...], iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
@@ -127,78 +152,81 @@ def _image(
 
 
 def reads(scope: Scope) -> Iterator[ReadContext]:
-    """Every access of a scope's body with its context."""
+    """Return every access of a scope's body with its context."""
     yield from _reads(scope.body, scope.iterators, scope.where, ())
 
 
 def _reads(
-    body: Any, iterators: Any, where: Any, around: tuple[Reduce, ...]
+    body: Any, iterators: Any, where: Any, outer: tuple[Reduce, ...]
 ) -> Iterator[ReadContext]:
     if isinstance(body, Access):
-        yield ReadContext(body, iterators, where, around)
+        yield ReadContext(body, iterators, where, outer)
     elif isinstance(body, Reduce):
-        yield from _reads(
-            body.body, (*iterators, *body.iterators), (*where, *body.where), (*around, body)
-        )
+        inside = (*iterators, *body.iterators)
+        yield from _reads(body.body, inside, (*where, *body.where), (*outer, body))
     elif not isinstance(body, IndexArithmetic):
         for argument in body.args:
-            yield from _reads(argument, iterators, where, around)
+            yield from _reads(argument, iterators, where, outer)
 
 
 def reads_of(scope: Scope, inner: Scope) -> list[ReadContext]:
-    """The reads of one inner scope."""
-    return [
-        r for r in reads(scope) if isinstance(r.access.tensor, Scope) and r.access.tensor == inner
-    ]
+    """Return the reads of one inner scope."""
+    contexts = []
+    for read in reads(scope):
+        tensor = read.access.tensor
+        if isinstance(tensor, Scope) and tensor == inner:
+            contexts.append(read)
+    return contexts
 
 
 def with_padded_reads(body: Any, iterators: Sequence[LoopIndex], fill: Any = 0) -> Any:
-    """The body with padding wherever a box of points reads beyond what is there; a cut domain is padded in any case."""
+    """Return the body with padding wherever a box of points reads beyond what is there.
 
-    def at(ranges: dict[Index, tuple[int, int]]) -> Any:
+    A domain with conditions is padded in any case.
+    """
+
+    def leaf_in(ranges: Ranges) -> Callable[[Any], Any]:
         def leaf(node: Any) -> Any:
             if isinstance(node, Access):
-                gaps = isinstance(node.base, Scope) and node.base.where
-                return with_padding(
-                    Access.of(Padded(node.base, [0] * node.base.rank, fill=fill), node.subscripts)
-                    if gaps
-                    else node,
-                    ranges,
-                    fill,
-                )
+                return with_padding(_without_gaps(node, fill), ranges, fill)
             if isinstance(node, Reduce):
-                inner = rebuild(
-                    node.body,
-                    at({**ranges, **{it.index: (it.low, it.high) for it in node.iterators}}),
-                )
-                return (
-                    node
-                    if inner is node.body
-                    else Reduce(node.op, node.iterators, node.where, inner)
-                )
+                inside = leaf_in({**ranges, **index_ranges(node.iterators)})
+                return with_body(node, rebuild(node.body, inside))
             return node
 
         return leaf
 
-    return rebuild(body, at({it.index: (it.low, it.high) for it in iterators}))
+    return rebuild(body, leaf_in(index_ranges(iterators)))
 
 
-@lru_cache(maxsize=MOST_SETS)
+def _without_gaps(access: Access, fill: Any) -> Access:
+    """Return a read of a scope with conditions as one through padding, which fills the gaps."""
+    if not (isinstance(access.base, Scope) and access.base.where):
+        return access
+    padded = Padded(access.base, [0] * access.base.rank, fill=fill)
+    return Access.of(padded, access.subscripts)
+
+
+@lru_cache(maxsize=MAX_MEMOIZED_SETS)
 def bounding_box(points: isl.Set) -> tuple[tuple[int, int], ...] | None:
-    """Half-open bounds of every dimension; None where the set is empty."""
+    """Return half-open bounds of every dimension; None where the set is empty."""
     if points.is_empty():
         return None
-    return tuple(
-        (points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1)
-        for k in range(points.dim(isl.dim_type.set))
-    )
+    bounds = []
+    for axis in range(points.dim(isl.dim_type.set)):
+        low, last = points.dim_min_val(axis).to_python(), points.dim_max_val(axis).to_python()
+        bounds.append((low, last + 1))
+    return tuple(bounds)
 
 
-@lru_cache(maxsize=MOST_SETS, typed=True)
+@lru_cache(maxsize=MAX_MEMOIZED_SETS, typed=True)
 def may_differ_from(
     value: Any, body: Any, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
-    """A set that holds every point of a domain at which `body` may be something else than `value` (0, or a reduction's identity)."""
+    """Return a set with every point of a domain at which `body` may be something else than `value`.
+
+    `value` is 0 or the identity of a reduction. The set may hold other points too.
+    """
     space = Space([it.index for it in iterators])
     return _differs(value, body, space).intersect(space.set(iterators, where))
 
@@ -214,15 +242,23 @@ def _differs(value: Any, body: Any, space: Space) -> isl.Set:
         return _intersection([_differs(value, a, space) for a in body.args if is_finite(a)], space)
     if value == 0 and isinstance(body, sympy.Pow) and body.exp.is_positive:
         return _differs(value, body.base, space)
-    if isinstance(body, (sympy.Max, sympy.Min)) or (
-        value == 0 and isinstance(body, (sympy.Add, sympy.Abs, sympy.sign, sympy.tanh))
-    ):
+    if _keeps(value, body):
         return _union([_differs(value, a, space) for a in body.args], space)
     return space.universe()
 
 
+VANISHING = (sympy.Add, sympy.Abs, sympy.sign, sympy.tanh)  # functions that are 0 of zeros
+
+
+def _keeps(value: Any, body: Any) -> bool:
+    """Tell whether a body is `value` wherever all its arguments are."""
+    if isinstance(body, (sympy.Max, sympy.Min)):
+        return True
+    return value == 0 and isinstance(body, VANISHING)
+
+
 def is_finite(body: Any) -> bool:
-    """Whether no infinity is written in a body, nor in a fill: 0 times it is 0, and it distributes over sums."""
+    """Tell whether a body names no infinity, nor a fill does: then it distributes over sums."""
     return not body.has(sympy.oo, -sympy.oo)
 
 
@@ -242,7 +278,7 @@ def _access_differs(value: Any, access: Access, space: Space) -> isl.Set:
 
 
 def _reduction_differs(value: Any, node: Reduce, space: Space) -> isl.Set:
-    """A reduction of identities is the identity: it may differ only where some term does."""
+    """Use that a reduction of identities is the identity: it differs only where some term does."""
     inner = Space([*space.indices, *node.indices])
     points = _differs(value, node.body, inner)
     for it in node.iterators:
@@ -267,7 +303,7 @@ def _intersection(parts: list[isl.Set], space: Space) -> isl.Set:
 
 
 def holds_everywhere(question: Any) -> bool:
-    """Ask isl a yes/no question within bounds; a question that costs too much counts as no."""
+    """Ask isl a yes/no question within its budget; one that costs too much counts as no."""
     try:
         with bounded():
             return bool(question())

@@ -24,7 +24,7 @@ Args = dict[str, Any]
 
 
 class Example(NamedTuple):
-    """An expression that a rule has a move for: its text, and the shapes of its tensors as `einalg.parse` takes them."""
+    """An expression that a rule has a move for: its text and, for `einalg.parse`, its shapes."""
 
     text: str
     shapes: Mapping[str, Any]
@@ -59,7 +59,8 @@ class Rule:
 
     def card(self) -> str:
         """The rule in L-notation, on three lines."""
-        return f"{self.name}\n  {self.before}\n  ⇒ {self.after}\n  requires: {self.requires or 'nothing'}"
+        requires = self.requires or "nothing"
+        return f"{self.name}\n  {self.before}\n  ⇒ {self.after}\n  requires: {requires}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Move:
     def __init__(self, rule: str, path: Iterable[Any], args: Mapping[str, Any]):
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "path", tuple(path))
-        object.__setattr__(self, "args", _Frozen({k: _frozen(v) for k, v in args.items()}))
+        object.__setattr__(self, "args", _frozen_items(args))
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.place}: {self.arguments}"
@@ -91,7 +92,7 @@ class Move:
     @property
     def arguments(self) -> str:
         """The arguments as a person reads them."""
-        return ", ".join(f"{k}={_shown(v)}" for k, v in self.args.items())
+        return ", ".join(f"{name}={_argument_text(value)}" for name, value in self.args.items())
 
     def to_json(self) -> str:
         """The move as a line of JSON."""
@@ -99,27 +100,14 @@ class Move:
 
     def as_record(self) -> dict[str, Any]:
         """The move as JSON values."""
-        return {
-            "rule": self.rule,
-            "path": list(self.path),
-            "args": {k: _thawed(v) for k, v in self.args.items()},
-        }
+        return {"rule": self.rule, "path": list(self.path), "args": _thawed(self.args)}
 
     @staticmethod
     def from_record(record: Any) -> Move:
-        """A move from the JSON values that `as_record` gives; `RecordError` for anything else."""
+        """Read a move from what `as_record` gives; `RecordError` for anything else."""
         try:
             rule, path, args = record["rule"], record["path"], record["args"]
-            sound = (
-                isinstance(rule, str)
-                and isinstance(path, list)
-                and isinstance(args, dict)
-                and path
-                and isinstance(path[0], str)
-            )
-            if not sound or not all(
-                isinstance(p, int) and not isinstance(p, bool) for p in path[1:]
-            ):
+            if not (isinstance(rule, str) and isinstance(args, dict) and _is_path(path)):
                 raise TypeError
             return Move(rule, path, args)
         except (KeyError, TypeError):
@@ -129,11 +117,20 @@ class Move:
 
     @staticmethod
     def from_json(text: str) -> Move:
-        """A move from what `to_json` wrote; `RecordError` for anything else."""
+        """Read a move from what `to_json` wrote; `RecordError` for anything else."""
         try:
             return Move.from_record(json.loads(text))
         except (json.JSONDecodeError, RecursionError) as error:
             raise RecordError(f"this is not a move: {error}") from None
+
+
+def _is_path(path: Any) -> bool:
+    """Tell whether a JSON value is a path: a list like `["O", 0, 1]`."""
+    if not isinstance(path, list) or not path or not isinstance(path[0], str):
+        return False
+    return all(
+        isinstance(position, int) and not isinstance(position, bool) for position in path[1:]
+    )
 
 
 class _Frozen(dict[str, Any]):
@@ -149,51 +146,71 @@ class _Frozen(dict[str, Any]):
         return _Frozen, (dict(self),)
 
 
+def _frozen_items(args: Mapping[str, Any]) -> _Frozen:
+    frozen = {}
+    for name, value in args.items():
+        frozen[str(name)] = _frozen(value)
+    return _Frozen(frozen)
+
+
 def _frozen(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return tuple(_frozen(v) for v in value)
+        return tuple(_frozen(element) for element in value)
     if isinstance(value, Mapping):
-        return _Frozen({str(k): _frozen(v) for k, v in value.items()})
-    return value if isinstance(value, (str, int, bool, float)) or value is None else str(value)
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_thawed(v) for v in value]
-    return {k: _thawed(v) for k, v in value.items()} if isinstance(value, Mapping) else value
-
-
-def _shown(value: Any) -> str:
-    """A map shows what it renames; one that renames nothing shows its order."""
-    if isinstance(value, tuple):
-        return "(" + ", ".join(map(_shown, value)) + ")"
-    if isinstance(value, Mapping):
-        renamed = [f"{k}: {v}" for k, v in value.items() if k != v]
-        return "{" + ", ".join(renamed) + "}" if renamed else "(" + ", ".join(value) + ")"
+        return _frozen_items(value)
+    if value is None or isinstance(value, (str, int, bool, float)):
+        return value
     return str(value)
 
 
+def _thawed(value: Any) -> Any:
+    """Return the JSON value of a frozen one."""
+    if isinstance(value, tuple):
+        return [_thawed(element) for element in value]
+    if isinstance(value, Mapping):
+        return {key: _thawed(element) for key, element in value.items()}
+    return value
+
+
+def _argument_text(value: Any) -> str:
+    """Write a map as what it renames; one that renames nothing as its order."""
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(_argument_text, value)) + ")"
+    if not isinstance(value, Mapping):
+        return str(value)
+    renamed = [f"{old}: {new}" for old, new in value.items() if old != new]
+    if renamed:
+        return "{" + ", ".join(renamed) + "}"
+    return "(" + ", ".join(value) + ")"
+
+
 def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> Iterator[Move]:
-    """Every move of `rules` that holds, at every place or at one."""
-    spots = list(paths(program)) if path is None else [(path, scope_at(program, path))]
+    """Yield every move of `rules` that holds, at every place or at one."""
+    if path is None:
+        places = list(paths(program))
+    else:
+        places = [(path, scope_at(program, path))]
     for rule in rules:
         if rule.level == "program":
-            for where, args in rule.find(program):
-                if path is None or tuple(where) == path:
-                    yield Move(rule.name, where, args)
+            for at, args in rule.find(program):
+                if path is None or tuple(at) == path:
+                    yield Move(rule.name, at, args)
         else:
-            for where, scope in spots:
+            for at, scope in places:
                 for args in rule.find(scope):
-                    yield Move(rule.name, where, args)
+                    yield Move(rule.name, at, args)
 
 
 def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
-    """The program after `move`; `RuleError` where the place does not exist or the precondition does not hold."""
+    """Return the program after `move`.
+
+    Raises `RuleError` where the place does not exist or the precondition does not hold.
+    """
     rule = rules.get(move.rule)
     if rule is None:
-        own = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"
+        remedy = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"
         raise RuleError(
-            f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {own}"
+            f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {remedy}"
         )
     try:
         if rule.level == "program":
@@ -210,7 +227,10 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
 
 
 def _of_type(scope: Scope, dtype: str) -> Scope:
-    """A scope of the type that it had: a sum of truth values is no number, and what is multiplied by 0 says nothing of its type of floats."""
+    """Return a rewritten scope in the type that the scope had before.
+
+    A sum of truth values is no number, and what is multiplied by 0 has no type of floats.
+    """
     if scope.dtype == dtype:
         return scope
     if dtype == "bool":

@@ -1,4 +1,7 @@
-"""Places in a program: a statement's name, then positions among inner scopes in order of first occurrence."""
+"""Paths in a program: a statement's name, then positions among inner scopes.
+
+`("O", 1, 0)` is the first inner scope of the second one of statement O, in order of occurrence.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +11,38 @@ from typing import Any
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import map_accesses, rebased
 
 Path = tuple[Any, ...]
 
 
 def paths(program: Program) -> Iterator[tuple[Path, Scope]]:
-    """Every scope with its path, outer before inner."""
+    """Yield every scope with its path, outer before inner."""
     for name, scope in program.statements:
-        yield from _places((name,), scope)
+        yield from _paths_below((name,), scope)
 
 
-def _places(path: Path, scope: Scope) -> Iterator[tuple[Path, Scope]]:
+def _paths_below(path: Path, scope: Scope) -> Iterator[tuple[Path, Scope]]:
     yield path, scope
     for position, inner in enumerate(inner_scopes(scope)):
-        yield from _places((*path, position), inner)
+        yield from _paths_below((*path, position), inner)
 
 
 def scope_at(program: Program, path: Path) -> Scope:
-    """The scope at a path; `RuleError` where there is none."""
-    if not path or path[0] not in program.names:
-        raise RuleError(
-            f"there is no statement {path[0] if path else ''!r}\n  the statements are {', '.join(program.names)}"
-        )
-    scope = program[path[0]]
+    """Return the scope at a path; `RuleError` where there is none."""
+    name = path[0] if path else ""
+    if name not in program.names:
+        known = ", ".join(program.names)
+        raise RuleError(f"there is no statement {name!r}\n  the statements are {known}")
+    scope = program[name]
     for position in path[1:]:
         scope = child(scope, position)
     return scope
 
 
 def child(scope: Scope, position: Any) -> Scope:
-    """The inner scope at a position."""
+    """Return the inner scope at a position."""
     inner = inner_scopes(scope)
     if not isinstance(position, int) or not 0 <= position < len(inner):
         raise RuleError(f"there is no inner scope number {position}: there are {len(inner)}")
@@ -46,7 +50,7 @@ def child(scope: Scope, position: Any) -> Scope:
 
 
 def replace_at(program: Program, path: Path, new: Scope) -> Program:
-    """The program with the scope at a path replaced by one with the same box."""
+    """Return the program with the scope at a path replaced by one with the same box."""
     return program.replaced(path[0], _replaced(program[path[0]], path[1:], new))
 
 
@@ -58,9 +62,11 @@ def _replaced(scope: Scope, path: Path, new: Scope) -> Scope:
 
 
 def replace_child(scope: Scope, old: Scope, new: Any) -> Scope:
-    """Every read of the inner scope `old` reads `new` instead, under the same padding."""
-    body = map_accesses(
-        scope.body,
-        lambda a: rebased(a, new) if isinstance(a.tensor, Scope) and a.tensor == old else a,
-    )
-    return Scope(scope.iterators, scope.where, body)
+    """Return the scope in which every read of the inner scope `old` reads `new`, padded alike."""
+
+    def change(access: Access) -> Any:
+        if isinstance(access.tensor, Scope) and access.tensor == old:
+            return rebased(access, new)
+        return access
+
+    return Scope(scope.iterators, scope.where, map_accesses(scope.body, change))

@@ -1,4 +1,4 @@
-"""A user's rules: made with a decorator, tested by the machinery that tests ours (design §6)."""
+"""Rules of the user's own: made by a decorator, tested like the built-in ones (design §6)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from einalg.text.wording import counted
 def rule(
     name: str, *, before: str, after: str, requires: str = ""
 ) -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
-    """Make a rule (EinNet §4) from a function that takes a scope and yields what it may become: scopes, or `(args, scope)`.
+    """Make a rule (EinNet §4) from a function that takes a scope and yields what it may become.
 
-    `args` is a dict of JSON values that tells the results apart; without it they are numbered. The card (`before`, `after`,
-    `requires`, in L-notation) is what `explain()` shows. Test it with `einalg.testing.check_rule`. `Session.apply` raises `RuleError`
-    where a move of it has no result, or one that differs in value.
+    It yields scopes, or `(args, scope)`, where `args` is a dict of JSON values that tells the
+    results apart; without it they are numbered. The card (`before`, `after`, `requires`, in
+    L-notation) is what `explain()` shows. Test the rule with `einalg.testing.check_rule`.
+    `Session.apply` raises `RuleError` where a move of it has no result, or one that differs in
+    value.
 
     >>> import einalg as ea
     >>> @ea.rule("twice", before="L[x] f", after="L[x] (f + f)/2")
@@ -32,61 +34,56 @@ def rule(
     'twice'
     """
 
-    def made(function: Callable[[Scope], Iterator[Any]]) -> Rule:
-        def results(scope: Scope) -> Iterator[tuple[dict[str, Any], Scope]]:
-            found = function(scope)
-            if not isinstance(found, Iterable) or isinstance(found, Scope):
-                raise RuleError(
-                    f"{name} gives {_kind(found)}\n  a rule is a generator: yield what a scope may become"
-                )
-            for number, result in enumerate(found):
-                args, after = (
-                    result
-                    if isinstance(result, tuple) and len(result) == 2
-                    else ({"choice": number}, result)
-                )
-                if not isinstance(after, Scope):
-                    raise RuleError(
-                        f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)"
-                    )
-                yield args, after
-
+    def decorate(function: Callable[[Scope], Iterator[Any]]) -> Rule:
         def find(scope: Scope) -> Iterator[dict[str, Any]]:
-            return (args for args, _ in results(scope))
+            for args, _ in _results(name, function, scope):
+                yield args
 
         def rewrite(scope: Scope, **args: Any) -> Scope:
             wanted = Move(name, ("",), args).args
-            for found, result in results(scope):
-                if Move(name, ("",), found).args == wanted:
+            for proposed, result in _results(name, function, scope):
+                if Move(name, ("",), proposed).args == wanted:
                     return result
             raise RuleError(f"{name} has no result for {args} here")
 
-        for part in (
-            find,
-            rewrite,
-        ):  # a rule at the top level of a module travels to other processes by its place there
-            part.__module__, part.__qualname__ = (
-                function.__module__,
-                f"{function.__qualname__}.{part.__name__}",
-            )
+        # A rule at the top level of a module travels to other processes by its place there.
+        for part in (find, rewrite):
+            part.__module__ = function.__module__
+            part.__qualname__ = f"{function.__qualname__}.{part.__name__}"
         return Rule(name, before, after, requires, find, rewrite, section="user's rule")
 
-    return made
+    return decorate
+
+
+def _results(
+    name: str, function: Callable[[Scope], Iterator[Any]], scope: Scope
+) -> Iterator[tuple[dict[str, Any], Scope]]:
+    """Yield the arguments and the scope of each result of a user's function."""
+    results = function(scope)
+    if not isinstance(results, Iterable) or isinstance(results, Scope):
+        raise RuleError(
+            f"{name} gives {_kind(results)}\n  a rule is a generator: yield what a scope may become"
+        )
+    for number, result in enumerate(results):
+        args, after = {"choice": number}, result
+        if isinstance(result, tuple) and len(result) == 2:
+            args, after = result
+        if not isinstance(after, Scope):
+            raise RuleError(f"{name} yields {_kind(after)}\n  yield scopes, or pairs (args, scope)")
+        yield args, after
 
 
 def _kind(value: Any) -> str:
-    return (
-        "nothing"
-        if value is None
-        else f"a {type(value).__name__}"
-        if isinstance(value, Scope)
-        else f"{value!r}, which is no scope"
-    )
+    if value is None:
+        return "nothing"
+    if isinstance(value, Scope):
+        return f"a {type(value).__name__}"
+    return f"{value!r}, which is no scope"
 
 
 @dataclass(frozen=True)
 class RuleReport:
-    """How much a check saw: random programs, and moves that were applied, evaluated and replayed.
+    """The extent of a check: random programs, and moves that were applied, evaluated and replayed.
 
     >>> print(RuleReport("mine", 20, 35))
     mine: 35 moves on 20 random programs, all equal
@@ -102,18 +99,21 @@ class RuleReport:
     def __str__(self) -> str:
         if not self.moves:
             remedy = "give expressions that it applies to: check_rule(..., strategy=...)"
-            return f"{self.rule}: no move on {self.programs} random programs, so nothing was tested\n  {remedy}"
-        return f"{self.rule}: {counted(self.moves, 'move')} on {counted(self.programs, 'random program')}, all equal"
+            programs = f"{self.programs} random programs"
+            return f"{self.rule}: no move on {programs}, so nothing was tested\n  {remedy}"
+        programs = counted(self.programs, "random program")
+        return f"{self.rule}: {counted(self.moves, 'move')} on {programs}, all equal"
 
 
 def check_rule(
     tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None
 ) -> RuleReport:
-    """Apply a rule alone to random expressions: every move that it proposes must keep every value, exactly.
+    """Apply a rule alone to random expressions: each of its moves must keep every value, exactly.
 
-    `strategy` is a hypothesis strategy of scopes or programs (`einalg.testing.strategies.scopes()` by default). Raises
-    `RuleError` with the smallest expression found on which the rule fails, `ImportError` where hypothesis is not installed; returns what
-    was checked.
+    `strategy` is a hypothesis strategy of scopes or programs (by default
+    `einalg.testing.strategies.scopes()`). Returns what was checked. Raises `RuleError` with the
+    smallest expression found on which the rule fails, `ImportError` where hypothesis is not
+    installed.
 
     >>> import einalg as ea
     >>> ea.check_rule(ea.rules["summation splitting"], examples=20).moves > 0
@@ -121,11 +121,11 @@ def check_rule(
     """
     from einalg.testing import strategies
 
-    chosen = (
-        strategy
-        if strategy is not None
-        else (strategies.programs() if tested.level == "program" else strategies.scopes())
-    )
+    expressions = strategy
+    if strategy is None and tested.level == "program":
+        expressions = strategies.programs()
+    elif strategy is None:
+        expressions = strategies.scopes()
 
     from hypothesis import (  # after a strategy, which says what to install where it is missing
         HealthCheck,
@@ -155,17 +155,19 @@ def check_rule(
     )
     @given(data())
     def run(choices: Any) -> None:
-        expression = choices.draw(chosen)
+        expression = choices.draw(expressions)
         arrays = choices.draw(strategies.arrays_for(expression))
         counts["programs"] += 1
         counts["moves"] += check_moves(tested, expression, arrays)
 
-    (run if seed is None else hypothesis_seed(seed)(run))()
+    if seed is not None:
+        run = hypothesis_seed(seed)(run)
+    run()
     return RuleReport(tested.name, counts["programs"], counts["moves"])
 
 
 def check_moves(tested: Rule, expression: Any, arrays: Any) -> int:
-    """Check every move that a rule proposes on one expression; the number of moves."""
+    """Check every move that a rule proposes on one expression; return the number of moves."""
     program = as_program(expression)
     expected = evaluate(program, **arrays)
     count = 0
@@ -182,10 +184,9 @@ def _check_move(tested: Rule, program: Any, move: Move, arrays: Any, expected: A
         check(after)
     except EinalgError as error:
         raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
-    read = {
-        name: array for name, array in arrays.items() if name in after.inputs
-    }  # what only padding was read for may be gone
-    if not _equal(evaluate(after, **read), expected):
+    # What only padding was read for may be gone.
+    inputs = {name: array for name, array in arrays.items() if name in after.inputs}
+    if not _equal(evaluate(after, **inputs), expected):
         raise RuleError(
             f"{move} changes the value of\n{program}\ninto that of\n{after}\non {arrays}"
         )

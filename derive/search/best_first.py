@@ -1,4 +1,7 @@
-"""Search in two stages: variations leave an expression for another one, repairs converge towards an operator (design §8)."""
+"""Best-first search: variations leave an expression, repairs converge to an operator.
+
+Design §8.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import log2
+from math import inf
 from numbers import Real
 from typing import Any
 
@@ -26,6 +29,7 @@ from derive.search.channels_last import channels_last
 from derive.search.cleanup import cleaned_up, fissioned, fully_inlined
 from derive.search.expansion import (
     StateExpander,
+    Successor,
     ideal_seconds,
     is_heavy,
     multiplies_by_constants,
@@ -34,6 +38,7 @@ from derive.search.expansion import (
 )
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
+from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
 from einalg.errors import MatchError, NotationError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.kernel import EOP, Kernel
@@ -45,18 +50,16 @@ from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
-# The order of states: weights of a unit of distance, of a step, of a kind of scope, of a factorisation (which also rounds), of twice the work.
-NEAR, LEVEL, SCOPE, FACTORED, TWICE = 0.05, 0.5, 0.2, 0.7, 0.5
-RECOMPUTED = 2  # times the arithmetic of the expression as it is, that merging all of it may make
-MOST_WORK = 16  # times the work of the expression as it is: states with more are dropped
+
+CHANNELS_LAST_RULES = frozenset({staging.RULE.name, variable_substitution.RULE.name})
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How far to search: moves deep, states expanded, seconds, candidates.
+    """The limits of a search: moves deep, states expanded, seconds, candidates.
 
-    `patience` is states without a candidate that promises more than all before it; `bytes` bounds the memory that the kept states may take,
-    estimated.
+    `patience` is states without a candidate that promises more than all before it; `bytes` bounds
+    the memory that the explored states may take, estimated.
     """
 
     depth: int = 24
@@ -67,18 +70,17 @@ class Budget:
     bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if not all(
-            isinstance(budget, Real) and budget >= 0
-            for budget in (self.depth, self.states, self.seconds)
-        ):
-            raise NotationError("depth, states and seconds are budgets: give numbers from 0")
+        for limit in (self.depth, self.states, self.seconds):
+            if not isinstance(limit, Real) or not limit >= 0:
+                raise NotationError("depth, states and seconds are budgets: give numbers from 0")
 
 
 @dataclass
 class Stats:
-    """What a search did: `states` expanded, programs `generated`, `candidates` found, `duplicates` met again, `rejected` by reason.
+    """The course of a search: `states` expanded, programs `generated`, `candidates` collected.
 
-    `unmeasured` counts the candidates that the time was not enough for.
+    `duplicates` counts programs and kernel lists that were met again, `rejected` those that were
+    dropped, by reason, `unmeasured` the candidates that the time was not enough for.
     """
 
     states: int = 0
@@ -94,9 +96,9 @@ class Stats:
 
 @dataclass(frozen=True)
 class EstimatedCandidate:
-    """A candidate: the flat program, the kernels of its statements, the moves that lead to it, and its estimated seconds.
+    """A flat program, the kernels of its statements, its derivation, and its estimated seconds.
 
-    It was found when so many `states` were expanded, `after` seconds of search.
+    It was collected when so many `states` were expanded, `after` seconds of search.
     """
 
     program: Program
@@ -128,11 +130,14 @@ def search(
     ops: Sequence[str] | None = None,
     executor: Any = None,
     seed: int = 0,
+    weights: SearchWeights = DEFAULT_WEIGHTS,
 ) -> tuple[list[EstimatedCandidate], Stats, list[SearchNode]]:
-    """Candidates that run on library operators, cheapest first by the model, what it took, and every state that was kept.
+    """Return the candidates, cheapest first by the model, the statistics, and every state kept.
 
-    "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched (see `rules_by_name`), `ops` names
-    the operators to look for (all by default); `executor` expands states elsewhere and gives what a search without it gives.
+    "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched
+    (see `rules_by_name`), `ops` names the operators to look for (all by default); `executor`
+    expands states elsewhere and gives what a search without it gives. The search draws nothing at
+    random: `seed` changes nothing.
     """
     run = _Search(
         as_program(expression),
@@ -140,61 +145,149 @@ def search(
         StateExpander(rules_by_name(rules), templates_by_name(ops)),
         model or Roofline(),
         progress,
+        weights,
     )
-    with _frozen_garbage():
+    with _without_garbage_collection():
         run.explore(executor)
-    return sorted(run.found, key=lambda f: f.estimate), run.stats, run.explored
+    candidates = sorted(run.candidates.collected, key=lambda candidate: candidate.estimate)
+    return candidates, run.stats, run.explored
 
 
 def rules_by_name(rules: Iterable[Rule | str] | Rule | str | None) -> dict[str, Rule]:
-    """Rules, and names of known ones, or a single one, as a table; the known ones for None. Raises `RuleError` for anything else.
+    """Return rules, given as values or by name, as a table; all built-in ones for None.
+
+    Raises `RuleError` for anything else.
 
     >>> list(rules_by_name(["staging", ALL["nesting"]]))
     ['staging', 'nesting']
     """
-    return dict(ALL) if rules is None else {rule.name: rule for rule in map(_rule, _several(rules))}
+    if rules is None:
+        return dict(ALL)
+    table = {}
+    for entry in _as_list(rules):
+        rule = _rule(entry)
+        table[rule.name] = rule
+    return table
 
 
-def _several(given: Any) -> list[Any]:
-    """The elements of what is given, or a single one."""
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+def _as_list(value: Any) -> list[Any]:
+    """Return the elements of an iterable; a text or anything else as a single element."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return list(value)
+    return [value]
 
 
-def _rule(given: Rule | str) -> Rule:
-    if isinstance(given, Rule):
-        return given
-    if not isinstance(given, str) or given not in ALL:
+def _rule(entry: Rule | str) -> Rule:
+    if isinstance(entry, Rule):
+        return entry
+    if not isinstance(entry, str) or entry not in ALL:
+        known = ", ".join(sorted(ALL))
         raise RuleError(
-            f"{given!r} is no rule\n  make one with einalg.rule, or name one of: {', '.join(sorted(ALL))}"
+            f"{entry!r} is no rule\n  make one with einalg.rule, or name one of: {known}"
         )
-    return ALL[given]
+    return ALL[entry]
 
 
 def templates_by_name(names: Sequence[str] | str | None) -> tuple[Template, ...]:
-    """The templates of these operators, or of a single one; `MatchError` for a name that none has."""
-    known = {t.name for t in TEMPLATES}
-    names = None if names is None else _several(names)
-    unknown = [n for n in names or () if n not in known]
-    if unknown:
-        raise MatchError(
-            f"there is no operator {unknown[0]!r}\n  known: {', '.join(dict.fromkeys(t.name for t in TEMPLATES))}"
-        )
-    return tuple(t for t in TEMPLATES if names is None or t.name in names)
+    """Return the templates of these operators, or of a single one; all of them for None.
+
+    Raises `MatchError` for a name that no operator has.
+    """
+    if names is None:
+        return tuple(TEMPLATES)
+    wanted = _as_list(names)
+    known = dict.fromkeys(template.name for template in TEMPLATES)
+    for name in wanted:
+        if name not in known:
+            raise MatchError(f"there is no operator {name!r}\n  known: {', '.join(known)}")
+    return tuple(template for template in TEMPLATES if template.name in wanted)
 
 
 @contextmanager
-def _frozen_garbage() -> Iterator[None]:
-    """Cyclic garbage collection costs a third of a search that makes many small objects."""
-    was_on = gc.isenabled()
+def _without_garbage_collection() -> Iterator[None]:
+    """Spare the search, which makes many small objects, a third of its time."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
+        if was_enabled:
             gc.enable()
 
 
+class _Candidates:
+    """The programs that run on library operators, one for each list of kernels."""
+
+    def __init__(
+        self, start: Program, templates: Sequence[Template], model: CostModel, stats: Stats
+    ):
+        self.start, self.templates, self.model, self.stats = start, templates, model, stats
+        self.began = time.perf_counter()
+        self.collected: list[EstimatedCandidate] = []
+        self.kernel_lists: set[Any] = set()
+        self.lowest_estimate = inf
+        self.improved_at = 0  # states expanded when the lowest estimate was last improved
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def collect(
+        self, program: Program, derivation: tuple[Move, ...], as_it_is: bool
+    ) -> float | None:
+        """Add a program if it runs on an operator and its other scopes do little.
+
+        Returns its estimated seconds; None where it is no new candidate.
+        """
+        flat = lifted(program)
+        if flat.inputs.keys() != self.start.inputs.keys():
+            self.stats.rejected["an input is not read any more"] += 1
+            return None
+        kernels = kernels_of(flat, self.templates)
+        if not as_it_is and self._is_rejected(flat, kernels):
+            return None
+        if not self._is_new(kernels):
+            self.stats.duplicates += 1
+            return None
+        estimate = total(self.model, kernels)
+        self._add(
+            EstimatedCandidate(flat, kernels, derivation, estimate, self.stats.states, self.elapsed)
+        )
+        if not as_it_is:
+            self._count(self.collected[-1])
+        return estimate
+
+    def _is_rejected(self, flat: Program, kernels: Sequence[Kernel]) -> bool:
+        if all(kernel.op == EOP for kernel in kernels):
+            return True  # no candidate, and nothing to tell
+        reason = _rejection(flat, kernels)
+        if reason is None:
+            return False
+        self.stats.rejected[reason] += 1
+        return True
+
+    def _is_new(self, kernels: Sequence[Kernel]) -> bool:
+        identity = tuple((k.op, tuple(k.sizes.items()), _canonical_key(k)) for k in kernels)
+        if identity in self.kernel_lists:
+            return False
+        self.kernel_lists.add(identity)
+        return True
+
+    def _add(self, candidate: EstimatedCandidate) -> None:
+        if candidate.estimate < self.lowest_estimate:
+            self.lowest_estimate = candidate.estimate
+            self.improved_at = self.stats.states
+        self.collected.append(candidate)
+
+    def _count(self, candidate: EstimatedCandidate) -> None:
+        self.stats.candidates += 1
+        if self.stats.first_hit is None:
+            self.stats.first_hit = candidate.after
+
+
 class _Search:
+    """A best-first search from one program: a queue of states, and the log of those explored."""
+
     def __init__(
         self,
         start: Program,
@@ -202,45 +295,43 @@ class _Search:
         expand: StateExpander,
         model: CostModel,
         progress: Progress | None,
+        weights: SearchWeights,
     ):
-        self.start, self.budget, self.expand, self.model, self.progress = (
-            start,
-            budget,
-            expand,
-            model,
-            progress,
-        )
+        self.start, self.budget, self.expand = start, budget, expand
+        self.progress, self.weights = progress, weights
         self.stats = Stats()
-        self.found: list[EstimatedCandidate] = []
+        self.candidates = _Candidates(start, expand.templates, model, self.stats)
         self.explored: list[SearchNode] = []
-        self.lengths: list[int] = []  # of the derivations of what was explored
+        self.derivation_lengths: list[int] = []  # of the explored states
         self.seen: set[Any] = {key(start)}
-        self.kernel_lists: set[Any] = set()
-        self.began = time.perf_counter()
-        self.improved = 0
-        self.least_work = max(ideal_seconds(self.start), 1e-12)
+        self.start_seconds = max(ideal_seconds(start), 1e-12)
 
     def explore(self, executor: Any = None) -> None:
-        queue = self.starts()
-        with SpeculativeExpander(executor, self.expand) as ahead:
-            while queue and not self.exhausted():
+        queue = self._start_states()
+        with SpeculativeExpander(executor, self.expand) as expander:
+            while queue and not self._is_exhausted():
                 state = heapq.heappop(queue)
                 self.stats.states += 1
-                if not self.goes_on():
+                if not self._may_go_on():
                     break
-                ahead.look(queue)
-                for program, steps, gap in ahead.successors(state):
-                    if time.perf_counter() - self.began >= self.budget.seconds:
-                        break  # a state may have so many that they alone take seconds
-                    self.stats.generated += 1
-                    following = self.following(state, program, steps, gap)
-                    if following is not None:
-                        heapq.heappush(queue, following)
+                expander.look(queue)
+                self._push_successors(queue, state, expander.successors(state))
         self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
-        self.stats.seconds = time.perf_counter() - self.began
+        self.stats.seconds = self.candidates.elapsed
 
-    def goes_on(self) -> bool:
-        """Tell how far the search is; who is told may end it by `StopIteration`, and gets what was found until then."""
+    def _push_successors(
+        self, queue: list[_State], state: _State, successors: Iterable[Successor]
+    ) -> None:
+        for program, steps, distance_left in successors:
+            if self.candidates.elapsed >= self.budget.seconds:
+                return  # a state may have so many that they alone take seconds
+            self.stats.generated += 1
+            successor = self._new_state(state, program, steps, distance_left)
+            if successor is not None:
+                heapq.heappush(queue, successor)
+
+    def _may_go_on(self) -> bool:
+        """Report the progress; the one who watches may end the search by `StopIteration`."""
         try:
             if self.progress:
                 self.progress(self.stats)
@@ -248,64 +339,72 @@ class _Search:
             self.stats.stopped = "by the one who watched"
         return not self.stats.stopped
 
-    def starts(self) -> list[_State]:
-        """The expression as it was written, tidied; with all merged that merges, should it have been taken apart before; of that
-        every part of a body by itself; and with channels last, where rules may be used that bring them there."""
-        self.keep(self.start, (), self.distance(self.start), None, as_it_is=True)
-        known = {**ALL, **self.expand.rules}
-        most = RECOMPUTED * total_operations(self.start)
-        tidy, tidying = cleaned_up(self.start, known)
-        merged, merging = fully_inlined(self.start, known, lambda program: total_operations(program) <= most)
-        apart, parting = fissioned(merged, known)
-        starts = [(tidy, tidying), (merged, merging), (apart, [*merging, *parting])]
-        if {staging.RULE.name, variable_substitution.RULE.name} <= self.expand.rules.keys():
-            moved, moving = channels_last(tidy, known)
-            again, tidying_again = cleaned_up(moved, known)
-            starts.append((again, [*tidying, *moving, *tidying_again]))
+    def _start_states(self) -> list[_State]:
+        """Keep the expression as it is, and return the states that the search starts from."""
+        self._keep(self.start, (), self._distance(self.start), None, as_it_is=True)
         queue = list[_State]()
-        for program, steps in starts:
+        for program, steps in self._start_programs():
             if key(program) not in self.seen:
                 self.seen.add(key(program))
-                self.keep(program, tuple(steps), self.distance(program), 0)
+                self._keep(program, steps, self._distance(program), 0)
             elif queue:  # the first is searched from in any case
                 continue
-            queue.append(
-                _State(LEVEL if queue else 0.0, len(self.explored) - 1, program, tuple(steps), 0)
-            )
+            priority = self.weights.level if queue else 0.0
+            queue.append(_State(priority, len(self.explored) - 1, program, steps, 0))
         return queue
 
-    def distance(self, program: Program) -> float:
+    def _start_programs(self) -> list[tuple[Program, tuple[Move, ...]]]:
+        """Return the spellings of the expression that the search starts from, with their moves.
+
+        They are: cleaned up; inlined, should it have been taken apart before; of that every part of
+        a body by itself; and with channels last, where the rules that bring them there may be used.
+        """
+        rules = {**ALL, **self.expand.rules}
+        limit = self.weights.max_relative_operations * total_operations(self.start)
+        clean, cleaning = cleaned_up(self.start, rules)
+        inlined, inlining = fully_inlined(
+            self.start, rules, lambda program: total_operations(program) <= limit
+        )
+        parts, fission = fissioned(inlined, rules)
+        programs = [
+            (clean, tuple(cleaning)),
+            (inlined, tuple(inlining)),
+            (parts, (*inlining, *fission)),
+        ]
+        if self.expand.rules.keys() >= CHANNELS_LAST_RULES:
+            moved, moving = channels_last(clean, rules)
+            moved, cleaning_again = cleaned_up(moved, rules)
+            programs.append((moved, (*cleaning, *moving, *cleaning_again)))
+        return programs
+
+    def _distance(self, program: Program) -> float:
         return distance((scope for _, scope in paths(program)), self.expand.templates, is_heavy)
 
-    def following(
-        self, state: _State, program: Program, steps: tuple[Move, ...], gap: float
+    def _new_state(
+        self, parent: _State, program: Program, steps: tuple[Move, ...], distance_left: float
     ) -> _State | None:
-        """The new state, kept; None for one that is known, too deep or too much work."""
-        derivation = (*state.moves, *steps)
-        if len(derivation) > self.budget.depth or not self.is_new(program):
+        """Keep a new state and return it; None for one that is known, too deep or too much work."""
+        derivation = (*parent.moves, *steps)
+        if len(derivation) > self.budget.depth or not self._is_new(program):
             return None
-        more = ideal_seconds(program) / self.least_work
-        if more > MOST_WORK:
-            self.stats.rejected[
-                f"more than {MOST_WORK} times the work of the expression as it is"
-            ] += 1
+        relative_work = ideal_seconds(program) / self.start_seconds
+        if relative_work > self.weights.max_relative_work:
+            times = f"{self.weights.max_relative_work} times the work"
+            self.stats.rejected[f"more than {times} of the expression as it is"] += 1
             return None
         number = len(self.explored)
-        self.keep(program, derivation, gap, state.order)
-        factored = len(
-            {move.arguments for move in derivation if move.rule == bilinear_factorisation.RULE.name}
+        self._keep(program, derivation, distance_left, parent.order)
+        features = StateFeatures(
+            distance_left,
+            parent.level,
+            len({shape_class(scope) for _, scope in paths(program)}),
+            _factorisations(derivation),
+            relative_work,
         )
-        kinds = len({shape_class(scope) for _, scope in paths(program)})  # phases of a sum count once
-        priority = (
-            NEAR * gap
-            + LEVEL * state.level
-            + SCOPE * kinds
-            + FACTORED * factored
-            + TWICE * log2(max(1 / MOST_WORK, more))
-        )
-        return _State(priority, number, program, derivation, state.level + 1)
+        priority = self.weights.priority(features)
+        return _State(priority, number, program, derivation, parent.level + 1)
 
-    def is_new(self, program: Program) -> bool:
+    def _is_new(self, program: Program) -> bool:
         identity = key(program)
         if identity in self.seen:
             self.stats.duplicates += 1
@@ -313,112 +412,94 @@ class _Search:
         self.seen.add(identity)
         return True
 
-    def exhausted(self) -> bool:
-        spent = time.perf_counter() - self.began
-        limits = {
-            f"the limit of {counted(self.budget.states, 'state')} was reached": self.stats.states
-            >= self.budget.states,
-            f"{self.budget.seconds:g} seconds were spent": spent >= self.budget.seconds,
-            f"the limit of {counted(self.budget.candidates, 'candidate')} was reached": self.stats.candidates
-            >= self.budget.candidates,
-            f"no better candidate in {counted(self.budget.patience, 'state')}": self.stats.states
-            - self.improved
-            >= self.budget.patience,
-            f"{self.budget.bytes} bytes are taken by states": len(self.seen) * STATE_BYTES
-            >= self.budget.bytes,
-        }
-        self.stats.stopped = next((why for why, reached in limits.items() if reached), "")
+    def _is_exhausted(self) -> bool:
+        """Tell whether a budget is spent, and note the first that is."""
+        self.stats.stopped = self._spent_budget()
         return bool(self.stats.stopped)
 
-    def keep(
+    def _spent_budget(self) -> str:
+        budget, stats = self.budget, self.stats
+        if stats.states >= budget.states:
+            return f"the limit of {counted(budget.states, 'state')} was reached"
+        if self.candidates.elapsed >= budget.seconds:
+            return f"{budget.seconds:g} seconds were spent"
+        if stats.candidates >= budget.candidates:
+            return f"the limit of {counted(budget.candidates, 'candidate')} was reached"
+        if stats.states - self.candidates.improved_at >= budget.patience:
+            return f"no better candidate in {counted(budget.patience, 'state')}"
+        if len(self.seen) * self.weights.bytes_per_state >= budget.bytes:
+            return f"{budget.bytes} bytes are taken by states"
+        return ""
+
+    def _keep(
         self,
         program: Program,
         derivation: tuple[Move, ...],
-        gap: float,
+        distance_left: float,
         parent: int | None,
         as_it_is: bool = False,
     ) -> None:
-        estimate = self.collect(program, derivation, as_it_is) if gap < FAR or as_it_is else None
-        shown = str(derivation[-1]) if derivation else ""
-        steps = derivation[self.lengths[parent] if parent is not None else 0 :]
-        self.explored.append(
-            SearchNode(
-                len(self.explored), parent, shown, gap, estimate is not None, estimate, steps
-            )
+        """Log a state, as a candidate if it is one."""
+        estimate = None
+        if as_it_is or distance_left < self.weights.max_candidate_distance:
+            estimate = self.candidates.collect(program, derivation, as_it_is)
+        last_move = str(derivation[-1]) if derivation else ""
+        inherited = self.derivation_lengths[parent] if parent is not None else 0
+        node = SearchNode(
+            len(self.explored),
+            parent,
+            last_move,
+            distance_left,
+            estimate is not None,
+            estimate,
+            derivation[inherited:],
         )
-        self.lengths.append(len(derivation))
-
-    def collect(
-        self, program: Program, derivation: tuple[Move, ...], as_it_is: bool
-    ) -> float | None:
-        """Keep the program as a candidate if one of its scopes is an operator and the others do little; its estimated seconds."""
-        flat = lifted(program)
-        if flat.inputs.keys() != self.start.inputs.keys():
-            self.stats.rejected["an input is not read any more"] += 1
-            return None
-        kernels = kernels_of(flat, self.expand.templates)
-        reason = None if as_it_is else _refused(flat, kernels)
-        if reason is not None:
-            if reason:
-                self.stats.rejected[reason] += 1
-            return None
-        identity = tuple((k.op, tuple(k.sizes.items()), _shape_key(k)) for k in kernels)
-        if identity in self.kernel_lists:
-            self.stats.duplicates += 1
-            return None
-        self.kernel_lists.add(identity)
-        estimate = total(self.model, kernels)
-        spent = time.perf_counter() - self.began
-        if all(estimate < other.estimate for other in self.found):
-            self.improved = self.stats.states
-        self.found.append(EstimatedCandidate(flat, kernels, derivation, estimate, self.stats.states, spent))
-        if not as_it_is:
-            self.stats.candidates += 1
-            if self.stats.first_hit is None:
-                self.stats.first_hit = spent
-        return estimate
+        self.explored.append(node)
+        self.derivation_lengths.append(len(derivation))
 
 
-STATE_BYTES = 60_000  # that a kept state takes, measured on convolutions
-FAR = 20.0
+def _factorisations(derivation: Iterable[Move]) -> int:
+    """Count the different factorisations of a derivation; one at several places counts once."""
+    arguments = set()
+    for move in derivation:
+        if move.rule == bilinear_factorisation.RULE.name:
+            arguments.add(move.arguments)
+    return len(arguments)
 
 
-def _shape_key(kernel: Kernel) -> Any:
+def _canonical_key(kernel: Kernel) -> Any:
     assert kernel.scope is not None
     return key(kernel.scope)
 
 
-def _refused(program: Program, kernels: Sequence[Kernel]) -> str | None:
-    """Why a flat program is not worth keeping (None if it is): no operator in it (no words), or a statement that ought not to be left."""
-    if all(k.op == EOP for k in kernels):
-        return ""
+def _rejection(program: Program, kernels: Sequence[Kernel]) -> str | None:
+    """Return why a flat program is not worth keeping: a statement that ought not to be left."""
     for kernel in kernels:
-        scope = program[kernel.output]
         if kernel.op != EOP:
             continue
-        if is_heavy(scope):
+        if is_heavy(program[kernel.output]):
             return "an eOperator does more arithmetic than its memory traffic allows"
-        if (
-            isinstance(scope.body, Access)
-            and kernel.output not in program.outputs
-            and kernel.inputs[0] in program.names
-        ):
+        if _is_needless_copy(program, kernel):
             return "a copy is left that traversal merging removes"
     return None
 
 
+def _is_needless_copy(program: Program, kernel: Kernel) -> bool:
+    if not isinstance(program[kernel.output].body, Access) or kernel.output in program.outputs:
+        return False
+    return kernel.inputs[0] in program.names
+
+
 def kernels_of(program: Program, templates: Sequence[Template] = TEMPLATES) -> tuple[Kernel, ...]:
-    """A kernel for each statement of a flat program: the operator that it is, or an eOperator."""
+    """Return a kernel for each statement of a flat program: its operator, or an eOperator."""
     return tuple(kernel_of(name, scope, templates) for name, scope in program.statements)
 
 
 def kernel_of(name: str, scope: Scope, templates: Sequence[Template] = TEMPLATES) -> Kernel:
-    """The kernel of one statement."""
-    found = None if multiplies_by_constants(scope) else match(scope, name, templates)
-    return found or Kernel(
-        EOP,
-        {it.index.name: it.extent for it in scope.iterators},
-        tuple(scope.tensors),
-        name,
-        scope=scope,
-    )
+    """Return the kernel of one statement."""
+    if not multiplies_by_constants(scope):
+        kernel = match(scope, name, templates)
+        if kernel:
+            return kernel
+    sizes = {it.index.name: it.extent for it in scope.iterators}
+    return Kernel(EOP, sizes, tuple(scope.tensors), name, scope=scope)

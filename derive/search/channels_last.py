@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from derive.rewriting.arguments import text
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules.algebra import staging
 from derive.rules.intra import variable_substitution
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.text import form_text
 from einalg.language.ir.body import fresh_index
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -52,7 +52,10 @@ def convolution_channels(scope: Scope) -> Iterator[Channels]:
                     access,
                     summed,
                     tuple(
-                        sorted(own[i] for i in set(axis_indices(other)) & set(own) - access.free_symbols)
+                        sorted(
+                            own[i]
+                            for i in set(axis_indices(other)) & set(own) - access.free_symbols
+                        )
                     ),
                 )
 
@@ -151,8 +154,8 @@ def _moves(program: Program, name: str, found: Channels) -> Iterator[Move]:
         )
         args = {
             "access": position,
-            "axes": [text(form) for _, form in moving],
-            "subscripts": [text(s) for s in staged],
+            "axes": [form_text(form) for _, form in moving],
+            "subscripts": [form_text(s) for s in staged],
         }
         yield Move(staging.RULE.name, (name,), args)
     if (order := last(found.made, scope.rank)) != sorted(order):

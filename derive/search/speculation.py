@@ -52,7 +52,9 @@ class SpeculativeExpander:
         for state in heapq.nsmallest(WIDTH, queue):
             if state.order not in self.running:
                 try:
-                    self.running[state.order] = submit_task(self.executor, self.attempt, state.program)
+                    self.running[state.order] = submit_task(
+                        self.executor, self.attempt, state.program
+                    )
                 except TaskFailure as loss:
                     self._alone(f"the executor takes no more work ({loss})")
                     return

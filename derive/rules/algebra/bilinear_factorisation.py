@@ -119,7 +119,9 @@ def _cut(scope: Scope, factorisation: Any, args: dict[str, Any]) -> TiledContrac
         "tile",
         "points",
     } and factorisation is None:
-        taps = next((it.extent for it in summed_iterators(scope) if it.index.name == args["tap"]), 1)
+        taps = next(
+            (it.extent for it in summed_iterators(scope) if it.index.name == args["tap"]), 1
+        )
         points = tuple(map(str, args["points"])) if args.get("points") is not None else None
         return tile_correlation(
             scope, args["output"], args["tap"], correlation(int(args["tile"]), taps, points)

@@ -27,7 +27,9 @@ MOST_POWER = 3  # of a sum that is multiplied out
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Factors into and out of every sum, pairs of sums with a common factor, sums of several terms, sums as factors and in powers."""
-    nodes = [n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and is_finite(n.body)]
+    nodes = [
+        n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and is_finite(n.body)
+    ]
     positions = {id(n): k for k, n in reversed(list(enumerate(reductions(scope.body))))}
     products = list(_products(scope.body))
     for node in nodes:
@@ -62,7 +64,9 @@ def _into(scope: Scope, reduction: int) -> Scope:
         raise RuleError("the sum is not a factor beside finite factors without reductions")
     factors = [a for a in product.args if a is not node]
     moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, node.body))
-    return Scope(scope.iterators, scope.where, with_joined_reductions(_replaced(scope.body, product, moved)))
+    return Scope(
+        scope.iterators, scope.where, with_joined_reductions(_replaced(scope.body, product, moved))
+    )
 
 
 def _may_enter(product: Any, node: Reduce) -> bool:

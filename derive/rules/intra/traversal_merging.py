@@ -35,7 +35,9 @@ def merge(scope: Scope, inner: int) -> Scope:
         raise RuleError(
             "the inner scope is read outside its domain, and its fill is not what the reduction around the read ignores"
         )
-    return simplify_scope(Scope(scope.iterators, scope.where, with_joined_reductions(inline(scope, target))))
+    return simplify_scope(
+        Scope(scope.iterators, scope.where, with_joined_reductions(inline(scope, target)))
+    )
 
 
 def inline(scope: Scope, target: Scope) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import islpy as isl
 
-from derive.rewriting.arguments import parse_form, text
+from derive.rewriting.arguments import parse_form
 from derive.rewriting.body_queries import (
     ReadContext,
     enclosing_domain,
@@ -27,6 +27,7 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import Space, affine_of, bounded
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.text import form_text
 from einalg.language.ir.body import Reduce, fresh_index, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -56,7 +57,7 @@ def _targets(
     yield proposed_maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
-            inside = [r for r in found if node in r.around]
+            inside = [r for r in found if node in r.enclosing_reductions]
             yield proposed_maps(node.iterators, (), inside, taken, ordered=False), position
 
 
@@ -65,7 +66,7 @@ def _names(scope: Scope) -> set[Index]:
 
 
 def _texts(forms: Forms) -> dict[str, str]:
-    return {i.name: text(f) for i, f in forms.items()}
+    return {i.name: form_text(f) for i, f in forms.items()}
 
 
 def substituted(
