@@ -33,7 +33,8 @@ from einalg.frontends.graph import unique
 from einalg.language.analysis.compile_time import known_ahead
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
-from einalg.storage.disk_cache import DiskCache, hashed, own_code
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import code_digest, text_digest
 
 LOG = logging.getLogger("einalg")
 MADE = DiskCache("made", ".json", "generated kernels")
@@ -128,7 +129,9 @@ def _function(row: Any) -> Function:
 
 def state(compiler: Compiler, schedule: Schedule) -> str:
     """What all code depends on besides its statement."""
-    return hashed(own_code(), of_machine(compiler), TUNINGS.state(), repr(schedule))
+    return text_digest(
+        code_digest(), of_machine(compiler), TUNINGS.entries_digest(), repr(schedule)
+    )
 
 
 class KernelBuilder:
@@ -259,7 +262,7 @@ class KernelBuilder:
 
     def _key(self, own: KernelSignature) -> str:
         """What the code of a statement is kept under."""
-        return hashed("made", self.machine, repr(own.key), *self._holes(own))
+        return text_digest("made", self.machine, repr(own.key), *self._holes(own))
 
     def _holes(self, own: KernelSignature) -> list[str]:
         """The earlier statements without a value at some points, which code of what reads them must know."""

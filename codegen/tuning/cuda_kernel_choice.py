@@ -9,7 +9,7 @@ from codegen.targets.cuda.device.driver import Driver
 from codegen.tuning.kernel_choice import Array, Figures, Selection, agreeing, figures, remembered
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
-from einalg.storage.disk_cache import hashed
+from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 REPEATS = 7
@@ -28,7 +28,7 @@ def fastest(
     say what the calls depend on besides the device.
     """
     return remembered(
-        hashed("cuda", driver.name, str(driver.sm), *calls, *keys),
+        text_digest("cuda", driver.name, str(driver.sm), *calls, *keys),
         calls,
         lambda: measured(driver, calls, read, scope),
     )

@@ -35,7 +35,8 @@ from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
 from einalg.runtime.processors import thread_count
 from einalg.runtime.timing import MeasuringPolicy, run_times
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 CHOICES = DiskCache("choices", ".json", "measured choices")
@@ -138,7 +139,7 @@ def fastest(
 
 def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: str) -> str:
     threads = (os.environ.get(name, "") for name in THREADS)
-    return hashed(
+    return text_digest(
         *keys, kernel.op, *ways, " ".join(sorted(ahead)), *versions(), np.__version__, *threads
     )
 

@@ -30,7 +30,8 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 from einalg.runtime.processors import core_count
 from einalg.runtime.timing import MeasuringPolicy, interleaved
-from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
+from einalg.storage.disk_cache import DiskCache, cache_folder
+from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 TUNINGS = DiskCache("tunings", ".json", "tuned kernels")
@@ -54,7 +55,7 @@ class Winner:
 
     @property
     def key(self) -> str:
-        return hashed(self.kernel, self.machine, self.compiler)
+        return text_digest(self.kernel, self.machine, self.compiler)
 
     def text(self) -> str:
         """The winner as JSON, the same for the same winner."""
@@ -96,11 +97,11 @@ def _axes(axes: Iterable[StridedAxis]) -> list[list[int]]:
 
 def this_machine() -> str:
     """What a winner depends on besides the kernel and the compiler."""
-    return f"{hashed(cpu())[:16]} {core_count()}"
+    return f"{text_digest(cpu())[:16]} {core_count()}"
 
 
 def this_compiler(compiler: Compiler) -> str:
-    return hashed(*compiler.command, compiler.version, *compiler.flags)[:16]
+    return text_digest(*compiler.command, compiler.version, *compiler.flags)[:16]
 
 
 def tuned(contraction: Contraction) -> tuple[Contraction, Tiling] | None:
@@ -109,7 +110,7 @@ def tuned(contraction: Contraction) -> tuple[Contraction, Tiling] | None:
     if compiler is None:
         return None
     winner = _known(
-        hashed(signature(contraction), this_machine(), this_compiler(compiler)), str(cache_folder())
+        text_digest(signature(contraction), this_machine(), this_compiler(compiler)), str(cache_folder())
     )
     return winner.of(contraction) if winner else None
 

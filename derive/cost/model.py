@@ -27,7 +27,8 @@ from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 from einalg.text.wording import in_bytes
 
 log = logging.getLogger("einalg")
@@ -209,7 +210,7 @@ class MeasuredCostModel:
             f"{name} {t.dtype} {t.shape} {t.role == 'weight'}"
             for name, t in sorted(scope.tensors.items())
         ]
-        return hashed(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
+        return text_digest(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
 
     def _kept(self, name: str) -> tuple[float | None, int]:
         """The seconds on disk, and how often they were looked at."""
@@ -274,7 +275,7 @@ def _anonymous(scope: Scope) -> Scope:
 
 def calibrated(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline:
     """The roofline of the machine at hand: its rates are measured once, within a second or so, and kept on disk."""
-    name = hashed("roofline", backend.identity())
+    name = text_digest("roofline", backend.identity())
     rates = _roofline(_read(cache, name))
     if rates is None:
         measured = dict(backend.rates())

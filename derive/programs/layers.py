@@ -27,7 +27,8 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.program_json import program_record
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 log = logging.getLogger("einalg")
 
@@ -165,7 +166,7 @@ def is_too_short(cut: Any, seconds: float) -> bool:
 
 
 def _key(layer: Layer, backend: Backend) -> str:
-    return hashed("layer", str(VERSION), layer.identity, backend.identity())
+    return text_digest("layer", str(VERSION), layer.identity, backend.identity())
 
 
 def layer_record(layer: Layer) -> dict[str, Any]:

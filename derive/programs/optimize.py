@@ -37,7 +37,7 @@ from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
-from einalg.storage.disk_cache import hashed
+from einalg.storage.fingerprint import text_digest
 
 log = logging.getLogger("einalg")
 
@@ -117,7 +117,7 @@ def optimized(
                 keep_part(keys[-1], known)
                 is_known = False
             parts[position] = known
-    return OptimizedNetwork(graph, parts, task.spent, hashed(*keys), is_known)
+    return OptimizedNetwork(graph, parts, task.spent, text_digest(*keys), is_known)
 
 
 def _bearable(graph: Graph) -> Graph:

@@ -18,12 +18,13 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.program_json import (
-    headed_record,
+    lazy_program_from_record,
     program_from_record,
-    program_later,
     program_record,
+    program_record_with_heads,
 )
-from einalg.storage.disk_cache import DiskCache, digest_of, hashed, own_code
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import array_digest, code_digest, text_digest
 
 log = logging.getLogger("einalg")
 
@@ -99,11 +100,11 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
     Under the same key the same text is compiled again, so that its check against the reference holds.
     """
     given = json.dumps(program_record(program))
-    return hashed(
+    return text_digest(
         "part",
-        own_code(),
+        code_digest(),
         given,
-        digest_of(weights.items()),
+        array_digest(weights.items()),
         backend.identity(),
         *map(repr, wishes),
     )
@@ -141,7 +142,7 @@ def part_from_record(
 
     In the place of slices that the backend does not offer, the program is what it was.
     """
-    read = program_later if "heads" in row["program"] else program_from_record
+    read = lazy_program_from_record if "heads" in row["program"] else program_from_record
     after, cut = read(row["program"]), row.get("slices")
     slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
     before = before or (program_from_record(cut["whole"]) if cut else after)
@@ -197,7 +198,7 @@ def keep_part(key: str, part: OptimizedProgram) -> None:
         key,
         {
             **part_record(part),
-            "program": headed_record(part.after),
+            "program": program_record_with_heads(part.after),
             "run": part.run.record(),
             "cut": cut,
         },

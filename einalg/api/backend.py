@@ -20,7 +20,8 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.runtime.timing import DEFAULT_POLICY, median_seconds
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 log = logging.getLogger("einalg")
 
@@ -97,7 +98,7 @@ class LocalBackend:
 
         None, with a warning, where the framework cannot run it.
         """
-        key = hashed("times", what)
+        key = text_digest("times", what)
         try:
             first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[0, 0]"))
         except (ValueError, TypeError):

@@ -15,8 +15,12 @@ import numpy as np
 from einalg.errors import EinalgError
 from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.ir.tensor import Tensor
-from einalg.language.notation.program_json import headed_record, program_later
-from einalg.storage.disk_cache import DiskCache, hashed, own_code
+from einalg.language.notation.program_json import (
+    lazy_program_from_record,
+    program_record_with_heads,
+)
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import code_digest, text_digest
 
 LOG = logging.getLogger("einalg")
 READINGS = DiskCache("readings", ".json", "graphs as they were read")
@@ -45,7 +49,7 @@ class Origin:
 
 def read_once(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
     """What `read` gives, or gave for the same origin; its graph is joined then."""
-    key = hashed("reading", own_code(), origin.structure)
+    key = text_digest("reading", code_digest(), origin.structure)
     known = _known(key, origin)
     if known is None:
         began = perf_counter()
@@ -83,7 +87,8 @@ def _record(reading: ImportRecord) -> dict[str, Any] | None:
         return None
     inputs = [[tensor.name, tensor.shape, tensor.dtype] for tensor in graph.inputs]
     programs = [
-        [node.operator, node.inputs, node.outputs, headed_record(node.program)] for node in nodes
+        [node.operator, node.inputs, node.outputs, program_record_with_heads(node.program)]
+        for node in nodes
     ]
     return {
         "inputs": inputs,
@@ -98,7 +103,7 @@ def _record(reading: ImportRecord) -> dict[str, Any] | None:
 def _from_record(row: Any, origin: Origin) -> ImportRecord:
     inputs = tuple(Tensor(name, shape, dtype) for name, shape, dtype in row["inputs"])
     nodes = [
-        ProgramNode(operator, tuple(read), tuple(given), program_later(program))
+        ProgramNode(operator, tuple(read), tuple(given), lazy_program_from_record(program))
         for operator, read, given, program in row["nodes"]
     ]
     weights = {

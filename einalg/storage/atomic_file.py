@@ -28,5 +28,9 @@ def write_whole(path: Any, content: bytes) -> None:
 
 
 def part_of(path: Path) -> Path:
-    """A name beside a file or folder that nothing has, for what is not whole yet."""
+    """Return an unused name beside a file or folder, for content that is not whole yet.
+
+    >>> part_of(Path("model.json"))  # doctest: +SKIP
+    PosixPath('model.json5f0c8a3b91de.part')
+    """
     return path.parent / f"{path.name}{uuid4().hex[:12]}.part"

@@ -1,4 +1,4 @@
-"""Records on disk: JSON with a schema number, written whole or not at all, never executed (design §13)."""
+"""Records on disk: JSON with a schema number, written whole, never executed (design §13)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from einalg.errors import RecordError
 from einalg.storage.atomic_file import write_whole
 
 SCHEMA = 1
-MOST_BYTES = 64 * 2**20
+MAX_RECORD_BYTES = 64 * 2**20
 
 
 def text(kind: str, content: dict[str, Any]) -> str:
-    """A record as JSON."""
+    """Return a record as JSON text."""
     return json.dumps(
         {"format": kind, "schema": SCHEMA, "einalg": __version__, **content}, indent=1
     )
@@ -27,13 +27,16 @@ def write(path: Any, kind: str, content: dict[str, Any]) -> None:
 
 
 def read(path: Any, kind: str) -> dict[str, Any]:
-    """Read a record; `RecordError` where it is missing, broken, of another kind or newer than this version."""
+    """Read a record.
+
+    Raises `RecordError` where it is missing, broken, of another kind or newer than this version.
+    """
     if not Path(path).exists():
         raise RecordError(f"there is no file {path}")
     try:
-        if Path(path).stat().st_size > MOST_BYTES:
+        if Path(path).stat().st_size > MAX_RECORD_BYTES:
             raise RecordError(
-                f"{path} has more than {MOST_BYTES} bytes, so it is not a record of einalg"
+                f"{path} has more than {MAX_RECORD_BYTES} bytes, so it is not a record of einalg"
             )
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -47,6 +50,7 @@ def read(path: Any, kind: str) -> dict[str, Any]:
         raise RecordError(f"{path} has no schema number")
     if schema > SCHEMA:
         raise RecordError(
-            f"{path} has schema {schema}, this version reads up to {SCHEMA}\n  install a newer einalg"
+            f"{path} has schema {schema}, this version reads up to {SCHEMA}\n"
+            "  install a newer einalg"
         )
     return record

@@ -16,7 +16,8 @@ from jsonschema import Draft202012Validator
 import einalg as ea
 from codegen.measure.diagnostics import facts
 from einalg.cli import app
-from einalg.storage.disk_cache import DiskCache, cache_folder, hashed
+from einalg.storage.disk_cache import DiskCache, cache_folder
+from einalg.storage.fingerprint import text_digest
 from einalg.text.terminal import wrapped
 from tests.cli.running import MATMUL, SUM, einalg, printed, refused
 
@@ -291,15 +292,15 @@ def test_prove_sees_differences_beside_a_large_element() -> None:
 def test_cache(tmp_path: Path) -> None:
     assert "empty" in printed("cache", "info") and "empty" in printed("cache", "clear")
     for number in range(3):
-        DiskCache("costs", ".json", "costs").store(hashed(str(number)), b"x" * 1000)
+        DiskCache("costs", ".json", "costs").store(text_digest(str(number)), b"x" * 1000)
     mine = cache_folder() / "costs" / "00" / "letter.txt"
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("not einalg's")
     assert "costs" in printed("cache", "info") and "2.9 KiB" in printed("cache", "info")
     assert "nothing was removed" in einalg("cache", "clear", typed="n\n").stdout
-    assert DiskCache("costs", ".json", "costs").read(hashed("1")) is not None
+    assert DiskCache("costs", ".json", "costs").read(text_digest("1")) is not None
     assert "removed 3 files" in printed("cache", "clear", "--yes")
-    assert DiskCache("costs", ".json", "costs").read(hashed("1")) is None
+    assert DiskCache("costs", ".json", "costs").read(text_digest("1")) is None
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == [mine]
 
 

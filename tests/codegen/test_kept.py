@@ -15,7 +15,10 @@ from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.search.best_first import kernel_of, kernels_of
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
-from einalg.language.notation.program_json import headed_record, program_later
+from einalg.language.notation.program_json import (
+    lazy_program_from_record,
+    program_record_with_heads,
+)
 
 # A product with an epilogue, a statement without values at some points, constants, what depends on weights alone, two outputs.
 TEXT = """
@@ -63,7 +66,10 @@ def stored(value):
 def test_a_program_runs_without_being_looked_at(monkeypatch):
     found = program()
     first = compile_program(found, kernels_of(found))
-    row, later = stored(first.record()), program_later(stored(headed_record(found)))
+    row, later = (
+        stored(first.record()),
+        lazy_program_from_record(stored(program_record_with_heads(found))),
+    )
     with monkeypatch.context() as within:
         within.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
         within.setattr(
@@ -101,7 +107,9 @@ def test_libraries_take_part_again(monkeypatch):
     assert not first.is_generated
     row = stored(first.record())
     monkeypatch.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
-    again = known_program(row, program_later(stored(headed_record(found))), kernel_of)
+    again = known_program(
+        row, lazy_program_from_record(stored(program_record_with_heads(found))), kernel_of
+    )
     assert again is not None and not again.is_generated
     assert_same(first, again, found)
     monkeypatch.setenv("EINALG_LIBRARIES", "")
@@ -127,7 +135,7 @@ def test_what_is_no_longer_there_is_compiled(own_cache):
 def test_another_state_of_the_machine_compiles(monkeypatch):
     found = program()
     row = stored(compile_program(found, kernels_of(found)).record())
-    monkeypatch.setattr(build, "own_code", lambda: "another one")
+    monkeypatch.setattr(build, "code_digest", lambda: "another one")
     assert known_program(row, found, kernel_of) is None
 
 

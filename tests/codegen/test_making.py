@@ -148,7 +148,7 @@ def test_kernels_that_vanished_are_compiled_anew(own_cache, monkeypatch):
 def test_einalg_of_another_version_generates_anew(monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    monkeypatch.setattr(build, "own_code", lambda: "another one")
+    monkeypatch.setattr(build, "code_digest", lambda: "another one")
     generated = []
     make = build.KernelBuilder._generated
     monkeypatch.setattr(

@@ -195,7 +195,7 @@ def test_a_full_disk(own_folder, monkeypatch, caplog):
 
 
 def test_two_processes_at_once(own_folder):
-    text = "from einalg.storage.disk_cache import Shelf\nfor n in range(200):\n    Shelf('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
+    text = "from einalg.storage.disk_cache import DiskCache\nfor n in range(200):\n    DiskCache('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", text],

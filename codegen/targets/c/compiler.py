@@ -20,7 +20,8 @@ from pathlib import Path
 
 from codegen.hardware.cpu import cpu
 from einalg.errors import CodegenError
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 KERNEL_CACHE = DiskCache("kernels", ".so", "compiled kernels")
@@ -81,7 +82,7 @@ class Compiler:
 
     def key(self, source: str) -> str:
         """What a compiled source is stored under: it changes with everything that the machine code depends on."""
-        return hashed(source, *self.command, self.version, *self.flags, cpu())
+        return text_digest(source, *self.command, self.version, *self.flags, cpu())
 
     def with_flags(self, *flags: str) -> Compiler:
         """The same compiler with more flags."""

@@ -15,7 +15,8 @@ from codegen.targets.c.compiler import KERNEL_CACHE, Compiler, load_library
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.runtime.processors import core_count
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 PLACES = DiskCache("places", ".json", "places of compiled kernels")
 Place = tuple[str, int]  # the key of a shared object, and a kernel's position in it
@@ -26,7 +27,7 @@ def placed(
 ) -> list[Place]:
     """For each kernel where it lies, compiled now where it is nowhere yet; `sources` are their C files. Raises `CodegenError` as a compiler does."""
     keys = [compiler.key(REGIONS + source) for source in sources]
-    whole = hashed(*keys)
+    whole = text_digest(*keys)
     places = _read(whole)
     if len(places) != len(functions):
         places = _found_or_compiled(compiler, functions, sources, keys, timeout)

@@ -13,7 +13,7 @@ from typing import Any
 
 from codegen.targets.c.compiler import Compiler
 from einalg.runtime.processors import thread_count
-from einalg.storage.disk_cache import hashed
+from einalg.storage.fingerprint import text_digest
 
 PARTS = 4  # of a loop, for each thread
 # Placed before a C file: what the compiler calls for a parallel loop, in the way that gcc does. Other compilers bring a runtime of their own.
@@ -146,7 +146,7 @@ void pool_run(task *f, void *data, int parts) {
 """
 
 
-RUNTIME = hashed(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel
+RUNTIME = text_digest(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel
 _pool: list[
     Any
 ] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop

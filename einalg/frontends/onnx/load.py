@@ -21,7 +21,7 @@ from einalg.frontends.onnx.nodes.values import (
     is_too_large,
     tensor_type,
 )
-from einalg.storage.disk_cache import digest_of, hashed
+from einalg.storage.fingerprint import array_digest, text_digest
 
 OPEN = "?"  # a size without a name
 
@@ -60,9 +60,9 @@ def _origin(model: Any, values: Mapping[str, Value]) -> Origin:
         *model.functions,
         *(value.type for value in values.values()),
     )
-    known = digest_of((value.name, value.array) for value in values.values() if value.is_known)
+    known = array_digest((value.name, value.array) for value in values.values() if value.is_known)
     kinds = [(t.name, t.data_type, list(t.dims)) for t in graph.initializer]
-    structure = hashed(
+    structure = text_digest(
         onnx_package().__version__,
         known,
         repr([*values]),
@@ -71,7 +71,7 @@ def _origin(model: Any, values: Mapping[str, Value]) -> Origin:
     )
 
     def digest() -> str:
-        return hashed(*(sha256(t.raw_data or _bytes(t)).hexdigest() for t in graph.initializer))
+        return text_digest(*(sha256(t.raw_data or _bytes(t)).hexdigest() for t in graph.initializer))
 
     return Origin(structure, digest, lambda name: array_of(stored[name], f"initializer {name}"))
 

@@ -18,7 +18,8 @@ from codegen.targets.c.compiler import (
     timeout_error,
 )
 from einalg.errors import DeviceError
-from einalg.storage.disk_cache import DiskCache, hashed
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import text_digest
 
 CUBINS = DiskCache("cubins", ".cubin", "compiled CUDA kernels")
 REPORTS = DiskCache("cubins", ".txt", "reports on compiled CUDA kernels")
@@ -57,7 +58,7 @@ class Nvcc:
 
         `timeout` is in seconds.
         """
-        key = hashed(source, self.program, self.version, *FLAGS, str(sm))
+        key = text_digest(source, self.program, self.version, *FLAGS, str(sm))
         image, report = CUBINS.read(key), REPORTS.read(key)
         if image is None or report is None:
             image, said = self._run(source, sm, timeout)

@@ -21,7 +21,8 @@ from einalg.frontends.torch.capture.graph_json import (
 )
 from einalg.frontends.torch.capture.recurrent_ops import kept_whole
 from einalg.frontends.torch.nodes.registry import ATEN, TrainingMode
-from einalg.storage.disk_cache import DiskCache, hashed, own_code
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import code_digest, text_digest
 
 LOG = logging.getLogger("einalg")
 GRAPHS = DiskCache("graphs", ".json", "graphs of models")
@@ -37,7 +38,7 @@ def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
     seen = described(module, arguments, keywords)
     if seen is None:
         return _exported(module, arguments, keywords)
-    key = hashed("graph", own_code(), seen)
+    key = text_digest("graph", code_digest(), seen)
     known = _known(key, module, arguments, keywords)
     if known is None:
         known = _exported(module, arguments, keywords)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from einalg.frontends.import_cache import Origin
 from einalg.frontends.torch.nodes.tensors import Array, array_of, memory_of
-from einalg.storage.disk_cache import digest_of
+from einalg.storage.fingerprint import array_digest
 
 if TYPE_CHECKING:
     from torch import fx
@@ -109,7 +109,7 @@ def origin_of(exported: Exported) -> Origin | None:
         return array_of(weights[name].tensor)
 
     return Origin(
-        f"{row} {shared}", lambda: digest_of((name, array(name)) for name in weights), array
+        f"{row} {shared}", lambda: array_digest((name, array(name)) for name in weights), array
     )
 
 
