@@ -15,7 +15,7 @@ from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.tuning.kernel_choice import by_library
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import LazyBody, Scope
 
 KernelOf = Callable[[str, Scope], Kernel]
 
@@ -93,10 +93,7 @@ class RestoredProgram:
         made = self.whole[product]
         read = {**made.tensors, **scope.tensors}
         del read[product]
-        return Scope.later(
-            scope.iterators,
-            scope.where,
-            scope.dtype,
-            read,
-            lambda: substitute_tensors(scope, {product: made}).body,
+        body = LazyBody(
+            lambda: substitute_tensors(scope, {product: made}).body, scope.dtype, read
         )
+        return Scope.with_lazy_body(scope.iterators, scope.where, body)

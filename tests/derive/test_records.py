@@ -17,10 +17,10 @@ from einalg.errors import RangeError, RecordError
 from einalg.language.ir.program import as_program
 from einalg.language.notation import parser
 from einalg.language.notation.program_json import (
-    headed_record,
+    lazy_program_from_record,
     program_from_record,
-    program_later,
     program_record,
+    program_record_with_heads,
 )
 from einalg.language.notation.source import SourceText
 from einalg.testing import strategies
@@ -42,7 +42,7 @@ def test_a_program_is_known_before_it_is_read(expression):
         "einalg.language.notation.program_json.line_reader",
         lambda: lambda *_: pytest.fail("a statement is read"),
     ):
-        later = program_later(json.loads(json.dumps(headed_record(program))))
+        later = lazy_program_from_record(json.loads(json.dumps(program_record_with_heads(program))))
         assert (later.names, later.outputs, later.tensors) == (
             program.names,
             program.outputs,
@@ -56,7 +56,10 @@ def test_a_program_is_known_before_it_is_read(expression):
                 own.dtype,
                 own.tensors,
             )
-    assert program_later(json.loads(json.dumps(headed_record(program)))) == program
+    assert (
+        lazy_program_from_record(json.loads(json.dumps(program_record_with_heads(program))))
+        == program
+    )
 
 
 def test_statements_are_read_in_any_order():
@@ -64,7 +67,7 @@ def test_statements_are_read_in_any_order():
         "T[i] = A[i] + 1\nV = L[i:4](2*T[i], where=i>=1)\nO[i:4] = V.pad(1)[i] + L[j:8](A[j%4])[i]",
         A=(4,),
     )
-    later = program_later(json.loads(json.dumps(headed_record(program))))
+    later = lazy_program_from_record(json.loads(json.dumps(program_record_with_heads(program))))
     for name in ("O", "T", "V"):
         assert later[name].body == program[name].body
     assert later == program
@@ -81,9 +84,9 @@ def test_statements_are_read_in_any_order():
     ],
 )
 def test_a_damaged_record_of_a_program_for_later_is_told(damage):
-    written = headed_record(as_program(ea.parse("O[i] = A[i]", A=(4,))))
+    written = program_record_with_heads(as_program(ea.parse("O[i] = A[i]", A=(4,))))
     with pytest.raises(RecordError, match="holds no program"):
-        program_later({**written, **damage})
+        lazy_program_from_record({**written, **damage})
 
 
 def test_a_program_may_be_longer_than_a_text(monkeypatch):
@@ -113,7 +116,7 @@ def test_statements_of_equal_layers_are_read_once(monkeypatch):
     }
     program = ea.parse("\n".join(lines), **shapes)
     read = []
-    monkeypatch.setattr(parser, "Source", lambda line: read.append(line) or SourceText(line))
+    monkeypatch.setattr(parser, "SourceText", lambda line: read.append(line) or SourceText(line))
     written = json.loads(json.dumps(program_record(program)))
     assert program_from_record(written) == program
     assert [line for line in read if line] == written["text"].splitlines()[:2]

@@ -1,6 +1,4 @@
-"""Bodies: reductions inside a scope, and how a body is built, rebuilt and substituted (design
-§2).
-"""
+"""Bodies of scopes: their reductions, and how a body is rebuilt and substituted (design §2)."""
 
 from __future__ import annotations
 
@@ -25,8 +23,6 @@ from einalg.language.ir.tensor import Access
 from einalg.language.node import Node
 
 REDUCTIONS = ("Sum", "Max", "Min", "Prod")
-
-
 IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": sympy.oo}
 
 
@@ -34,7 +30,7 @@ class Reduce(Node, Element, Expr):
     """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`;
     part of a scope's body.
 
-    Made by `ea.Sum` and its kin; rules take it apart and make it anew. Raises `NotationError` for
+    `ea.Sum` and its kin make it; rules split it and build others. Raises `NotationError` for
     another `op`.
 
     >>> import einalg as ea
@@ -83,74 +79,101 @@ class Reduce(Node, Element, Expr):
 
 
 def where_text(where: tuple[Constraint, ...], printer: Any) -> str:
+    """Return conditions as the text after a body: `""`, or e.g. `", where=i >= j"`."""
     if not where:
         return ""
     parts = [printer._print(c) for c in where]
-    return f", where={parts[0]}" if len(parts) == 1 else f", where=({', '.join(parts)})"
+    if len(parts) == 1:
+        return f", where={parts[0]}"
+    return f", where=({', '.join(parts)})"
 
 
 Leaf = Callable[[Any], Any]
-
-
-_ORDER = cmp_to_key(sympy.Basic.compare)
+_SYMPY_ORDER = cmp_to_key(sympy.Basic.compare)
 
 
 def rebuild(body: Any, leaf: Leaf) -> Any:
     """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions:
-    `leaf` decides that).
+    `leaf` decides that). Return the same object where nothing changed.
     """
-    return _rebuilt(body, leaf)[0]
+    return _rebuild(body, leaf)[0]
 
 
-def _rebuilt(body: Any, leaf: Leaf) -> tuple[Any, bool]:
-    """The new body, and whether it is built as the old one was: of the same operations on leaves of
-    the same kinds.
+def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
+    """Return the new body, and whether it has the form of the old one: the same operations on
+    leaves of the same kinds, e.g. `2*A[i] + 1` and `2*B[j] + 1`.
     """
     if isinstance(body, (Access, IndexArithmetic, Reduce)):
         new = leaf(body)
-        return new, new is body or (
-            type(new) is type(body) and not isinstance(body, IndexArithmetic)
-        )
+        return new, new is body or _has_kind_of(new, body)
     if not body.args:
         return body, True
-    parts = [_rebuilt(a, leaf) for a in body.args]
-    changed = tuple(part for part, _ in parts)
-    if all(a is b for a, b in zip(changed, body.args)):
+    parts = [_rebuild(operand, leaf) for operand in body.args]
+    operands = tuple([new for new, _ in parts])
+    if not _differs(operands, body.args):
         return body, True
-    if all(alike for _, alike in parts) and (same := _built_alike(body, changed)) is not None:
-        return same, True
-    # As many terms as before are no other kind of sum, of which SymPy would ask much where it is
-    # raised to a power.
-    power = (
-        body.is_Pow
-        and changed[1] is body.args[1]
-        and changed[0].is_Add
-        and len(changed[0].args) == len(body.args[0].args)
-    )
-    if any(is_truth(new) and not is_truth(old) for new, old in zip(changed, body.args)):
-        return _of_truths(body, changed), False
-    return (body.func(*changed, evaluate=False) if power else _built(body, changed)), False
+    if all(same_form for _, same_form in parts):
+        ordered = _with_reordered(body, operands)
+        if ordered is not None:
+            return ordered, True
+    return _evaluated(body, operands), False
 
 
-def _built(body: Any, operands: Sequence[Any]) -> Any:
-    """What SymPy makes of other operands."""
+def _has_kind_of(new: Any, leaf: Any) -> bool:
+    """Whether SymPy evaluates what is around `new` as it did around `leaf`; index arithmetic may
+    become a number, of which SymPy knows more.
+    """
+    return type(new) is type(leaf) and not isinstance(leaf, IndexArithmetic)
+
+
+def _differs(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    """Whether some item is not the same object."""
+    return any(a is not b for a, b in zip(new, old))
+
+
+def _evaluated(body: Any, operands: tuple[Any, ...]) -> Any:
+    """Return the operation of `body` on other operands, as SymPy evaluates it."""
+    if any(is_truth(new) and not is_truth(old) for new, old in zip(operands, body.args)):
+        return _of_conditions(body, operands)
+    if _is_power_of_as_long_a_sum(body, operands):
+        return body.func(*operands, evaluate=False)
+    return _operation(body, operands)
+
+
+def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
+    """Whether a power of a sum gets a sum of as many terms: no other kind of sum, of which SymPy
+    would ask much.
+    """
+    if not body.is_Pow:
+        return False
+    base, exponent = operands
+    return exponent is body.args[1] and base.is_Add and len(base.args) == len(body.args[0].args)
+
+
+def _operation(body: Any, operands: Sequence[Any]) -> Any:
+    """Return the operation of `body` on other operands, with cases left where they stand."""
     if isinstance(body, ExprCondPair):
         return sympy.Tuple.__new__(ExprCondPair, *operands)
-    return cases(operands) if isinstance(body, sympy.Piecewise) else applied(body.func, operands)
+    if isinstance(body, sympy.Piecewise):
+        return cases(operands)
+    return applied(body.func, operands)
 
 
 def cases(pairs: Sequence[Any]) -> Any:
-    """Values and conditions as SymPy's `Piecewise`; it would move cases in a condition out of that,
-    also out of a sum, away from their indices.
+    """Return values and conditions as SymPy's `Piecewise`.
+
+    SymPy would move cases in a condition out of that, also out of a sum, away from their indices.
     """
     if not any(condition.has(sympy.Piecewise) for _, condition in pairs):
         return sympy.Piecewise(*pairs)
-    kept = [
-        sympy.Tuple.__new__(ExprCondPair, value, condition)
-        for value, condition in pairs
-        if condition != False
-    ]  # noqa: E712 - as SymPy compares
-    return kept[0].args[0] if kept[0].args[1] == True else Basic.__new__(sympy.Piecewise, *kept)  # noqa: E712
+    possible = []
+    for value, condition in pairs:
+        if condition is not sympy.false:
+            possible.append(sympy.Tuple.__new__(ExprCondPair, value, condition))
+    value, condition = possible[0].args
+    if condition is sympy.true:
+        return value
+    return Basic.__new__(sympy.Piecewise, *possible)
 
 
 def is_truth(body: Any) -> bool:
@@ -158,51 +181,64 @@ def is_truth(body: Any) -> bool:
     return isinstance(body, Boolean) and not isinstance(body, Expr)
 
 
-def _of_truths(body: Any, changed: tuple[Any, ...]) -> Any:
-    """A body with conditions in the place of numbers, 1 or 0: what asks whether they are is the
-    condition; elsewhere they are numbers again.
+def _of_conditions(body: Any, operands: tuple[Any, ...]) -> Any:
+    """Return an operation some of whose numbers have become conditions, which are 1 or 0.
+
+    What asks whether such a number is 1 or 0 is the condition itself, or its contrary; elsewhere
+    conditions are made numbers again.
     """
     if isinstance(body, (sympy.Eq, sympy.Ne)) and body.rhs in (0, 1):
-        return (
-            changed[0] if (body.rhs == 1) == isinstance(body, sympy.Eq) else sympy.Not(changed[0])
-        )
-    numbers = [
-        as_truth_number(new) if is_truth(new) and not is_truth(old) else new
-        for new, old in zip(changed, body.args)
-    ]
-    return _built(body, numbers)
+        asks_for_truth = (body.rhs == 1) == isinstance(body, sympy.Eq)
+        return operands[0] if asks_for_truth else sympy.Not(operands[0])
+    numbers = []
+    for new, old in zip(operands, body.args):
+        if is_truth(new) and not is_truth(old):
+            new = as_truth_number(new)
+        numbers.append(new)
+    return _operation(body, numbers)
 
 
 def as_truth_number(condition: Any) -> Any:
-    """1 where a condition holds, else 0."""
+    """Return 1 where a condition holds, else 0."""
     return sympy.Piecewise((1, condition), (0, True))
 
 
-def _built_alike(body: Any, changed: tuple[Any, ...]) -> Any:
-    """What SymPy makes of operands like those before, where it would do no more than bring them
-    into its order; else None.
+def _with_reordered(body: Any, operands: tuple[Any, ...]) -> Any:
+    """Return the operation of `body` on operands of the same form, where SymPy would do no more
+    than bring them into its order; else None.
 
-    To find that out it asks much of the operands of products, powers and functions, which takes
+    To find that out SymPy asks much of the operands of products, powers and functions, which takes
     milliseconds each.
     """
     if body.is_Pow or isinstance(body, (sympy.exp, sympy.log, sympy.Max, sympy.Min)):
-        return body.func(*changed, evaluate=False)
-    if (
-        isinstance(body, sympy.Function) and len(changed) == 1
-    ):  # odd and even ones choose the sign of their operand
-        return (
-            None if changed[0].could_extract_minus_sign() else body.func(*changed, evaluate=False)
-        )
+        return body.func(*operands, evaluate=False)
+    if isinstance(body, sympy.Function) and len(operands) == 1:
+        # Odd and even functions choose the sign of their operand.
+        if operands[0].could_extract_minus_sign():
+            return None
+        return body.func(*operands, evaluate=False)
     if body.is_Add or body.is_Mul:
-        numbers, others = (
-            [a for a in changed if a.is_Number],
-            [a for a in changed if not a.is_Number],
-        )
-        if len({a.as_coeff_Mul()[1] if body.is_Add else a.as_base_exp()[0] for a in others}) == len(
-            others
-        ):  # nothing to join
-            return body.func(*numbers, *sorted(others, key=_ORDER), evaluate=False)
+        return _reordered_sum_or_product(body, operands)
     return None
+
+
+def _reordered_sum_or_product(body: Any, operands: tuple[Any, ...]) -> Any:
+    """Return a sum or product in SymPy's order, or None where SymPy would join operands: terms that
+    differ in their coefficient alone, or factors that differ in their exponent alone.
+    """
+    numbers, others, joined = [], [], set()
+    for operand in operands:
+        if operand.is_Number:
+            numbers.append(operand)
+            continue
+        others.append(operand)
+        if body.is_Add:
+            joined.add(operand.as_coeff_Mul()[1])
+        else:
+            joined.add(operand.as_base_exp()[0])
+    if len(joined) < len(others):
+        return None
+    return body.func(*numbers, *sorted(others, key=_SYMPY_ORDER), evaluate=False)
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
@@ -213,12 +249,7 @@ def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access):
-            subscripts = tuple(s.substitute(mapping) for s in node.subscripts)
-            return (
-                node
-                if all(a is b for a, b in zip(subscripts, node.subscripts))
-                else Access.of(node.base, subscripts)
-            )
+            return _substitute_access(node, mapping)
         if isinstance(node, Reduce):
             return _substitute_reduce(node, mapping)
         form = affine(node)
@@ -228,57 +259,75 @@ def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:
     return rebuild(body, leaf)
 
 
+def _substitute_access(access: Access, mapping: Mapping[Index, Affine]) -> Access:
+    subscripts = tuple([form.substitute(mapping) for form in access.subscripts])
+    if not _differs(subscripts, access.subscripts):
+        return access
+    return Access.of(access.base, subscripts)
+
+
 def _substitute_reduce(node: Reduce, mapping: Mapping[Index, Affine]) -> Reduce:
-    inner: dict[Index, Affine] = {i: v for i, v in mapping.items() if i not in node.indices}
-    incoming = {i for v in inner.values() for i in v.indices}
-    iterators = node.iterators
-    if incoming & set(node.indices):
-        taken = (
-            incoming
-            | {i for i in node.body.free_symbols if isinstance(i, Index)}
-            | set(node.indices)
-        )
-        renamed = []
-        for it in iterators:
-            fresh = fresh_index(it.index.name, taken) if it.index in incoming else it.index
-            taken.add(fresh)
-            if fresh is not it.index:
-                inner[it.index] = affine(fresh)
-            renamed.append(LoopIndex(fresh, it.low, it.high))
-        iterators = tuple(renamed)
+    inner = {i: form for i, form in mapping.items() if i not in node.indices}
+    iterators, renaming = _without_capture(node, set().union(*(v.indices for v in inner.values())))
+    inner.update(renaming)
     body = substitute(node.body, inner)
-    where = tuple(c.substitute(inner) for c in node.where)
-    if (
-        body is node.body
-        and iterators is node.iterators
-        and all(a is b for a, b in zip(where, node.where))
-    ):
+    where = tuple([condition.substitute(inner) for condition in node.where])
+    if body is node.body and iterators is node.iterators and not _differs(where, node.where):
         return node
     return Reduce(node.op, iterators, where, body)
 
 
-def fresh_index(name: str, taken: Any) -> Index:
-    """An index named like `name` that is not in `taken`: `h`, then `h1`, `h2`, …"""
+def _without_capture(
+    node: Reduce, incoming: set[Index]
+) -> tuple[tuple[LoopIndex, ...], dict[Index, Affine]]:
+    """Return the iterators of a reduction into which the indices `incoming` come, and the forms of
+    those that get another name for that.
+
+    An example: `j` comes into `Sum[j:5](A[i, j])`, which becomes `Sum[j1:5](A[i, j1])`.
+    """
+    if incoming.isdisjoint(node.indices):
+        return node.iterators, {}
+    used = incoming | {i for i in node.body.free_symbols if isinstance(i, Index)}
+    used.update(node.indices)
+    iterators: list[LoopIndex] = []
+    renaming: dict[Index, Affine] = {}
+    for it in node.iterators:
+        index = it.index
+        if index in incoming:
+            index = fresh_index(index.name, used)
+            renaming[it.index] = affine(index)
+        used.add(index)
+        iterators.append(LoopIndex(index, it.low, it.high))
+    return tuple(iterators), renaming
+
+
+def fresh_index(name: str, used: Any) -> Index:
+    """Return an index named like `name` that is not in `used`: `h`, then `h1`, `h2`, …"""
     candidate, stem, count = Index(name), name.rstrip("0123456789"), 0
-    while candidate in taken:
+    while candidate in used:
         count += 1
         candidate = Index(f"{stem}{count}")
     return candidate
 
 
-def _constraint_order(constraint: Constraint) -> tuple[Any, ...]:
+def constraint_sort_key(constraint: Constraint) -> tuple[Any, ...]:
+    """Return the key by which conditions with positional names are ordered."""
     return constraint.form.sort_tuple, constraint.relation
 
 
-def _positional(body: Any, depth: int) -> Any:
+def positional_reductions(body: Any, depth: int) -> Any:
+    """Name the indices of every reduction by their position, `_0`, `_1`, …, from `depth` on."""
+
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
-        names = {it.index: affine(Index(f"_{depth + k}")) for k, it in enumerate(node.iterators)}
-        inner = _positional(substitute(node.body, names), depth + len(names))
-        iterators = tuple(
-            LoopIndex(names[it.index].as_index(), it.low, it.high) for it in node.iterators
-        )
-        return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inner)
+        names: dict[Index, Affine] = {}
+        iterators = []
+        for position, it in enumerate(node.iterators, depth):
+            index = Index(f"_{position}")
+            names[it.index] = affine(index)
+            iterators.append(LoopIndex(index, it.low, it.high))
+        inner = positional_reductions(substitute(node.body, names), depth + len(names))
+        return Reduce(node.op, iterators, [c.substitute(names) for c in node.where], inner)
 
     return rebuild(body, leaf)

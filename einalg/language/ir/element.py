@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import sympy
 
 from einalg.errors import UseError
 from einalg.language.index.remainder import remainder

@@ -63,7 +63,7 @@ class Program(Node, Basic):
         return node
 
     @classmethod
-    def written(cls, statements: Iterable[Any], outputs: Iterable[Any], text: str) -> Program:
+    def with_text(cls, statements: Iterable[Any], outputs: Iterable[Any], text: str) -> Program:
         """A program whose text is known, so that nothing is read to print it."""
         node = cls(statements, outputs)
         node._text = text

@@ -14,7 +14,12 @@ from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import domain_set
 from einalg.language.index.iterator import loop_indices
-from einalg.language.ir.body import _constraint_order, _positional, substitute, where_text
+from einalg.language.ir.body import (
+    constraint_sort_key,
+    positional_reductions,
+    substitute,
+    where_text,
+)
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.identity import identity
 from einalg.language.ir.printing.latex import latex
@@ -25,7 +30,36 @@ from einalg.language.ir.traversal import accesses
 from einalg.language.node import Node
 
 
-class _Content:
+class LazyBody:
+    """A body that is read when something asks for it first, and what is known of it before.
+
+    An example: a statement of a stored program, whose text is read only where its kernel is not
+    stored.
+
+    >>> import einalg as ea
+    >>> scope = ea.parse("O[i] = 2*A[i]", A=(4,))
+    >>> lazy = LazyBody(lambda: scope.body, "f32", scope.tensors)
+    >>> Scope.with_lazy_body(scope.iterators, None, lazy)
+    L[i:4](2*A[i])
+    """
+
+    __slots__ = ("_body", "_read", "dtype", "tensors")
+
+    def __init__(self, read: Callable[[], Any], dtype: str, tensors: Mapping[str, Any]):
+        self._body: Any = None
+        self._read: Callable[[], Any] | None = read
+        self.dtype, self.tensors = dtype, dict(tensors)
+
+    def resolve(self) -> Any:
+        """Return the body. Two threads may read it at a time: they read the same."""
+        read = self._read
+        if read is not None:
+            self._body = read()
+            self._read = None
+        return self._body
+
+
+class _SortKey:
     """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and
     body with positional names.
     """
@@ -61,7 +95,6 @@ class Scope(Node, Indexable, Basic):
         "iterators",
         "where",
         "_body",
-        "_read",
         "_alpha",
         "_identity",
         "_domain",
@@ -72,40 +105,33 @@ class Scope(Node, Indexable, Basic):
     is_scope = True
 
     def __new__(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
-        return cls._made(iterators, where, sympy.sympify(body, strict=True))
+        return cls._with_body(iterators, where, sympy.sympify(body, strict=True))
 
     @classmethod
-    def later(
+    def with_lazy_body(cls, iterators: Iterable[Any], where: Any, body: LazyBody) -> Scope:
+        """Return a scope whose body is resolved when something asks for it."""
+        return cls._with_body(iterators, where, body, body.dtype, dict(body.tensors))
+
+    @classmethod
+    def _with_body(
         cls,
         iterators: Iterable[Any],
         where: Any,
-        dtype: str,
-        tensors: Mapping[str, Any],
-        read: Callable[[], Any],
+        body: Any,
+        dtype: str | None = None,
+        tensors: dict[str, Any] | None = None,
     ) -> Scope:
-        """A scope of which this is known; `read` gives its body when something asks for that."""
-        node = cls._made(iterators, where, None)
-        node._dtype, node._tensors, node._read = dtype, dict(tensors), read
-        return node
-
-    @classmethod
-    def _made(cls, iterators: Iterable[Any], where: Any, body: Any) -> Scope:
-        node = cls._build(loop_indices(iterators), constraints(where), body)
-        node._read = node._alpha = node._identity = node._domain = node._dtype = node._tensors = (
-            None
-        )
+        node = Basic.__new__(cls)
+        node.iterators, node.where = loop_indices(iterators), constraints(where)
+        node._body, node._dtype, node._tensors = body, dtype, tensors
+        node._alpha = node._identity = node._domain = None
         return node
 
     @property
     def body(self) -> Any:
         """The value at a point, of what is read there."""
-        if (read := self._read) is not None:  # by two threads perhaps, which read the same
-            self._body, self._read = read(), None
-        return self._body
-
-    @body.setter
-    def body(self, body: Any) -> None:
-        self._body = body
+        body = self._body
+        return body.resolve() if type(body) is LazyBody else body
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -129,7 +155,7 @@ class Scope(Node, Indexable, Basic):
 
     @property
     def free_symbols(self) -> set[Any]:
-        """None: a scope is closed."""
+        """The empty set: a scope is closed."""
         return set()
 
     @property
@@ -155,7 +181,7 @@ class Scope(Node, Indexable, Basic):
 
     @property
     def identity(self) -> Any:
-        """What tells the scope from others: everything but the names of its indices."""
+        """The nested tuple that tells the scope from others: all but the names of its indices."""
         if self._identity is None:
             self._identity = identity(self.iterators, self.where, self.body)
         return self._identity
@@ -170,7 +196,7 @@ class Scope(Node, Indexable, Basic):
         return not self == other
 
     def _hashable_content(self) -> Any:
-        return _Content(self)
+        return _SortKey(self)
 
     def _eval_subs(self, old: Any, new: Any) -> Any:
         """SymPy's `subs` means free indices, of which a scope has none."""
@@ -201,17 +227,17 @@ class Scope(Node, Indexable, Basic):
 
 
 def inner_scopes(scope: Scope) -> list[Scope]:
-    """The distinct scopes that a body reads directly, in order of their first occurrence."""
-    found: dict[Scope, None] = {}
+    """Return the distinct scopes that a body reads directly, in order of their first occurrence."""
+    scopes: dict[Scope, None] = {}
     for access in accesses(scope.body):
         base = unpadded(access.base)
         if isinstance(base, Scope):
-            found.setdefault(base)
-    return list(found)
+            scopes.setdefault(base)
+    return list(scopes)
 
 
 def all_scopes(scope: Scope) -> Iterator[Scope]:
-    """The scope and every distinct scope below it, inner ones first."""
+    """Yield the scope and every distinct scope below it, inner ones first."""
     seen: set[int] = set()
 
     def visit(node: Scope) -> Iterator[Scope]:
@@ -226,47 +252,41 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def tensors(scope: Scope) -> dict[str, Tensor]:
-    """Every tensor that a scope or the scopes below it read, by name, in order of first use.
+    """Return every tensor that a scope or the scopes below it read, by name, in order of first use.
 
     Raises `NotationError` where two different tensors have one name.
     """
-    found: dict[str, Tensor] = {}
+    by_name: dict[str, Tensor] = {}
     for inner in inner_scopes(scope):
         for tensor in inner.tensors.values():
-            add_tensor(found, tensor)
+            add_tensor(by_name, tensor)
     for access in accesses(scope.body):
         base = unpadded(access.base)
         if isinstance(base, Tensor):
-            add_tensor(found, base)
-    return found
+            add_tensor(by_name, base)
+    return by_name
 
 
-def add_tensor(found: dict[str, Tensor], tensor: Tensor) -> None:
+def add_tensor(by_name: dict[str, Tensor], tensor: Tensor) -> None:
     """Note a tensor by name; `NotationError` where another one has that name."""
-    known = found.setdefault(tensor.name, tensor)
-    if known != tensor:
-        unlike = next(
-            name
-            for name in ("shape", "axes", "dtype", "role", "values")
-            if getattr(known, name) != getattr(tensor, name)
-        )
-        values = f"{getattr(known, unlike)} and {getattr(tensor, unlike)}"
-        raise NotationError(
-            f"two tensors are called {tensor.name}, of {unlike} {values}\n"
-            "  give each a name of its own"
-        )
+    other = by_name.setdefault(tensor.name, tensor)
+    if other == tensor:
+        return
+    for field in ("shape", "axes", "dtype", "role", "values"):
+        one, two = getattr(other, field), getattr(tensor, field)
+        if one != two:
+            raise NotationError(
+                f"two tensors are called {tensor.name}, of {field} {one} and {two}\n"
+                "  give each a name of its own"
+            )
 
 
 def with_positional_names(scope: Scope) -> tuple[Any, ...]:
-    """Ranges, conditions and body with indices named by position, so that it is equal exactly up to
-    names.
+    """Return ranges, conditions and body with indices named by position, so that they are equal
+    exactly up to names.
     """
-    names: dict[Index, Any] = {it.index: Index(f"_{k}") for k, it in enumerate(scope.iterators)}
-    body = _positional(substitute(scope.body, names), len(scope.iterators))
-    where = sympy.Tuple(
-        *sorted(
-            (c.substitute({k: affine(v) for k, v in names.items()}) for c in scope.where),
-            key=_constraint_order,
-        )
-    )
-    return sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators)), where, body
+    names = {it.index: affine(Index(f"_{k}")) for k, it in enumerate(scope.iterators)}
+    body = positional_reductions(substitute(scope.body, names), len(names))
+    where = sorted((c.substitute(names) for c in scope.where), key=constraint_sort_key)
+    ranges = sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators))
+    return ranges, sympy.Tuple(*where), body

@@ -1,4 +1,7 @@
-"""Walking and rebuilding bodies. A traversal returns the same object where nothing changed."""
+"""Traversals of bodies: what they hold, and changes of their accesses.
+
+A traversal returns the same object where nothing changed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from einalg.language.ir.tensor import Access, Padded
 
 
 def accesses(body: Any) -> Iterator[Access]:
-    """Every access of a body, also inside reductions, not inside inner scopes."""
+    """Yield every access of a body, also inside reductions, not inside inner scopes."""
     if isinstance(body, Access):
         yield body
     elif isinstance(body, Reduce):
@@ -22,7 +25,7 @@ def accesses(body: Any) -> Iterator[Access]:
 
 
 def reductions(body: Any) -> Iterator[Reduce]:
-    """Every reduction of a body, outer before inner."""
+    """Yield every reduction of a body, outer before inner."""
     if isinstance(body, Reduce):
         yield body
         yield from reductions(body.body)
@@ -37,24 +40,23 @@ def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
     def leaf(node: Any) -> Any:
         if isinstance(node, Access):
             return change(node)
-        if isinstance(node, Reduce):
-            inner = rebuild(node.body, leaf)
-            return (
-                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
-            )
-        return node
+        if not isinstance(node, Reduce):
+            return node
+        inner = rebuild(node.body, leaf)
+        if inner is node.body:
+            return node
+        return Reduce(node.op, node.iterators, node.where, inner)
 
     return rebuild(body, leaf)
 
 
 def rebased(access: Access, base: Any) -> Access:
-    """The same access to another tensor or scope, under the same padding."""
-    return Access.of(_repad(access.base, base), access.subscripts)
+    """Return the same access to another tensor or scope, under the same padding."""
+    return Access.of(_padded_like(access.base, base), access.subscripts)
 
 
-def _repad(view: Any, base: Any) -> Any:
-    return (
-        Padded(_repad(view.base, base), view.amounts, view.fill)
-        if isinstance(view, Padded)
-        else base
-    )
+def _padded_like(view: Any, base: Any) -> Any:
+    """Return `base` under the paddings of `view`, outer ones last."""
+    if not isinstance(view, Padded):
+        return base
+    return Padded(_padded_like(view.base, base), view.amounts, view.fill)

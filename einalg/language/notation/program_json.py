@@ -2,71 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from einalg.errors import EinalgError, RecordError
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import Program, statement_tensor
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import LazyBody, Scope
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.notation.parser import line_reader, parse_lines, parse_value
 
-BROKEN = (KeyError, TypeError, AttributeError, ArithmeticError, ValueError, IndexError, EinalgError)
+INVALID_RECORD = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    ValueError,
+    IndexError,
+    EinalgError,
+)
 
 
 def program_record(program: Program) -> dict[str, Any]:
-    """A program as JSON values: its text, its tensors and its outputs."""
+    """Return a program as JSON values: its text, its tensors and its outputs.
+
+    >>> import einalg as ea
+    >>> program_record(Program([("O", ea.parse("O[i] = A[i]", A=(4,)))]))["text"]
+    'O[i:4] = A[i]'
+    """
     tensors = {name: _tensor_record(tensor) for name, tensor in program.tensors.items()}
     return {"text": str(program), "tensors": tensors, "outputs": list(program.outputs)}
 
 
-def headed_record(program: Program) -> dict[str, Any]:
-    """As `program_record`, with what `program_later` gives of each statement before it reads its
-    text.
+def program_record_with_heads(program: Program) -> dict[str, Any]:
+    """Return a program as JSON values that `lazy_program_from_record` reads: those of
+    `program_record`, and the head of each statement, e.g. `["O", [["i", 0, 4]], [], "f32", ["A"]]`.
     """
-    heads = [
-        [
-            name,
-            [[it.index.name, it.low, it.high] for it in scope.iterators],
-            list(map(str, scope.where)),
-            scope.dtype,
-            list(scope.tensors),
-        ]
-        for name, scope in program.statements
-    ]
+    heads = [_head(name, scope) for name, scope in program.statements]
     return {**program_record(program), "heads": heads}
 
 
-def program_later(record: Any) -> Program:
-    """A program of a record with heads, whose statements are read when something asks for their
-    bodies; `RecordError` where it is broken.
+def _head(name: str, scope: Scope) -> list[Any]:
+    """Return what a program needs to know of a statement before its text is read."""
+    ranges = [[it.index.name, it.low, it.high] for it in scope.iterators]
+    return [name, ranges, list(map(str, scope.where)), scope.dtype, list(scope.tensors)]
+
+
+def program_from_record(record: Any) -> Program:
+    """Read a program back; `RecordError` where the record is broken."""
+    try:
+        return Program(parse_lines(_lines(record), _tensors(record)), record["outputs"])
+    except INVALID_RECORD as error:
+        raise RecordError(f"the record holds no program: {error}") from None
+
+
+def lazy_program_from_record(record: Any) -> Program:
+    """Read a program of a record with heads, whose statements are parsed when something asks for
+    their bodies; `RecordError` where the record is broken.
 
     For records that are whole: that a text is what its head says is not checked.
     """
     try:
-        known, lines = _tensors(record), _lines(record)
-        statements, read = list[tuple[str, Scope]](), line_reader()
-        for (name, ranges, where, dtype, reads), line in zip(record["heads"], lines, strict=True):
-            tensors = {used: known[used] for used in reads}
-            body = partial(_body, read, line, tensors)
-            scope = Scope.later(
-                [(Index(index), low, high) for index, low, high in ranges],
-                list(map(parse_value, where)),
-                dtype,
-                tensors,
-                body,
-            )
+        tensors, read = _tensors(record), line_reader()
+        statements: list[tuple[str, Scope]] = []
+        for head, line in zip(record["heads"], _lines(record), strict=True):
+            name, scope = _lazy_statement(head, line, tensors, read)
             statements.append((name, scope))
-            known[name] = statement_tensor(name, scope)
-        return Program.written(statements, record["outputs"], record["text"])
-    except BROKEN as error:
+            tensors[name] = statement_tensor(name, scope)
+        return Program.with_text(statements, record["outputs"], record["text"])
+    except INVALID_RECORD as error:
         raise RecordError(f"the record holds no program: {error}") from None
 
 
-def _body(read: Any, line: str, tensors: dict[str, Tensor]) -> Any:
-    return read(line, tensors).body
+def _lazy_statement(
+    head: Any, line: str, known: Mapping[str, Tensor], read: Callable[..., Scope]
+) -> tuple[str, Scope]:
+    name, ranges, where, dtype, used = head
+    tensors = {other: known[other] for other in used}
+    iterators = [(Index(index), low, high) for index, low, high in ranges]
+    body = LazyBody(lambda: read(line, tensors).body, dtype, tensors)
+    return name, Scope.with_lazy_body(iterators, list(map(parse_value, where)), body)
 
 
 def _tensors(record: Any) -> dict[str, Tensor]:
@@ -74,30 +90,23 @@ def _tensors(record: Any) -> dict[str, Tensor]:
 
 
 def _lines(record: Any) -> list[str]:
-    """A statement each; a last line names the outputs."""
+    """Return the lines of the statements; a last line that names the outputs is left out."""
     return [line for line in record["text"].splitlines() if "=" in line]
 
 
 def _tensor_record(tensor: Tensor) -> dict[str, Any]:
-    values = {"values": [str(v) for v in tensor.values]} if isinstance(tensor, Constant) else {}
-    return {
-        "axes": [list(a) for a in tensor.axes],
+    record = {
+        "axes": [list(axis) for axis in tensor.axes],
         "dtype": tensor.dtype,
         "role": tensor.role,
-        **values,
     }
+    if isinstance(tensor, Constant):
+        record["values"] = [str(value) for value in tensor.values]
+    return record
 
 
 def _tensor_from_record(name: str, record: Any) -> Tensor:
-    axes = [tuple(a) for a in record["axes"]]
+    axes = list(map(tuple, record["axes"]))
     if record["role"] == Constant.role:
-        return Constant(name, axes, record["dtype"], [Fraction(v) for v in record["values"]])
+        return Constant(name, axes, record["dtype"], list(map(Fraction, record["values"])))
     return Tensor(name, axes, record["dtype"], record["role"])
-
-
-def program_from_record(record: Any) -> Program:
-    """Read a program back; `RecordError` where the record is broken."""
-    try:
-        return Program(parse_lines(_lines(record), _tensors(record)), record["outputs"])
-    except BROKEN as error:
-        raise RecordError(f"the record holds no program: {error}") from None
