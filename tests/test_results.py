@@ -19,11 +19,11 @@ KIND = np.dtype(np.float32)
 
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffer_pool, "LARGE", 1 << 12)
+    monkeypatch.setattr(buffer_pool, "MIN_POOLED_BYTES", 1 << 12)
 
 
 def maker(*shape: int) -> Callable[[], Any]:
-    return BufferPool().maker(shape, KIND)
+    return BufferPool().allocator(shape, KIND)
 
 
 def place(array: Any) -> int:
@@ -62,11 +62,11 @@ def test_no_two_results_share_memory() -> None:
 
 def test_little_is_kept() -> None:
     memory = BufferPool()
-    make = memory.maker((1 << 10,), KIND)
+    make = memory.allocator((1 << 10,), KIND)
     held = [make() for _ in range(5)]
     del held
     gc.collect()
-    assert [len(free) for free in memory._free.values()] == [1] and not memory._given
+    assert [len(free) for free in memory._free.values()] == [1] and not memory._used
 
 
 def test_a_result_outlives_its_program() -> None:
@@ -123,8 +123,8 @@ def test_tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     from einalg.frontends.torch import direct_call
 
-    monkeypatch.setattr(direct_call, "LARGE", 1 << 12)
-    make = direct_call._maker(BufferPool(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(direct_call, "MIN_POOLED_BYTES", 1 << 12)
+    make = direct_call._tensor_maker(BufferPool(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
     one, two = make().fill_(1), make().fill_(3)
     assert (
         one.shape == (64, 64) and one.dtype is torch.float32 and one.max() == 1 and two.min() == 3

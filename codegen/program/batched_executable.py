@@ -23,7 +23,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import statement_tensor
 from einalg.runtime.buffer_pool import BufferPool
-from einalg.runtime.direct_call import AtAddresses, address
+from einalg.runtime.direct_call import AddressFunction, address
 from einalg.runtime.processors import thread_count
 
 # `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a call is written down.
@@ -53,7 +53,7 @@ class BatchedExecutable:
         ]
         results = BufferPool()
         self._makers = {
-            tensor.name: results.maker(tensor.shape, numpy_dtype(tensor.dtype))
+            tensor.name: results.allocator(tensor.shape, numpy_dtype(tensor.dtype))
             for tensor in self._made
         }
         self._load, self._memory = Loader(self._given), threading.local()
@@ -94,7 +94,7 @@ class BatchedExecutable:
         """The text of the generated kernels of one slice."""
         return self.one.source(language)
 
-    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+    def direct(self, names: Sequence[str]) -> AddressFunction | None:
         """As of `Executable`, for the memory of all slices."""
         if self._function is None or {*names} != {*self._order}:
             return None

@@ -27,7 +27,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, require_names, statement_tensor
 from einalg.runtime.buffer_pool import BufferPool
-from einalg.runtime.direct_call import Objects
+from einalg.runtime.direct_call import ObjectInterface
 
 LOG = logging.getLogger("einalg")
 NOTHING: Buffers = MappingProxyType({})
@@ -87,7 +87,7 @@ class Executable:
             if name not in self._done
         }
         results = BufferPool()
-        self._made = {name: results.maker(*self._shapes[name]) for name in program.outputs}
+        self._made = {name: results.allocator(*self._shapes[name]) for name in program.outputs}
         self._running = [step for step in steps if step.output not in self._done]
         self.missing = {
             name: tensor for name, tensor in program.inputs.items() if name not in self._bound
@@ -123,7 +123,7 @@ class Executable:
 
         finish = partial(_named, outputs) if len(outputs) > 1 else None
         made = tuple(statement_tensor(name, self.program[name]) for name in outputs)
-        objects = Objects((np.ndarray,), otherwise, tuple(self._made.values()), finish)
+        objects = ObjectInterface((np.ndarray,), otherwise, tuple(self._made.values()), finish)
         run = self.direct([*self.missing, *outputs])
         return run and run.on_objects(tuple(self.missing.values()), made, objects)
 

@@ -23,7 +23,7 @@ from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.direct_call import Objects
+from einalg.runtime.direct_call import ObjectInterface
 
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of DLPack, by NumPy's kind
 API = (
@@ -197,7 +197,7 @@ class OnAddresses:
         frame.run_at(addresses)
 
     def on_objects(
-        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], objects: Objects
+        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], objects: ObjectInterface
     ) -> Callable[..., Any] | None:
         """The same as a builtin function of objects that gives new ones; None where this machine has no such functions.
 
@@ -219,7 +219,7 @@ def _function(
     make: Callable[[], CallFrame],
     inputs: int,
     tensors: Sequence[Tensor],
-    objects: Objects,
+    objects: ObjectInterface,
 ) -> Callable[..., Any]:
     """The builtin function, which has `make` give a frame when it is first called."""
     network = _Network(inputs=inputs, outputs=len(tensors) - inputs)

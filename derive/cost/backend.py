@@ -9,7 +9,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
-from einalg.runtime.direct_call import AtAddresses
+from einalg.runtime.direct_call import AddressFunction
 
 KernelOf = Callable[[str, Scope], Kernel]
 
@@ -28,7 +28,7 @@ class Runnable(Protocol):
         """The same with some inputs given ahead; what depends on these alone is computed once."""
         ...
 
-    def direct(self, names: Sequence[str]) -> AtAddresses | None:
+    def direct(self, names: Sequence[str]) -> AddressFunction | None:
         """The same on memory of the caller: of what a call gives and of the outputs, in this order; None where it cannot."""
         ...
 

@@ -18,7 +18,7 @@ from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
-from einalg.runtime.direct_call import Direct
+from einalg.runtime.direct_call import DirectCall
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +92,7 @@ class OptimizedNetwork:
         """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
         return cls(*load(path, backend))
 
-    def direct(self) -> Direct | None:
+    def direct(self) -> DirectCall | None:
         """The network as a function of addresses; None where it is not one program that reads every input and makes every output."""
         inputs, outputs = self.graph.inputs, self.graph.outputs
         if (
@@ -111,7 +111,7 @@ class OptimizedNetwork:
         return (
             None
             if call is None
-            else Direct(
+            else DirectCall(
                 inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call
             )
         )

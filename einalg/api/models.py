@@ -20,7 +20,7 @@ from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
-from einalg.runtime.direct_call import Direct, on_arrays
+from einalg.runtime.direct_call import DirectCall, array_function
 
 Array = np.ndarray[Any, Any]
 Arguments = tuple[
@@ -39,8 +39,8 @@ class Network:
 
     graph: Graph
     arrays: list[Array] = field(repr=False)
-    around: Callable[[Callable[..., Sequence[Array]], Direct | None], Callable[..., Any]] = field(
-        repr=False
+    around: Callable[[Callable[..., Sequence[Array]], DirectCall | None], Callable[..., Any]] = (
+        field(repr=False)
     )
     itself: Callable[..., Any] | None = field(default=None, repr=False)
     random_inputs: Arguments = field(default=((), {}), repr=False)
@@ -96,14 +96,16 @@ def network(model: Any, example_inputs: Any = None) -> Network:
     )
 
 
-def plain(run: Callable[..., Sequence[Array]], direct: Direct | None = None) -> Callable[..., Any]:
+def plain(
+    run: Callable[..., Sequence[Array]], direct: DirectCall | None = None
+) -> Callable[..., Any]:
     """Arrays in order; a single array for a single output. What `direct` can read goes there."""
 
     def call(*arrays: Any) -> Any:
         results = run(*arrays)
         return results[0] if len(results) == 1 else tuple(results)
 
-    return call if direct is None else on_arrays(direct, call)
+    return call if direct is None else array_function(direct, call)
 
 
 def _named(names: Sequence[str], given: Any) -> dict[str, Array]:

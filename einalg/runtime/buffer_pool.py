@@ -1,7 +1,8 @@
-"""New arrays for the results of calls; large ones lie where earlier ones did that nobody has any more.
+"""New arrays for the results of calls; large ones reuse the memory of arrays that are gone.
 
-The system takes large memory back as soon as it is free, and clears it page by page when it gives it again: of a result of 100 MB, that
-can take as long as a third of computing it, and much longer where several threads write.
+The system takes large memory back as soon as it is free, and clears it page by page when it hands
+it out again: for a result of 100 MB, that can take as long as a third of computing it, and much
+longer where several threads write.
 """
 
 from __future__ import annotations
@@ -15,51 +16,48 @@ from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 25  # bytes, from which on the C library asks the system for memory each time
-LINE = 64  # bytes of a line of the cache, on which large arrays begin
+MIN_POOLED_BYTES = 1 << 25  # from here on the C library asks the system for memory each time
+CACHE_LINE_BYTES = 64  # large arrays begin at a line of the processor's cache
 Array = np.ndarray[Any, Any]
 
 
 class BufferPool:
-    """Where the results of a program lie: of each size, as much is kept as one large result takes.
+    """Memory for the results of one program: of each size, at most one free buffer is retained.
 
-    >>> make = BufferPool().maker((1 << 25,), np.dtype("f4"))
-    >>> first = make()
-    >>> place = first.ctypes.data
+    >>> new_array = BufferPool().allocator((1 << 25,), np.dtype("f4"))
+    >>> first = new_array()
+    >>> address = first.ctypes.data
     >>> del first
-    >>> make().ctypes.data == place
+    >>> new_array().ctypes.data == address
     True
     """
 
     def __init__(self) -> None:
-        self._free: dict[int, deque[Array]] = {}
-        self._given: dict[int, weakref.ref[Array]] = {}
+        self._free: dict[int, deque[Array]] = {}  # by size in bytes
+        self._used: dict[int, weakref.ref[Array]] = {}  # by the id of the array
 
-    def maker(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
-        """A function that gives new arrays, whose elements may be anything."""
+    def allocator(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
+        """Return a function that makes new arrays with arbitrary elements."""
         size = prod(shape) * dtype.itemsize
-        return (
-            partial(np.empty, shape, dtype)
-            if size < LARGE
-            else lambda: self._taken(size).view(dtype).reshape(shape)
-        )
+        if size < MIN_POOLED_BYTES:
+            return partial(np.empty, shape, dtype)
+        return lambda: self._acquire(size).view(dtype).reshape(shape)
 
-    def _taken(self, size: int) -> Array:
-        """So many bytes that nobody has; they come back when this array and all views of it are gone."""
-        free, given = self._free.setdefault(size, deque(maxlen=1)), self._given
+    def _acquire(self, size: int) -> Array:
+        """Return so many bytes; they are free again when all views of the array are gone."""
+        free, used = self._free.setdefault(size, deque(maxlen=1)), self._used
         try:
             memory = free.pop()
         except IndexError:
-            memory = np.empty(size + LINE, np.uint8)
-        begin = -memory.ctypes.data % LINE
-        taken = np.frombuffer(
-            memory[begin : begin + size].data, np.uint8
-        )  # views of it keep it, and not the memory alone
-        number = id(taken)
+            memory = np.empty(size + CACHE_LINE_BYTES, np.uint8)
+        begin = -memory.ctypes.data % CACHE_LINE_BYTES
+        # Made from a buffer, so that a view of it refers to this array and not to `memory` alone.
+        acquired = np.frombuffer(memory[begin : begin + size].data, np.uint8)
+        number = id(acquired)
 
-        def take_back(_: Any) -> None:
-            given.pop(number, None)
+        def release(_: Any) -> None:
+            used.pop(number, None)
             free.append(memory)
 
-        given[number] = weakref.ref(taken, take_back)
-        return taken
+        used[number] = weakref.ref(acquired, release)
+        return acquired

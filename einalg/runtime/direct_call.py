@@ -1,6 +1,7 @@
-"""Networks called on memory as it is: the addresses of inputs and outputs are all that a call writes, with no arrays by name between.
+"""Calls of a network on memory as it is: a call passes addresses of inputs and outputs alone.
 
-A call of a small network takes some microseconds; dictionaries of arrays, made anew for each call, would take longer than its kernels.
+A call of a small network takes some microseconds; dictionaries of arrays, made anew for each call,
+would take longer than its kernels.
 """
 
 from __future__ import annotations
@@ -18,30 +19,38 @@ from einalg.language.ir.tensor import Tensor
 from einalg.runtime.buffer_pool import BufferPool
 
 Array = np.ndarray[Any, Any]
-AtAddresses = Callable[[list[int]], None]
+AddressFunction = Callable[[list[int]], None]
 
 
 @dataclass(frozen=True)
-class Direct:
-    """`run(addresses)` reads contiguous memory of all `inputs` and writes that of the `outputs`, whose addresses come in this order."""
+class DirectCall:
+    """A program on memory: `run(addresses)` reads all `inputs` and writes the `outputs`.
+
+    The memory is contiguous; addresses of inputs come first, each in the order of the tensors.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    run: AtAddresses
+    run: AddressFunction
 
-    def on_objects(self, objects: Objects) -> Callable[..., Any] | None:
-        """A function in C that does all of a call; None where there is none for what runs."""
+    def on_objects(self, interface: ObjectInterface) -> Callable[..., Any] | None:
+        """Return a function in C that does a whole call; None where this program has none."""
         make = getattr(self.run, "on_objects", None)
-        return make(self.inputs, self.outputs, objects) if make else None
+        if make is None:
+            return None
+        return make(self.inputs, self.outputs, interface)
 
 
 @dataclass(frozen=True)
-class Objects:
-    """How a function in C is called, and what it gives: objects whose class is one of `types` (one or two), else all goes to `otherwise`.
+class ObjectInterface:
+    """How a function in C takes objects of a framework, and what it returns.
 
-    `read` is the address of a C function that tells where an object lies, `dltensor_from_py_object_no_sync` of DLPack; 0 for arrays of NumPy.
-    Memory does not hold an object's values where its method `refused` says so. `makers` make new objects for the outputs; `finish` makes of
-    the tuple of them what a call gives: the only one of them without it, where there is only one.
+    Arguments are objects whose class is one of `types` (one or two); others go to `otherwise`.
+    `read` is the address of a C function that returns where an object lies, such as
+    `dltensor_from_py_object_no_sync` of DLPack; 0 for arrays of NumPy. Where an object's method
+    `refused` returns true, its memory does not hold its values. `makers` make new objects for the
+    outputs; `finish` turns the tuple of these into the result of a call. Without it that is the
+    tuple, or the only object.
     """
 
     types: tuple[type, ...]
@@ -52,18 +61,24 @@ class Objects:
     refused: str = ""
 
 
-def on_arrays(direct: Direct, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays in order, which gives an array, or a tuple of several; those that kernels cannot read where they lie go to `otherwise`.
+def array_function(direct: DirectCall, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of arrays in order, whose result is an array or a tuple of several.
+
+    A call with arrays that kernels cannot read where they lie goes to `otherwise`.
 
     >>> def write(addresses):
-    ...     ctypes.c_float.from_address(addresses[1]).value = 2 * ctypes.c_float.from_address(addresses[0]).value
-    >>> double = on_arrays(Direct((Tensor("A", (1,), "f32"),), (Tensor("O", (1,), "f32"),), write), lambda a: 2 * np.asarray(a))
+    ...     source, target = map(ctypes.c_float.from_address, addresses)
+    ...     target.value = 2 * source.value
+    >>> a, o = Tensor("A", (1,), "f32"), Tensor("O", (1,), "f32")
+    >>> double = array_function(DirectCall((a,), (o,), write), lambda a: 2 * np.asarray(a))
     >>> double(np.ones(1, np.float32)), double([3])
     (array([2.], dtype=float32), array([6]))
     """
     expected = [(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.inputs]
-    memory = BufferPool()
-    made = [memory.maker(tensor.shape, numpy_dtype(tensor.dtype)) for tensor in direct.outputs]
+    pool = BufferPool()
+    makers: list[Callable[[], Array]] = []
+    for tensor in direct.outputs:
+        makers.append(pool.allocator(tensor.shape, numpy_dtype(tensor.dtype)))
     count, run = len(expected), direct.run
 
     def call(*arrays: Any) -> Any:
@@ -74,16 +89,18 @@ def on_arrays(direct: Direct, otherwise: Callable[..., Any]) -> Callable[..., An
             if not fits(array, shape, dtype):
                 return otherwise(*arrays)
             addresses.append(address(array))
-        results = [make() for make in made]
+        results = [make() for make in makers]
         addresses += map(address, results)
         run(addresses)
-        return results[0] if len(results) == 1 else tuple(results)
+        if len(results) == 1:
+            return results[0]
+        return tuple(results)
 
-    return direct.on_objects(Objects((np.ndarray,), call, tuple(made))) or call
+    return direct.on_objects(ObjectInterface((np.ndarray,), call, tuple(makers))) or call
 
 
 def fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether kernels can read an array where it is."""
+    """Return whether kernels can read an array where it is."""
     return (
         type(value) is np.ndarray
         and value.shape == shape
@@ -92,19 +109,24 @@ def fits(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     )
 
 
-def _address(array: Array) -> int:
-    """Where the elements of an array lie."""
+def _address_by_interface(array: Array) -> int:
+    """Return the address of an array's elements."""
     return array.__array_interface__["data"][0]
 
 
-def _address_of_layout(array: Array) -> int:
-    """The same, read where CPython keeps it: after the head of the object. It takes a quarter of the time."""
+def _address_by_layout(array: Array) -> int:
+    """Return the address from behind the head of CPython's object, four times as fast."""
     return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
 
 
-_PROBE = np.empty(1)
-address = (
-    _address_of_layout
-    if sys.implementation.name == "cpython" and _address_of_layout(_PROBE) == _address(_PROBE)
-    else _address
-)
+def _fastest_address() -> Callable[[Array], int]:
+    """Return the reading of CPython's layout where that is what NumPy has here."""
+    probe = np.empty(1)
+    if sys.implementation.name != "cpython":
+        return _address_by_interface
+    if _address_by_layout(probe) != _address_by_interface(probe):
+        return _address_by_interface
+    return _address_by_layout
+
+
+address = _fastest_address()

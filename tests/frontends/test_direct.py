@@ -24,7 +24,7 @@ from einalg.api.backend import LocalBackend
 from einalg.api.models import Network, network, plain
 from einalg.errors import ShapeError, UseError
 from einalg.language.notation.parser import parse
-from einalg.runtime.direct_call import Direct, Objects, on_arrays
+from einalg.runtime.direct_call import DirectCall, ObjectInterface, array_function
 
 torch = pytest.importorskip("torch")
 
@@ -250,7 +250,7 @@ def test_nothing_to_read_and_nothing_to_write() -> None:
 
 def test_a_network_without_a_direct_way_takes_the_other_one() -> None:
     assert plain(lambda a: [a], None)(3) == 3
-    assert on_arrays(Direct((), (), lambda _: None), lambda *_: ())() == ()
+    assert array_function(DirectCall((), (), lambda _: None), lambda *_: ())() == ()
 
 
 class Nested(torch.nn.Module):
@@ -327,11 +327,11 @@ def test_results_that_cannot_be_made() -> None:
     run = compile_program(parse("O[i] = 2*A[i]", A=(4,))).direct(["A", "O"])
     assert run is not None
     tensors = (ea.tensor("A", (4,)),), (ea.tensor("O", (4,)),)
-    call = Direct(*tensors, run).on_objects(
-        Objects((np.ndarray,), lambda *_, **__: "other", (lacking,))
+    call = DirectCall(*tensors, run).on_objects(
+        ObjectInterface((np.ndarray,), lambda *_, **__: "other", (lacking,))
     )
-    odd = Direct(*tensors, run).on_objects(
-        Objects((np.ndarray,), lambda *_, **__: "other", (lambda: np.empty(5, np.float32),))
+    odd = DirectCall(*tensors, run).on_objects(
+        ObjectInterface((np.ndarray,), lambda *_, **__: "other", (lambda: np.empty(5, np.float32),))
     )
     assert call is not None and odd is not None
     with pytest.raises(MemoryError, match="none is left"):

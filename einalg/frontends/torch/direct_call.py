@@ -1,4 +1,4 @@
-"""Calls of a network with tensors whose memory its kernels read as it is, and whose results they write."""
+"""Calls of a network with tensors: kernels read their memory as it is, and write the results'."""
 
 from __future__ import annotations
 
@@ -11,44 +11,47 @@ from typing import Any
 
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.buffer_pool import LARGE, BufferPool
-from einalg.runtime.direct_call import Direct, Objects
+from einalg.runtime.buffer_pool import MIN_POOLED_BYTES, BufferPool
+from einalg.runtime.direct_call import DirectCall, ObjectInterface
+
+Nest = Callable[[Iterator[Any]], Any]
 
 
 @dataclass(frozen=True)
 class TensorSignature:
-    """Of a module that takes tensors in a row: their dtypes, those of the tensors that it gives, and how these are nested."""
+    """The dtypes of a module's inputs and outputs in torch, and `nest`.
+
+    `nest(iterator)` builds what the module returns from its tensors, for example a tuple.
+    """
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
-    nest: Callable[[Iterator[Any]], Any]
+    nest: Nest
 
 
-def on_tensors(
-    direct: Direct, row: TensorSignature, otherwise: Callable[..., Any]
+def tensor_function(
+    direct: DirectCall, signature: TensorSignature, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function of tensors in order, which gives new ones.
+    """Return a function of tensors in order, whose results are new tensors.
 
-    Arguments that are no plain tensors of the right shape and dtype, contiguous in the memory of the CPU, are given to `otherwise`; so are
-    all where torch and the kernels hold an element in different ways.
+    Arguments that are no plain tensors of the right shape and dtype, contiguous in the memory of
+    the CPU, go to `otherwise`; so do all where torch and the kernels hold an element in different
+    ways.
     """
     import torch
 
-    if [*row.inputs, *row.outputs] != [
-        as_torch(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)
-    ]:
+    kernel_dtypes = [torch_dtype(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)]
+    if [*signature.inputs, *signature.outputs] != kernel_dtypes:
         return otherwise
-    plain, strided, nest, run = (
-        (torch.Tensor, torch.nn.Parameter),
-        torch.strided,
-        row.nest,
-        direct.run,
-    )
-    expected = [
-        (tensor.shape, dtype, dtype.itemsize) for tensor, dtype in zip(direct.inputs, row.inputs)
-    ]
-    memory = BufferPool()
-    made = [_maker(memory, tensor, dtype) for tensor, dtype in zip(direct.outputs, row.outputs)]
+    plain = (torch.Tensor, torch.nn.Parameter)
+    strided, nest, run = torch.strided, signature.nest, direct.run
+    expected: list[tuple[tuple[int, ...], Any, int]] = []
+    for tensor, dtype in zip(direct.inputs, signature.inputs):
+        expected.append((tensor.shape, dtype, dtype.itemsize))
+    pool = BufferPool()
+    makers: list[Callable[[], Any]] = []
+    for tensor, dtype in zip(direct.outputs, signature.outputs):
+        makers.append(_tensor_maker(pool, tensor, dtype))
     count = len(expected)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -63,46 +66,41 @@ def on_tensors(
                 or value.layout is not strided
             ):
                 return otherwise(*arguments)
-            if (
-                not value.is_cpu
-                or not value.is_contiguous()
-                or value.is_neg()
-                or (where := value.data_ptr()) % size
-            ):
+            if not value.is_cpu or not value.is_contiguous() or value.is_neg():
                 return otherwise(*arguments)
-            addresses.append(where)
-        results = [make() for make in made]
+            address = value.data_ptr()
+            if address % size:
+                return otherwise(*arguments)
+            addresses.append(address)
+        results = [make() for make in makers]
         addresses += [result.data_ptr() for result in results]
         run(addresses)
         return nest(iter(results))
 
-    if not (read := _reader()):
+    reader = _dlpack_reader()
+    if not reader:
         return call
-    return (
-        direct.on_objects(
-            Objects(plain, call, tuple(made), _finish(nest, len(made)), read, "is_neg")
-        )
-        or call
-    )
+    finish = _finish(nest, len(makers))
+    interface = ObjectInterface(plain, call, tuple(makers), finish, reader, "is_neg")
+    return direct.on_objects(interface) or call
 
 
-def _finish(
-    nest: Callable[[Iterator[Any]], Any], count: int
-) -> Callable[[tuple[Any, ...]], Any] | None:
-    """What nests a tuple of results; None where that gives the only one."""
+def _finish(nest: Nest, count: int) -> Callable[[tuple[Any, ...]], Any] | None:
+    """Return a function that nests a tuple of results; None where `nest` returns the only one."""
     marks = tuple(object() for _ in range(count))
     nested = nest(iter(marks))
     if count == 1 and nested is marks[0]:
         return None
-    return (
-        type(nested)
-        if type(nested) in (tuple, list) and tuple(nested) == marks
-        else lambda results: nest(iter(results))
-    )
+    if type(nested) in (tuple, list) and tuple(nested) == marks:
+        return type(nested)
+    return lambda results: nest(iter(results))
 
 
-def _reader() -> int:
-    """The address of the C function of DLPack that tells where a tensor lies; 0 where this torch has none."""
+def _dlpack_reader() -> int:
+    """Return the address of DLPack's C function that tells where a tensor lies.
+
+    0 where this torch has none.
+    """
     import torch
 
     table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
@@ -110,33 +108,42 @@ def _reader() -> int:
         return 0
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    found = _Exchange.from_address(pointer(table, b"dlpack_exchange_api"))
-    return found.where or 0 if found.major == 1 else 0
+    api = _ExchangeApi.from_address(pointer(table, b"dlpack_exchange_api"))
+    if api.major != 1:
+        return 0
+    return api.dltensor_from_object or 0
 
 
-class _Exchange(ctypes.Structure):
+class _ExchangeApi(ctypes.Structure):
     """DLPack's table of functions, version 1."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
         ("minor", ctypes.c_uint32),
-        *((name, ctypes.c_void_p) for name in ("older", "new", "read", "give", "where")),
+        ("previous_api", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("managed_tensor_from_object", ctypes.c_void_p),
+        ("managed_tensor_to_object", ctypes.c_void_p),
+        ("dltensor_from_object", ctypes.c_void_p),
     ]
 
 
-def _maker(memory: BufferPool, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
-    """What makes new tensors for an output: torch's own, unless they are large."""
+def _tensor_maker(pool: BufferPool, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
+    """Return a function that makes new tensors for an output: torch's, unless they are large."""
     import torch
 
     kind = numpy_dtype(tensor.dtype)
-    if prod(tensor.shape) * kind.itemsize < LARGE:
+    if prod(tensor.shape) * kind.itemsize < MIN_POOLED_BYTES:
         return partial(torch.empty_like, torch.empty(tensor.shape, dtype=dtype, device="cpu"))
-    make = memory.maker(tensor.shape, kind)
-    return lambda: torch.from_numpy(make())
+    new_array = pool.allocator(tensor.shape, kind)
+    return lambda: torch.from_numpy(new_array())
 
 
-def as_torch(dtype: str) -> Any:
-    """The dtype of torch whose memory is that of arrays of a dtype here."""
+def torch_dtype(dtype: str) -> Any:
+    """Return the dtype of torch that lies in memory like arrays of a dtype here.
+
+    For example `torch.bfloat16`'s memory is not that of "bf16", which arrays hold as f32.
+    """
     import torch
 
     return getattr(torch, numpy_dtype(dtype).name)

@@ -12,10 +12,10 @@ from einalg.frontends.import_cache import ImportRecord, read_once
 from einalg.frontends.torch.capture.export import decompositions, exported
 from einalg.frontends.torch.capture.functionalize import is_check, without_empty_parts
 from einalg.frontends.torch.capture.graph_json import origin_of
-from einalg.frontends.torch.direct_call import TensorSignature, on_tensors
+from einalg.frontends.torch.direct_call import TensorSignature, tensor_function
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
-from einalg.runtime.direct_call import Direct
+from einalg.runtime.direct_call import DirectCall
 
 if TYPE_CHECKING:
     from torch import fx
@@ -36,7 +36,7 @@ class Model:
     row: TensorSignature | None = None
 
     def function(
-        self, run: Callable[..., Arrays] | None = None, direct: Direct | None = None
+        self, run: Callable[..., Arrays] | None = None, direct: DirectCall | None = None
     ) -> Callable[..., Any]:
         """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself; by `direct` where it can read them."""
         compute = run or self.graph
@@ -44,7 +44,7 @@ class Model:
         def call(*arguments: Any, **keywords: Any) -> Any:
             return self.results(compute(*self.arrays(arguments, keywords)))
 
-        return call if direct is None or self.row is None else on_tensors(direct, self.row, call)
+        return call if direct is None or self.row is None else tensor_function(direct, self.row, call)
 
 
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
