@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 
 import einalg as ea
 from einalg.language.analysis.canonical import key
@@ -47,6 +48,32 @@ def k(text, **tensors):
             dict(X=(4, 2, 2, 2, 2)),
         ),
         ("O[i:4] = X.pad(1)[i+1]", "O[i:4] = X.pad(5)[i+1]", dict(X=(4,))),
+        ("O[i:4] = X.pad(0,fill=3)[i]", "O[i:4] = X[i]", dict(X=(4,))),
+        (
+            "O[i:4] = X.pad(1,fill=3).pad(0,fill=2)[i+1]",
+            "O[i:4] = X.pad(2,fill=3)[i+1]",
+            dict(X=(4,)),
+        ),
+        (
+            "O[i:4] = X.pad(1,fill=3).pad(0).pad(1,fill=3)[i+2]",
+            "O[i:4] = X.pad(9,fill=3)[i+2]",
+            dict(X=(4,)),
+        ),
+        (
+            "O[i:4] = X.pad(1,fill=3).pad(1,fill=2)[i+2]",
+            "O[i:4] = X.pad(1,fill=3).pad((7,4),fill=2)[i+2]",
+            dict(X=(4,)),
+        ),
+        (
+            "O[i:6] = (L[t:1, u:4](X[u]*2)).pad(0,1,fill=3).pad(0,1)[0, i-1]",
+            "O[i:6] = (L[u:1:5](X[u-1]*2)).pad(1,fill=3).pad(2)[i]",
+            dict(X=(4,)),
+        ),
+        (
+            "O[i:6] = (L[t:1, s:1, u:4](Sum[r:2](X[u]*r))).pad(1,0,1)[i//3, 0, i-1]",
+            "O[i:6] = (L[t:1, u:4](Sum[r:2](X[u]*r))).pad(1,1)[i//3, i-1]",
+            dict(X=(4,)),
+        ),
     ],
 )
 def test_same_mathematics_same_key(one, two, tensors):
@@ -84,6 +111,34 @@ def test_same_mathematics_same_key(one, two, tensors):
         ),
         ("O[i] = X[i] + 0.1", "O[i] = X[i] + 0.2", dict(X=(4,))),
         ("O[i] = X[i]*i", "O[i] = X[i]", dict(X=(4,))),
+        (
+            "O[i:9] = X.pad(1,fill=2).pad(2,fill=5)[i-2]",
+            "O[i:9] = X.pad(2,fill=2).pad(1,fill=5)[i-2]",
+            dict(X=(5,)),
+        ),
+        (
+            "O[i:9] = X.pad(1,fill=2).pad(2,fill=5)[i-2]",
+            "O[i:9] = X.pad((0,1),fill=2).pad(3,fill=5)[i-2]",
+            dict(X=(5,)),
+        ),
+        (
+            "O[i:9] = X.pad(1,fill=2).pad(2,fill=5)[i-2]",
+            "O[i:9] = X.pad(1,fill=5).pad(2,fill=2)[i-2]",
+            dict(X=(5,)),
+        ),
+        (
+            "O[i:9] = (L[a:5](X[a], where=a>=2)).pad(0,fill=2).pad(2,fill=5)[i-2]",
+            "O[i:9] = (L[a:5](X[a], where=a>=2)).pad(2,fill=5)[i-2]",
+            dict(X=(5,)),
+        ),
+        (
+            "O[i:7,j:3] = (L[a:1,b:1](X[a+b])).pad(1,0,fill=2).pad(2,1,fill=5)[i-3,j-1]",
+            "O[i:7,j:3] = (L[a:1,b:1](X[a+b])).pad(2,0,fill=2).pad(1,1,fill=5)[i-3,j-1]",
+            dict(X=(5,)),
+        ),
+        ("O[i] = X[i]*0.30000000000000004", "O[i] = X[i]*0.3", dict(X=(4,))),
+        ("O[i] = Max[r:2](X[i])", "O[i] = Min[r:2](X[i])", dict(X=(4,))),
+        ("O[i] = X[i] + 1", "O[i] = X[i] + 2", dict(X=(4,))),
     ],
 )
 def test_different_mathematics_different_key(one, two, tensors):
@@ -112,3 +167,44 @@ def test_shared_inner_scopes_cost_nothing():
         f"T{n}[i] = T{n - 1}[i]*T{n - 1}[i] + T{n - 1}[i]" for n in range(1, 40)
     ]
     assert k("\n".join(lines), X=(3,)) == k("\n".join(lines).replace("i", "j"), X=(3,))
+
+
+def test_fills_are_told_apart_to_the_last_digit():
+    """SymPy prints 15 digits of a float in a product."""
+    i, X = ea.indices("i"), ea.tensor("X", (4,))
+    fills = [sympy.sqrt(2) * sympy.Float(number) for number in (0.3, 0.30000000000000004)]
+    one, two = (ea.L[i:6](X.pad(1, fill=fill)[i - 1]) for fill in fills)
+    assert key(one) != key(two)
+    assert str(one) != str(two)
+
+
+@pytest.mark.parametrize("op", ["Sum", "Prod"])
+def test_a_number_made_of_one_truth_is_no_truth(op):
+    """Their values are equal, and take different room in memory."""
+    X = ea.tensor("X", (4,), "bool")
+    count, same = ea.parse(f"O[i] = {op}[r:1](X[i])", X=X), ea.parse("O[i] = X[i]", X=X)
+    assert (count.dtype, same.dtype) == ("i64", "bool")
+    assert key(count) != key(same)
+    assert k("O[i] = Max[r:1](X[i])", X=X) == key(same)
+
+
+def test_a_constant_is_no_input():
+    i, values = ea.indices("i"), ea.constant("X", [])
+    assert values.shape == (0,)
+    assert key(ea.L[i](values[i])) != key(ea.L[i](ea.tensor("X", (0,), values.dtype)[i]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[i] = Max(A[i],0) + Max[j](C[i,j])",
+        "O[i] = Min(A[i],2) * Min[j](C[i,j])",
+        "O[i] = Max(Max(A[i],2), Max[j](C[i,j]))",
+        "O[i] = Max(A[i],0)*(1 + Max[j](C[i,j]))",
+        "O[i] = Max[k:2](Max(A[i],C[i,k])) + Max[k:2](Max[j](C[k,j])) + Max(A[i],C[i,0])",
+    ],
+)
+def test_extrema_of_elements_stand_beside_those_of_reductions(text):
+    tensors = dict(A=(4,), C=(4, 3))
+    assert k(text, **tensors) == k(text.replace("j", "x"), **tensors)
+    assert k(text, **tensors) != k(text.replace("A[i]", "(A[i]+1)"), **tensors)

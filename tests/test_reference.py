@@ -64,6 +64,15 @@ FEATURES = [
         np.pad(np.pad(C, 1, constant_values=3), (1, 0), constant_values=8),
     ),
     (
+        "padding three times",
+        "O[i:-4:9] = C.pad(1,fill=2).pad((2,1),fill=5).pad((1,2),fill=3)[i]",
+        np.pad(
+            np.pad(np.pad(C, 1, constant_values=2), (2, 1), constant_values=5),
+            (1, 2),
+            constant_values=3,
+        ),
+    ),
+    (
         "padding twice, the inner one wins",
         "O[i:-2:5] = C.pad((1,0),fill=3).pad((2,0),fill=8)[i]",
         [8, 3, *C],

@@ -13,7 +13,8 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Padded
+from einalg.language.ir.tensor import Access, Padded, Tensor
+from einalg.language.ir.traversal import accesses
 
 PHASES = 4  # up to so many remainders of an index are written out side by side
 Range = tuple[int, int]
@@ -125,6 +126,21 @@ def layers(access: Access, holes: Mapping[str, Scope]) -> list[Layer]:
         reach = tuple((low - a, high + b) for (low, high), (a, b) in zip(reach, view.amounts))
         found.append((in_box(access.subscripts, reach) if view is not views[-1] else (), view.fill))
     return found
+
+
+def fills_gaps(scope: Scope, known: Mapping[str, Scope]) -> bool:
+    """Tell whether a scope reads something else than 0 where a statement of `known` has no value.
+
+    Memory holds 0 there, which is what an operator sees that knows nothing of conditions.
+    """
+    for access in accesses(scope.body):
+        innermost, base = None, access.base
+        while isinstance(base, Padded):
+            innermost, base = base, base.base
+        read = known.get(base.name) if isinstance(base, Tensor) else None
+        if innermost is not None and innermost.fill != 0 and read is not None and read.where:
+            return True
+    return False
 
 
 def skipping(reduce: Reduce, holes: Mapping[str, Scope]) -> tuple[Constraint, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from codegen.ir.nodes import Buf, Function
 from codegen.kernels.transpose import transpose_kernel
 from codegen.libraries import ways
+from codegen.lowering.guards import fills_gaps
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
 from codegen.program import generated_kernels
@@ -147,6 +148,10 @@ class KernelBuilder:
     ):
         self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
         self.known = dict(program.statements)
+        kernels = [
+            _as_eop(kernel) if fills_gaps(self.known[kernel.output], self.known) else kernel
+            for kernel in kernels
+        ]
         self.ahead = known_ahead(program)
         self.machine = state(compiler, schedule)
         self.is_settled = True
@@ -262,15 +267,7 @@ class KernelBuilder:
 
     def _key(self, own: KernelSignature) -> str:
         """What the code of a statement is kept under."""
-        return text_digest("made", self.machine, repr(own.key), *self._holes(own))
-
-    def _holes(self, own: KernelSignature) -> list[str]:
-        """The earlier statements without a value at some points, which code of what reads them must know."""
-        return [
-            f"{name} = {self.known[name]}"
-            for name in own.scope.tensors
-            if name in self.known and self.known[name].where
-        ]
+        return text_digest("made", self.machine, repr(own.key))
 
     def _is_better(self, pair: Fused) -> bool:
         """Whether an operator and its reader are one kernel: where no library is faster for the operator."""
@@ -433,6 +430,11 @@ def compile_together(makings: Sequence[KernelBuilder]) -> None:
     with suppress(EinalgError):
         for making in makings[:1]:
             making.placed(waiting)
+
+
+def _as_eop(kernel: Kernel) -> Kernel:
+    """A kernel as an eOperator, whatever operator it is."""
+    return Kernel(EOP, kernel.sizes, kernel.inputs, kernel.output, scope=kernel.scope)
 
 
 def _warn(error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from codegen.lowering.guards import fills_gaps
 from codegen.program.deduplicate import KernelSignature
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
@@ -109,8 +110,13 @@ def _pair(
     known: Mapping[str, Scope],
     unit_of: Callable[[Kernel], KernelSignature],
 ) -> Fused | None:
-    """Two kernels as one; None where the operator has no value at some points, or both read a tensor, one of them a part of it."""
+    """Two kernels as one.
+
+    None where one of them knows of points without a value, or both read a tensor, one of them a part of it.
+    """
     name = product.output
+    if fills_gaps(known[reader.output], known):
+        return None
     one, two = unit_of(product), unit_of(reader)
     if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
         return None

@@ -38,7 +38,7 @@ NEAR, OTHERS = (
     2,
 )  # times the seconds of the best candidate of a layer, up to which others may be better in the whole, and how many
 LEAST = 1 << 14  # operations from which on a layer is searched
-VERSION = 3  # of what is kept
+VERSION = 4  # of what is kept; up to 3, moves could rest on keys that left paddings out
 UNREADABLE = (
     ValueError,
     KeyError,

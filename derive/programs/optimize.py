@@ -46,6 +46,8 @@ SHARE = 0.25  # of the seconds that are left, that one layer may take
 LEAST = 1.0  # seconds that it may take at least
 RESERVED = 0.5  # of all seconds, that may be left for compiling the whole
 PART = 0.125  # of the memory of a machine
+ROUNDING = 16.0  # times the error of NumPy in the same types, that compiled code may have, which sums in another order
+UNSOUND = "code for a program has other values than the reference (by %.1e of the largest), and no other form of it is right"
 
 
 @dataclass
@@ -247,11 +249,14 @@ def _part(
             log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
         return _CompiledVariant(form, after, run, error) if error <= allowed else None
 
-    ways = [
-        _CompiledVariant(
-            unchanged, program, original, relative_error(expected, original(**given), program, read)
+    error = relative_error(expected, original(**given), program, read)
+    ways = [_CompiledVariant(unchanged, program, original, error)]
+    is_right = error <= allowed or error <= _rounding(program, read, expected)
+    if not is_right:
+        log.warning(
+            "einalg: a program as it is deviates by %.1e when it is compiled, and is not taken",
+            error,
         )
-    ]
     took = 0.0
     for form in [form for form in forms if form.is_searched] or forms[-1:]:
         began = time.perf_counter()
@@ -260,9 +265,12 @@ def _part(
         took = max(took, time.perf_counter() - began)
         if len(ways) > 1 and task.spent + took > task.seconds:  # one more would end too late
             break
+    candidates = range(0 if is_right else 1, len(ways))
+    if not candidates:
+        raise CodegenError(f"{UNSOUND % error}\n  please report it with the model")
     times = task.backend.seconds([way.run for way in ways], given)
     best = min(
-        range(len(ways)), key=lambda k: times[k] * (1 + NOISE * (k == 0))
+        candidates, key=lambda k: times[k] * (1 + NOISE * (k == 0))
     )  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
         log.warning(
@@ -286,6 +294,12 @@ def _part(
         form.changes,
         form.slices,
     )
+
+
+def _rounding(program: Program, read: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
+    """The deviation that a program may have as it is: what its types allow, and several times what rounding makes of it in NumPy."""
+    rounded = relative_error(expected, execute(program, read), program, read)
+    return max(tolerance(program), ROUNDING * rounded)
 
 
 def _refined(

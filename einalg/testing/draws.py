@@ -49,6 +49,7 @@ class Options:
     truths: bool = False
     max_points: int = 240
     max_reads: int = 4
+    dtypes: tuple[str, ...] = ("f32",)
 
     def for_inner_scope(self) -> Options:
         return replace(

@@ -13,6 +13,7 @@ from einalg.language.index.affine import Affine, modulo
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtypes import holds
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
@@ -28,6 +29,7 @@ from einalg.testing.draws import (
 
 NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
 MOST_ELEMENTS = 1000  # of one tensor
+FILLS = (0, 0, 0, 1, -1, 5, -2, 3)
 Pads = tuple[int, int]
 
 
@@ -242,11 +244,11 @@ class _Body:
             elements *= size
             sizes.append(size)
             fitted.append((form, pads))
-        tensor = Tensor(
-            self.expression.fresh_name(),
-            sizes,
-            role=self.choices.one_of(("input", "input", "weight")),
+        role, dtype = (
+            self.choices.one_of(("input", "input", "weight")),
+            self.choices.one_of(self.options.dtypes),
         )
+        tensor = Tensor(self.expression.fresh_name(), sizes, dtype, role)
         self.expression.tensors.append(tensor)
         return tensor, fitted
 
@@ -275,12 +277,22 @@ class _Body:
         return form, (max(0, axis[0] - low), max(0, high + 1 - axis[1]))
 
     def padded(self, base: Any, pads: Sequence[Pads]) -> Any:
-        """The base, or a view with that padding, at times in two steps of different fills."""
+        """The base, or a view with that padding, at times in several steps of different fills, some of no elements."""
         if not any(map(any, pads)) and base not in self.expression.gaps:
             return base
-        first, then = (
-            ((0, 1), (0, 0, 1)) if base.dtype == "bool" else ((0, 1, -2), (0, 0, 0, 1, -1, 5))
+        count = self.choices.one_of((1, 1, 1, 1, 1, 2, 2, 3, 4)) if self.options.padding else 1
+        left = list(pads)
+        for _ in range(count - 1):
+            layer = [
+                (self.choices.integer(0, before), self.choices.integer(0, after))
+                for before, after in left
+            ]
+            left = [(before - b, after - a) for (before, after), (b, a) in zip(left, layer)]
+            base = base.pad(*layer, fill=self.fill(base))
+        return base.pad(*left, fill=self.fill(base))
+
+    def fill(self, base: Any) -> int:
+        """What a padding holds: a number that the element type has."""
+        return self.choices.one_of(
+            [fill for fill in FILLS if fill == 0 or holds(base.dtype, sympy.Integer(fill))]
         )
-        if self.choices.chance(5):
-            base = base.pad(*(before for before, _ in pads), fill=self.choices.one_of(first))
-        return base.pad(*pads, fill=self.choices.one_of(then))

@@ -106,6 +106,49 @@ def test_what_differs_has_its_own(text, tensors):
     assert_right(program, compiled, **arrays(program))
 
 
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("A.pad(1, fill=2).pad(2, fill=5)[i-2]", "A.pad(1, fill=7).pad(2, fill=5)[i-2]"),
+        ("A.pad(1, fill=2).pad(2, fill=5)[i-2]", "A.pad(2, fill=2).pad(1, fill=5)[i-2]"),
+        ("A.pad(1, fill=2).pad(2, fill=5)[i-2]", "A.pad(1, fill=5).pad(2, fill=2)[i-2]"),
+        ("A.pad(3, fill=5)[i-2]", "A.pad(1, fill=2).pad(2, fill=5)[i-2]"),
+        (
+            "A.pad(1).pad(1, fill=2).pad(1, fill=5)[i-3]",
+            "A.pad(1).pad(1, fill=3).pad(1, fill=5)[i-3]",
+        ),
+    ],
+)
+def test_paddings_are_told_apart_layer_by_layer(one, two):
+    program = ea.parse(f"P[i:9,j] = {one}*W[j]\nQ[i:9,j] = {two}*W[j]\nP, Q", A=(5,), W=(2,))
+    compiled = compile_program(program)
+    assert codes(compiled) == 2
+    assert_right(program, compiled, **arrays(program))
+
+
+def test_which_of_two_tensors_has_no_value_at_some_points_is_told():
+    """Both statements read the two alike, and one of the two has gaps."""
+    i, A = ea.indices("i"), ea.tensor("A", (6,))
+    first, second = ea.L[i](A[i], where=i >= 3), ea.L[i](3 * A[i])
+    T, B = statement_tensor("T", first), statement_tensor("B", second)
+    one = ea.L[i:6](T.pad(1, fill=7)[i] + 2 * B.pad(1, fill=7)[i])
+    two = ea.L[i:6](B.pad(1, fill=7)[i] + 2 * T.pad(1, fill=7)[i])
+    program = Program([("T", first), ("B", second), ("P", one), ("Q", two)], ["P", "Q"])
+    assert_right(program, compile_program(program), **arrays(program))
+
+
+@pytest.mark.parametrize("fill", [0, 3])
+def test_an_operator_sees_what_is_read_where_a_statement_has_no_value(fill):
+    """Large enough for code of operators, which knows nothing of conditions."""
+    i, j, k = ea.indices("i j k")
+    A, B = ea.tensor("A", (96, 128)), ea.tensor("B", (128, 160))
+    triangle = ea.L[i, j](A[i, j], where=j <= i)
+    T = statement_tensor("T", triangle)
+    product = ea.L[i, j](ea.Sum[k](T.pad(0, 0, fill=fill)[i, k] * B[k, j]))
+    program = Program([("T", triangle), ("O", product)])
+    assert_right(program, compile_program(program, kernels_of(program)), **arrays(program))
+
+
 def test_values_that_are_missing_at_some_points_are_told_apart():
     text = "T[i] = L[j:8](A[j], where=j >= 2).pad(1)[i] + 0*A[i]\nV[i] = L[j:8](A[j]).pad(1)[i] + T[i]\nO[i] = V[i] + A[i]"
     program = lifted(as_program(ea.parse(text, A=(8,))))

@@ -1,4 +1,7 @@
-"""Every expression that differs from a given one in a single number: a coefficient, a bound, a padding, a fill, a divisor."""
+"""Every expression that differs from a given one in a single place.
+
+In a number (a coefficient, a bound, a padding, a fill, a divisor), or in the order of two paddings.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtypes import holds
 from einalg.language.ir.program import Program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
@@ -89,10 +93,26 @@ def _bases(base: Any) -> Iterator[Any]:
         yield from (
             Padded(base.base, amounts, base.fill) for amounts in _each(base.amounts, _amounts)
         )
-        yield from (Padded(base.base, base.amounts, base.fill + step) for step in (-1, 1))
+        fills = [base.fill + step for step in (-1, 1)]
+        yield from (
+            Padded(base.base, base.amounts, fill)
+            for fill in fills
+            if not fill.is_finite or fill == 0 or holds(base.dtype, fill)
+        )
         yield from (Padded(inner, base.amounts, base.fill) for inner in _bases(base.base))
+        if isinstance(base.base, Padded):
+            yield from _exchanged(base, base.base)
     else:
         assert isinstance(base, Tensor)
+
+
+def _exchanged(outer: Padded, inner: Padded) -> Iterator[Padded]:
+    """Two paddings in the other order, with each other's fills, and with each other's amounts; and the outer one alone."""
+    yield Padded(Padded(inner.base, outer.amounts, outer.fill), inner.amounts, inner.fill)
+    yield Padded(Padded(inner.base, inner.amounts, outer.fill), outer.amounts, inner.fill)
+    yield Padded(Padded(inner.base, outer.amounts, inner.fill), inner.amounts, outer.fill)
+    together = [(a + c, b + d) for (a, b), (c, d) in zip(outer.amounts, inner.amounts)]
+    yield Padded(inner.base, together, outer.fill)
 
 
 def _amounts(pair: tuple[int, int]) -> Iterator[tuple[int, int]]:

@@ -404,3 +404,50 @@ def test_subscripts_are_told_beside_those_of_the_operator():
         and "(w - 2*s + 1)//6]*K[c, f, s], where=Eq((w - 2*s + 1)%6, 0))" in told
     )
     assert "is written" not in str(ea.distance(scope, "matmul"))
+
+
+PADDED_TWICE = [
+    (
+        "O[n,f,h:6,w:6] = Sum[c,r:3,s:3](A.pad(0,0,1,1,fill=2).pad(0,0,1,1)[n,c,h+r-2,w+s-2]*K[f,c,r,s])",
+        dict(A=(1, 2, 4, 4), K=(3, 2, 3, 3)),
+    ),
+    (
+        "O[n,c,h:6,w:6] = Max[r:3,s:3](A.pad(0,0,1,1,fill=9).pad(0,0,1,1,fill=-inf)[n,c,h+r-2,w+s-2])",
+        dict(A=(1, 2, 4, 4)),
+    ),
+    (
+        "O[i,j] = Sum[k](A.pad(1,0,0,fill=2).pad(1,0,0,fill=3)[-1,i,k]*B[k,j])",
+        dict(A=(2, 3, 4), B=(4, 5)),
+    ),
+    (
+        "O[i,j:8] = A.pad(0,(0,1),fill=2).pad(0,(0,2))[i,j] + B.pad(0,(5,0))[i,j-5]",
+        dict(A=(4, 5), B=(4, 3)),
+    ),
+    ("O[n,c,h:8,w:8] = A.pad(0,0,1,1,fill=2).pad(0,0,1,1)[n,c,h-2,w-2]", dict(A=(1, 2, 4, 4))),
+]
+
+
+@pytest.mark.parametrize(("text", "tensors"), PADDED_TWICE)
+def test_no_operator_pads_twice(text, tensors):
+    """The definition of an operator pads with one fill: with two it is another function."""
+    program = as_program(ea.parse(text, **tensors))
+    assert match(program.result, "O") is None
+    given_arrays = {
+        name: np.arange(1.0, 1 + np.prod(t.shape)).reshape(t.shape) % 7
+        for name, t in program.inputs.items()
+    }
+    run = compile_program(program, kernels_of(program))
+    np.testing.assert_allclose(run(**given_arrays), ea.evaluate(program, **given_arrays))
+
+
+def test_two_paddings_are_told_as_the_reason():
+    found = reasons(ea.parse(PADDED_TWICE[0][0], **PADDED_TWICE[0][1]), templates("conv2d")[0])
+    assert "two paddings" in " ".join(reason.text for reason in found)
+
+
+def test_padding_of_a_fixed_place_is_no_part_of_an_operand():
+    """A softmax over what lies in the padding beside an axis."""
+    text = "O[i,j] = exp(A.pad(1,0,0)[-1,i,j])/Sum[k](exp(A.pad(1,0,0)[-1,i,k]))"
+    program = as_program(ea.parse(text, A=(2, 3, 4)))
+    run = compile_program(program, kernels_of(program))
+    np.testing.assert_allclose(run(A=np.ones((2, 3, 4))), np.full((3, 4), 0.25))

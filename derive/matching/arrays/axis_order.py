@@ -50,6 +50,7 @@ def in_output_order(scope: Scope) -> AxisOrder:
         order = (
             None if isinstance(tensor, Scope) or tensor.name in orders else _order(scope, access)
         )
+        order = order if order is not None and _is_inside(access, order) else None
         if order is not None:
             orders[tensor.name] = tensor, order
             starts[tensor.name] = tuple(
@@ -92,15 +93,30 @@ def _order(scope: Scope, access: Access) -> tuple[int, ...] | None:
     return tuple(walked[p] for p in sorted(walked))
 
 
+def _is_inside(access: Access, order: tuple[int, ...]) -> bool:
+    """Whether the places on the axes that are left out are those of elements, not of padding."""
+    rest = [k for k in range(access.tensor.rank) if k not in order]
+    return all(
+        low <= access.subscripts[k].const < high
+        for k in rest
+        for low, high in (access.tensor.box[k],)
+    )
+
+
 def _moved(access: Access, orders: dict[str, tuple[Tensor, tuple[int, ...]]]) -> Access:
     name = getattr(access.tensor, "name", None)
     if name not in orders:
         return access
     tensor, order = orders[name]
-    base: Any = Tensor(name, _picked(tensor.axes, order), tensor.dtype)
-    if isinstance(access.base, Padded):
-        base = Padded(base, _picked(access.base.amounts, order), access.base.fill)
-    return Access.of(base, _picked(access.subscripts, order))
+    straight = Tensor(name, _picked(tensor.axes, order), tensor.dtype)
+    return Access.of(_viewed(access.base, straight, order), _picked(access.subscripts, order))
+
+
+def _viewed(view: Any, tensor: Tensor, order: tuple[int, ...]) -> Any:
+    """The tensor under all paddings of a view, with the amounts of these axes."""
+    if not isinstance(view, Padded):
+        return tensor
+    return Padded(_viewed(view.base, tensor, order), _picked(view.amounts, order), view.fill)
 
 
 def _picked(row: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:

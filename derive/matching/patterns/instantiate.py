@@ -31,7 +31,12 @@ class Instance:
 
 
 def instantiate(profile: NormalForm, found: Pattern, assignment: Assignment) -> Instance | None:
-    """One index a role, operands with the definition's axes, of the part that is read; None where a condition names another index."""
+    """One index a role, operands with the definition's axes, of the part that is read.
+
+    None where a condition names another index, or an operand is padded twice, with different fills.
+    """
+    if any(read.is_padded_twice for read in profile.reads):
+        return None
     extents = {
         role: prod(profile.extents[i] for i in members)
         for role, members in assignment.roles.items()

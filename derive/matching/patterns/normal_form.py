@@ -15,7 +15,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, unpadded
+from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
 OUTPUT = "output"
@@ -61,6 +61,12 @@ class TensorRead:
 
     access: Access
     axes: tuple[ReadAxis, ...]
+
+    @property
+    def is_padded_twice(self) -> bool:
+        """Whether it may reach paddings of different fills, as no operator pads what it reads."""
+        base = self.access.base
+        return isinstance(base, Padded) and isinstance(base.base, Padded)
 
     @property
     def name(self) -> str:

@@ -222,6 +222,14 @@ def _axis_reasons(profile: NormalForm, pattern: Pattern, found: Assignment) -> I
                     **place,
                 )
             seen |= own
+            if read.is_padded_twice and axis.overrun != (0, 0):
+                yield Reason(
+                    f"{read.name} is read through two paddings at {axis.form}",
+                    PADDED,
+                    "padded",
+                    **place,
+                )
+                continue
             if (number, axis.position) in found.axes:
                 if not axis.form.is_affine() and not pattern.quotients:
                     yield Reason(

@@ -1,16 +1,20 @@
 """The exact canonical key (design §3).
 
 Two expressions have equal keys if and only if they are equal up to index names, order of reduction indices, order of
-commutative operands, unused unit indices, shifts of origin, and the amounts of padding that a view offers. Named statements
-and nested scopes, two spellings of one thing, have the same key. A key is a nested tuple of ints and names.
+commutative operands, unused unit indices, shifts of origin, and padding that no read can tell: that of no elements, and how far
+the outermost one reaches. Named statements and nested scopes, two spellings of one thing, have the same key.
+
+A key is a nested tuple of ints and names. It is written part by part from all that gives an expression its value, and every part
+begins with a tag of its own, so that no two kinds of parts are ever equal, or compared beyond their tags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sympy
+from sympy.core.function import AppliedUndef
 
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
@@ -18,12 +22,14 @@ from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.interning import InternedTuple, interned
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Constant, Padded, Tensor
+from einalg.language.ir.tensor import Access, Constant, Padded, Tensor, padded_box
 from einalg.language.ir.traversal import accesses, reductions
 
 Names = Mapping[Index, Affine]
+_ALL = None  # axes of a scope, all of which its key has
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
 
 
@@ -41,11 +47,9 @@ def key(expression: Scope | Program) -> InternedTuple:
     True
     """
     if isinstance(expression, Scope):
-        return _Keys({}).scope(expression, keep_units=True)
+        return _Keys({}).scope(expression, _ALL)
     keys = _Keys(dict(expression.statements))
-    return interned(
-        "program", *(keys.scope(expression[name], keep_units=True) for name in expression.outputs)
-    )
+    return interned("program", *(keys.scope(expression[name], _ALL) for name in expression.outputs))
 
 
 class _Keys:
@@ -53,23 +57,22 @@ class _Keys:
         self.statements = statements
         self.known: dict[Any, InternedTuple] = {}
 
-    def scope(self, scope: Scope, keep_units: bool = False) -> InternedTuple:
-        """`keep_units` keeps the unit axes of an output; in an inner scope nothing can tell them."""
+    def scope(self, scope: Scope, kept: frozenset[int] | None) -> InternedTuple:
+        """The key with the axes at the positions `kept`, by default with all; nothing can tell the others, of extent 1."""
         known = _KNOWN if self._is_closed(scope) else self.known
-        memo = known.get((scope.identity, keep_units))
+        memo = known.get((scope.identity, kept))
         if memo is None:
-            kept = [it for it in scope.iterators if keep_units or it.extent != 1]
-            names = _named(scope.iterators, [it for it in scope.iterators if it.extent != 1], 0)
-            extents = tuple(it.extent for it in kept)
-            memo = interned(
-                "L",
-                extents,
-                _conditions(scope.where, names),
-                self.body(scope.body, names, len(scope.iterators)),
+            iterators = scope.iterators
+            named = [it for it in iterators if it.extent != 1]
+            names = _named(iterators, named, 0)
+            extents = tuple(
+                it.extent for k, it in enumerate(iterators) if kept is None or k in kept
             )
+            body = self.body(scope.body, names, len(named))
+            memo = interned("L", extents, _conditions(scope.where, names), body)
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            known[scope.identity, keep_units] = memo
+            known[scope.identity, kept] = memo
         return memo
 
     def _is_closed(self, scope: Scope) -> bool:
@@ -85,53 +88,54 @@ class _Keys:
             indices, others = _index_terms(body)
             if indices.terms:
                 number = interned("index", indices.substitute(names).sort_tuple)
-                return (
-                    interned(
-                        "Add", *sorted([number, *(self.body(a, names, depth) for a in others)])
-                    )
-                    if others
-                    else number
+                if not others:
+                    return number
+                return interned(
+                    "apply", "Add", *sorted([number, *(self.body(a, names, depth) for a in others)])
                 )
         operands = body.args  # pyright: ignore[reportAttributeAccessIssue]
         if not operands:
             return _constant(body)
         parts = [self.body(a, names, depth) for a in operands]
         return interned(
-            type(body).__name__, *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts)
+            "apply", _function(body), *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts)
         )
 
     def access(self, access: Access, names: Names) -> InternedTuple:
         subscripts = [s.substitute(names) for s in access.subscripts]
-        base, fills = access.base, []
-        padded = [False] * len(subscripts)
-        while isinstance(base, Padded):
-            fills.append(_constant(base.fill))
-            padded = [p or any(amount) for p, amount in zip(padded, base.amounts)]
-            base = base.base
+        base = access.tensor
         if isinstance(base, Tensor) and base.name in self.statements:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
-            values = (
-                tuple((int(v.p), int(v.q)) for v in base.values)
-                if isinstance(base, Constant)
-                else ()
-            )
-            return interned(
-                "tensor",
-                base.name,
-                base.axes,
-                base.dtype,
-                tuple(fills),
-                tuple(s.sort_tuple for s in subscripts),
-                values,
-            )
-        keep_units = any(p and it.extent == 1 for p, it in zip(padded, base.iterators))
-        read = [
-            s - it.low for s, it in zip(subscripts, base.iterators) if keep_units or it.extent != 1
+            read = tuple(s.sort_tuple for s in subscripts)
+            axes = range(base.rank)
+            return interned(*_tensor(base), self.padding(access.base, False, axes), read)
+        widest = padded_box(access.base)
+        lows = [it.low for it in base.iterators]
+        kept = [
+            k
+            for k, it in enumerate(base.iterators)
+            if it.extent != 1 or widest[k] != (it.low, it.high)
         ]
-        return interned(
-            "scope", self.scope(base, keep_units), tuple(fills), tuple(s.sort_tuple for s in read)
-        )
+        read = tuple((subscripts[k] - lows[k]).sort_tuple for k in kept)
+        padding = self.padding(access.base, bool(base.where), kept)
+        return interned("scope", self.scope(base, frozenset(kept)), padding, read)
+
+    def padding(self, view: Any, has_gaps: bool, axes: Iterable[int]) -> tuple[Any, ...]:
+        """What a view holds where its base has no value: fills, the innermost first, all but the last with how far they reach.
+
+        A layer of no elements holds nothing, but for the innermost one where the base `has_gaps`; neighbours of one fill are one.
+        """
+        layers: list[tuple[list[int], InternedTuple]] = []
+        for padded in _views(view):
+            amounts = [amount for axis in axes for amount in padded.amounts[axis]]
+            fill = self.body(padded.fill, {}, 0)
+            if layers and layers[-1][1] == fill:
+                layers[-1] = [a + b for a, b in zip(layers[-1][0], amounts)], fill
+            elif any(amounts) or (has_gaps and not layers):
+                layers.append((amounts, fill))
+        reach = tuple(tuple(amounts) for amounts, _ in layers[:-1])
+        return tuple(fill for _, fill in layers), reach
 
     def reduction(self, node: Reduce, names: Names, depth: int) -> InternedTuple:
         """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
@@ -145,10 +149,14 @@ class _Keys:
         if not rest:
             own = {**names, **_named(placed, placed, depth)}
             inner = self.body(node.body, own, depth + len(placed))
-            if not placed and not _conditions(node.where, own):
+            if not placed and not _conditions(node.where, own) and not _counts(node):
                 return inner
             return interned(
-                node.op, tuple(it.extent for it in placed), _conditions(node.where, own), inner
+                "reduce",
+                node.op,
+                tuple(it.extent for it in placed),
+                _conditions(node.where, own),
+                inner,
             )
         alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
         if len(alike) == 1:
@@ -220,6 +228,11 @@ class _Keys:
         )
 
 
+def _counts(node: Reduce) -> bool:
+    """Whether a reduction makes integers of truth values, be it over one point."""
+    return node.op in ("Sum", "Prod") and result_dtype(node.body) == "bool"
+
+
 def _first_alike(rest: list[LoopIndex], occurrences: dict[Index, list[Any]]) -> list[LoopIndex]:
     """The indices that come first by where they occur."""
     marks = [(occurrences[it.index][0], sorted(occurrences[it.index][1:])) for it in rest]
@@ -253,7 +266,34 @@ def _conditions(where: tuple[Constraint, ...], names: Names) -> tuple[Any, ...]:
     return tuple(sorted((c.relation, c.form.sort_tuple) for c in placed if c.truth is not True))
 
 
+def _views(view: Any) -> list[Padded]:
+    """The paddings of a view, the innermost first."""
+    found: list[Padded] = []
+    while isinstance(view, Padded):
+        found.insert(0, view)
+        view = view.base
+    return found
+
+
+def _tensor(tensor: Tensor) -> tuple[Any, ...]:
+    """A tensor as the first parts of a key; whether its values are known before run time does not change them."""
+    described = tensor.name, tensor.axes, tensor.dtype
+    if isinstance(tensor, Constant):
+        return "constant tensor", *described, tuple((int(v.p), int(v.q)) for v in tensor.values)
+    return "tensor", *described
+
+
+def _function(body: Any) -> str:
+    """The name of the operation of a node; that of a function without a meaning is told from those that SymPy defines."""
+    name = type(body).__name__
+    return f"undefined {name}" if isinstance(body, AppliedUndef) else name
+
+
 def _constant(value: Any) -> InternedTuple:
+    """A number, exactly: a rational one, a binary one, or one that has a name."""
     if value.is_Rational:
         return interned("number", int(value.p), int(value.q))
-    return interned("constant", repr(float(value)) if value.is_Float else str(value))
+    if value.is_Float:
+        sign, mantissa, exponent, _ = value._mpf_
+        return interned("float", int(sign), int(mantissa), int(exponent))
+    return interned("constant", str(value))

@@ -22,7 +22,7 @@ from einalg.language.index.remainder import Mod
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Padded, Tensor
+from einalg.language.ir.tensor import Access, Padded, Tensor, padded_box
 
 Values = dict[tuple[int, ...], Any]
 SAME_NAME = (
@@ -140,10 +140,8 @@ class _Evaluation:
         value = self.read(base.base, point)
         if value is not None:
             return value
-        reach = all(
-            low - a <= p < high + b for p, (low, high), (a, b) in zip(point, base.box, base.amounts)
-        )
-        return self.number(base.fill) if reach or isinstance(base.base, Padded) else None
+        reaches = all(low <= place < high for place, (low, high) in zip(point, padded_box(base)))
+        return self.number(base.fill) if reaches else None
 
     def value(self, body: Any, env: dict[Any, int]) -> Any:
         if isinstance(body, Access):

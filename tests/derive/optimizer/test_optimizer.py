@@ -15,7 +15,7 @@ import pytest
 
 import einalg as ea
 from codegen.program import build
-from codegen.targets.c.compiler import KERNELS
+from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.programs import optimize as optimizer
 from derive.programs import optimized_program
 from derive.programs.layers import known_layer, layers_of, search_layer, with_layers
@@ -25,7 +25,7 @@ from derive.results.derivation import Candidate, derivation
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
-from einalg.errors import NotationError, ShapeError
+from einalg.errors import CodegenError, NotationError, ShapeError
 from einalg.frontends.graph import Builder
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -249,7 +249,7 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     assert (
         repr(next(iter(again().parts.values())).run) and made and read
     )  # who asks for the kernels gets them
-    for path in (cache_folder() / KERNELS.name).rglob("*.so"):
+    for path in (cache_folder() / KERNEL_CACHE.name).rglob("*.so"):
         path.unlink()
     made.clear()
     assert again() and made
@@ -409,6 +409,64 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
         o = ea.optimize(program, given)
     assert "deviates" in caplog.text
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def wrong_code(monkeypatch, is_wrong):
+    """As if code generation were wrong for those programs for which `is_wrong` holds: twice the values come out."""
+    right = optimized_program.compiled
+
+    class Wrong:
+        def __init__(self, run):
+            self.run = run
+
+        def __getattr__(self, name):
+            return getattr(self.run, name)
+
+        def __call__(self, **given):
+            result = self.run(**given)
+            return (
+                {name: 2 * value for name, value in result.items()}
+                if isinstance(result, dict)
+                else 2 * result
+            )
+
+    def compiled(program, *rest):
+        run = right(program, *rest)
+        return Wrong(run) if is_wrong(program) else run
+
+    monkeypatch.setattr("derive.programs.optimize.compiled", compiled)
+
+
+def test_the_program_as_it_is_is_checked_too(own_cache, monkeypatch):
+    """Where all code is wrong there is nothing to fall back to, which is said."""
+    wrong_code(monkeypatch, lambda _: True)
+    program = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=weight("W", 8, 3)
+    )
+    with pytest.raises(CodegenError, match="other values than the reference"):
+        ea.optimize(program, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
+
+
+def test_another_form_is_taken_where_the_program_as_it_is_is_wrong(own_cache, monkeypatch, caplog):
+    program = as_program(
+        ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=weight("W", 8, 3))
+    )
+    first = []
+    wrong_code(monkeypatch, lambda _: not first and not first.append(True))
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
+    assert "as it is deviates" in caplog.text
+    np.testing.assert_allclose(o(np.ones((4, 8))), np.full((4, 3), 8))
+
+
+def test_rounding_is_no_wrong_code(own_cache):
+    """What is left of numbers that cancel has few digits in f32, whoever computes it."""
+    program = ea.parse("O[i] += 3.3*A[i,j]", A=(64, 64))
+    values = np.random.default_rng(0).standard_normal((64, 64))
+    values[:, 1::2] = -values[:, ::2] * (1 + 1e-6)
+    np.testing.assert_allclose(
+        ea.optimize(program, {"A": values}, seconds=1)(values), values.sum(1) * 3.3, atol=1e-4
+    )
 
 
 def test_opaque_calls_stand_between_programs(own_cache):

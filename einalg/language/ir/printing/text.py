@@ -94,8 +94,15 @@ def outline(node: Any) -> str:
     return RANGE.sub("", text(node))
 
 
+class _NumberPrinter(StrPrinter):
+    """Numbers with all digits of their floats, of which SymPy prints 15."""
+
+    def _print_Float(self, expr: Any) -> str:
+        return repr(float(expr))
+
+
 def number_text(value: Any) -> str:
     """A constant as both doors read it."""
     if value in (sympy.oo, -sympy.oo):
         return "inf" if value == sympy.oo else "-inf"
-    return repr(float(value)) if value.is_Float else str(value)
+    return _NumberPrinter().doprint(value)
