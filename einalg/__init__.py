@@ -27,8 +27,11 @@ _HOME = {
     "einalg.language.ir.scope": "Scope",
     "einalg.language.interpreters.reference": "evaluate",
     "einalg.display.footprint": "footprint",
-    "einalg.api.derivation": "Derivation History Move Optimized Proof Rule RuleReport Session "
-    "check_rule derive distance doctor mapping_table optimize prove rule rules",
+    "einalg.api.derivation": "Derivation History derive",
+    "einalg.api.optimization": "Optimized optimize",
+    "einalg.api.questions": "Proof distance doctor mapping_table prove",
+    "einalg.api.rules": "Move Rule RuleReport check_rule rule rules",
+    "einalg.api.session": "Session",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = {"ops": "einalg.language.ops", "testing": "einalg.testing"}

@@ -26,7 +26,7 @@ from bench.models import MODELS, SMALL, TILED
 from bench.rivals import Call, Maker, arrays_of, exported, of_module, reason, running, session
 from codegen.targets.c.compiler import find_compiler
 from derive.cost.model import arithmetic, arithmetic_of
-from einalg.api import derivation
+from einalg.api import optimization
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
@@ -174,7 +174,7 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
         return call
 
     with (
-        patch.object(derivation, "network", counted(derivation.network, "read s")),
+        patch.object(optimization, "network", counted(optimization.network, "read s")),
         patch.object(LocalBackend, "seconds", counted(LocalBackend.seconds, "timed s")),
     ):
         counted(ea.optimize, "again s")(module, inputs, seconds=seconds)

@@ -1,4 +1,6 @@
-"""The moves that are possible, numbered, with what each would make of its place; that is computed when it is asked for."""
+"""The moves that are possible, numbered, with what each would make of its place; that is computed
+when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class NumberedMove:
 
     @cached_property
     def before(self) -> str:
-        """What changes, as text: the scope at the move's place, or the statements that are gone after it."""
+        """What changes, as text: the scope at the move's place, or the statements that are gone
+        after it.
+        """
         return (
             str(self._scope(self.program)) if self._is_local else _without(self.program, self.made)
         )
@@ -71,7 +75,8 @@ class NumberedMove:
 
 
 class MoveList(Listing[NumberedMove]):
-    """The moves that are possible, numbered from 0; shown place by place, each with what it makes of it.
+    """The moves that are possible, numbered from 0; shown place by place, each with what it makes
+    of it.
 
     In a terminal, what stays as it was is left out of that: `choice.after` has all of it.
     """
@@ -97,7 +102,9 @@ def _at(place: str, before: str, choices: Iterable[NumberedMove]) -> Iterator[st
 
 
 def program_distance(program: Program) -> float:
-    """How far a program is from the operators of the libraries, as the search counts it: 0 where all heavy scopes are one."""
+    """How far a program is from the operators of the libraries, as the search counts it: 0 where
+    all heavy scopes are one.
+    """
     return distance((scope for _, scope in paths(program)), heavy=is_heavy)
 
 

@@ -25,10 +25,12 @@ from einalg.text.wording import counted
 
 
 class Session:
-    """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them by a click.
+    """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them
+    by a click.
 
-    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; `distances()` and `why_not(operator)` say what
-    separates the program from operators; `script()`, `latex()` and `save(path)` keep the derivation, `plot()` draws it.
+    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back;
+    `distances()` and `why_not(operator)` say what separates the program from operators; `script()`,
+    `latex()` and `save(path)` keep the derivation, `plot()` draws it.
 
     >>> import einalg as ea
     >>> s = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r,c]", A=(8,), K=(3, 4)))
@@ -85,7 +87,8 @@ class Session:
     def apply(self, move: Move | NumberedMove | int) -> HistoryStep:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.
 
-        Raises `RuleError` where the move does not apply, or where a (user's) rule made something that is not equal.
+        Raises `RuleError` where the move does not apply, or where a (user's) rule made something
+        that is not equal.
         """
         step = self._step(self._chosen(move))
         self.history.steps.append(step)
@@ -94,7 +97,9 @@ class Session:
         return step
 
     def follow(self, steps: Iterable[Move] | Candidate) -> Session:
-        """Apply moves one after the other, or those of a candidate of `search`; none counts where one does not apply."""
+        """Apply moves one after the other, or those of a candidate of `search`; none counts where
+        one does not apply.
+        """
         done = len(self.history)
         try:
             for move in steps.moves if isinstance(steps, Candidate) else steps:
@@ -147,7 +152,9 @@ class Session:
 
     @property
     def timeline(self) -> list[HistoryStep]:
-        """The steps that were done and, after them, those that were taken back and can be done again."""
+        """The steps that were done and, after them, those that were taken back and can be done
+        again.
+        """
         return [*self.history.steps, *reversed(self.undone)]
 
     def goto(self, number: int) -> Session:
@@ -162,7 +169,9 @@ class Session:
     def substitute(
         self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL
     ) -> HistoryStep:
-        """Rename the points of a traversal (or of reduction number `target`) by any isl map: text or `islpy.Map`."""
+        """Rename the points of a traversal (or of reduction number `target`) by any isl map: text
+        or `islpy.Map`.
+        """
         place = tuple(path) if path is not None else (self.expr.names[-1],)
         args = variable_substitution.from_isl(scope_at(self.expr, place), mapping, target)
         return self.apply(Move(variable_substitution.RULE.name, place, args))
@@ -185,18 +194,24 @@ class Session:
         return distances(self.expr)
 
     def why_not(self, operator: str) -> str:
-        """What separates each statement from an operator, in words; `MatchError` for an unknown operator."""
+        """What separates each statement from an operator, in words; `MatchError` for an unknown
+        operator.
+        """
         return why_not(self.expr, operator)
 
     def search(self, **options: Any) -> Any:
-        """`einalg.derive` from here on, with the same options; `follow` takes a candidate that it finds."""
+        """`einalg.derive` from here on, with the same options; `follow` takes a candidate that it
+        finds.
+        """
         if self._search is None:
             raise RuleError("this session cannot search\n  make it with einalg.Session")
         return self._search(self.expr, **options)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What the program would run on now: a library operator where a statement matches one, generated code elsewhere."""
+        """What the program would run on now: a library operator where a statement matches one,
+        generated code elsewhere.
+        """
         return named(kernels_of(lifted(self.expr)))
 
     def compile(self, target: str = "cpu") -> Runnable:
@@ -213,7 +228,10 @@ class Session:
 
     @classmethod
     def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> Session:
-        """A session that continues a saved history. Raises `RecordError` where the file is broken."""
+        """A session that continues a saved history.
+
+        Raises `RecordError` where the file is broken.
+        """
         rules = tuple(rules)
         history = History.load(path, {**ALL, **{rule.name: rule for rule in rules}})
         session = cls(history.start, rules, **parts)
@@ -225,7 +243,9 @@ class Session:
         return self.history.script()
 
     def plot(self) -> SearchTree:
-        """The programs that the steps lead to, each coloured by its distance to an operator; that of a search is `s.search().plot()`."""
+        """The programs that the steps lead to, each coloured by its distance to an operator; that
+        of a search is `s.search().plot()`.
+        """
         programs = [self.history.start, *(step.program for step in self.history.steps)]
         moves = [(), *((move,) for move in self.history.moves)]
         rows = [

@@ -1,4 +1,6 @@
-"""An optimized network as a folder: programs and weights that load and run without the front ends, and the generated sources to read (design §11)."""
+"""An optimized network as a folder: programs and weights that load and run without the front ends,
+and the generated sources to read (design §11).
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ def save(
 ) -> None:
     """Write a network into a new folder, whole or not at all.
 
-    Raises `RecordError` where something stays a call of the framework, or the folder is there and holds anything, `CodegenError` for a
-    language that there is no source in.
+    Raises `RecordError` where something stays a call of the framework, or the folder is there and
+    holds anything, `CodegenError` for a language that there is no source in.
     """
     require_programs(graph.opaque)
     if language not in SUFFIXES:
@@ -100,7 +102,9 @@ def _write(
 
 
 def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram], float]:
-    """The graph, the parts and the seconds of a saved network, compiled for this machine; `RecordError` where the folder is damaged."""
+    """The graph, the parts and the seconds of a saved network, compiled for this machine;
+    `RecordError` where the folder is damaged.
+    """
     content = record.read(Path(path) / MODEL, KIND)
     weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
     try:

@@ -24,10 +24,12 @@ Array = np.ndarray[Any, Any]
 
 
 class OptimizedNetwork:
-    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say what was done.
+    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say
+    what was done.
 
-    `times` are the seconds of a call of the model as its framework runs it and as it is now, None where no framework does. `key` is what
-    these depend on, and `is_known` says that this is all: nothing is a call of the framework, and no part was optimized anew.
+    `times` are the seconds of a call of the model as its framework runs it and as it is now, None
+    where no framework does. `key` is what these depend on, and `is_known` says that this is all:
+    nothing is a call of the framework, and no part was optimized anew.
     """
 
     def __init__(
@@ -72,14 +74,17 @@ class OptimizedNetwork:
         return self.graph.opaque
 
     def save(self, path: Any, language: str = "c") -> None:
-        """Write the network into a new folder: programs and weights, which `load` runs without the front ends; the sources in `language`; the report.
+        """Write the network into a new folder: programs and weights, which `load` runs without the
+        front ends; the sources in `language`; the report.
 
-        Raises `RecordError` where something stays a call of the framework, or the folder holds anything already.
+        Raises `RecordError` where something stays a call of the framework, or the folder holds
+        anything already.
         """
         save(self.graph, self.parts, self.seconds, str(self.report), path, language)
 
     def programs(self) -> list[tuple[Program, tuple[Kernel, ...], Slices | None]]:
-        """The optimized programs in the order in which they run, flat, the kernels of their statements, and the slices of those that compute one.
+        """The optimized programs in the order in which they run, flat, the kernels of their
+        statements, and the slices of those that compute one.
 
         Raises `RecordError` where something stays a call of the framework.
         """
@@ -89,11 +94,16 @@ class OptimizedNetwork:
 
     @classmethod
     def load(cls, path: Any, backend: Backend) -> OptimizedNetwork:
-        """Read a saved network, and compile it for this machine. Raises `RecordError` where the folder is damaged."""
+        """Read a saved network, and compile it for this machine.
+
+        Raises `RecordError` where the folder is damaged.
+        """
         return cls(*load(path, backend))
 
     def direct(self) -> DirectCall | None:
-        """The network as a function of addresses; None where it is not one program that reads every input and makes every output."""
+        """The network as a function of addresses; None where it is not one program that reads every
+        input and makes every output.
+        """
         inputs, outputs = self.graph.inputs, self.graph.outputs
         if (
             len(self.graph.nodes) != 1

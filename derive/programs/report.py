@@ -1,4 +1,6 @@
-"""The report of an optimization: each program and each layer before and after, as plain values and as text (design §11)."""
+"""The report of an optimization: each program and each layer before and after, as plain values and
+as text (design §11).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A layer before or after: the seconds of all its runs, their share of the program's time, and a line for each kernel."""
+    """A layer before or after: the seconds of all its runs, their share of the program's time, and
+    a line for each kernel.
+    """
 
     when: str
     seconds: float
@@ -35,7 +39,8 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a layer became: its moves, its verdict, where it comes from, and its statements if they are others than before.
+    """What a layer became: its moves, its verdict, where it comes from, and its statements if they
+    are others than before.
 
     `origin` is "found before, kept on disk" or, say, "12 states searched".
     """
@@ -48,9 +53,11 @@ class Replacement:
 
 @dataclass(frozen=True)
 class LayerReport:
-    """A layer: the names of its largest weights in one text, how often it runs in a call, its costs, and what it became.
+    """A layer: the names of its largest weights in one text, how often it runs in a call, its
+    costs, and what it became.
 
-    `costs` are those before and after; of one that stays as it is before only, of one that was not searched none.
+    `costs` are those before and after; of one that stays as it is before only, of one that was not
+    searched none.
     """
 
     name: str
@@ -75,7 +82,9 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """A program: its times in one line, what is known of its values, a bar before and after, and its layers."""
+    """A program: its times in one line, what is known of its values, a bar before and after, and
+    its layers.
+    """
 
     title: str
     proof: str
@@ -168,7 +177,9 @@ def _runs(layer: Layer, part: OptimizedProgram) -> int:
 
 
 def _seconds(layer: Layer, part: OptimizedProgram) -> list[float]:
-    """The seconds of all runs, before and after; of a layer that stays as it is before only, if at all."""
+    """The seconds of all runs, before and after; of a layer that stays as it is before only, if at
+    all.
+    """
     if layer.original is None:
         return []
     runs = _runs(layer, part)

@@ -21,10 +21,12 @@ MOST_ROWS = 12  # that a text or a table shows
 
 @dataclass
 class Candidate:
-    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the verdict on its equality.
+    """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the
+    verdict on its equality.
 
-    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation from the reference,
-    relative to its largest element; fills of masks, which are larger, are no measure for the others.
+    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation
+    from the reference, relative to its largest element; fills of masks, which are larger, are no
+    measure for the others.
     """
 
     program: Program
@@ -42,7 +44,9 @@ class Candidate:
         return tuple(kernel.op for kernel in self.kernels)
 
     def compile(self, target: str | None = None) -> Runnable:
-        """A callable `run(**arrays)` for a target, by default the derivation's; raises `CodegenError` or `DeviceError` where there is none."""
+        """A callable `run(**arrays)` for a target, by default the derivation's; raises
+        `CodegenError` or `DeviceError` where there is none.
+        """
         if self.backend is None:
             raise CodegenError(
                 "this candidate has no backend to compile it\n  load it with einalg.Derivation.load"
@@ -92,7 +96,9 @@ class Candidates(Listing[Candidate]):
     heads = HEADS
 
     def using(self, *operators: str) -> Candidates:
-        """Those that run on all of these operators, whatever else they run on; `"eop"` is generated code."""
+        """Those that run on all of these operators, whatever else they run on; `"eop"` is generated
+        code.
+        """
         return Candidates([c for c in self if set(operators) <= set(c.operators)])
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -115,7 +121,9 @@ class Candidates(Listing[Candidate]):
         return "\n".join([table, *self.remarks()])
 
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:
-        """What a reader of the first rows, so many, should know: how many more there are, and why the order is not that of the times."""
+        """What a reader of the first rows, so many, should know: how many more there are, and why
+        the order is not that of the times.
+        """
         rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
         mixed = len({c.measured for c in self[:shown]}) == 2
         return (

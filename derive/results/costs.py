@@ -15,7 +15,8 @@ MAX_BAR_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Bar:
-    """A program: its `title`, its `seconds`, whether these were measured, and the seconds of each kernel by itself.
+    """A program: its `title`, its `seconds`, whether these were measured, and the seconds of each
+    kernel by itself.
 
     >>> Costs([Bar("as it is", 0.012, True, (("O = matmul(A, B)", 0.003),))])
     ████████████████████████████████████████ 12.000 ms  as it is
@@ -41,7 +42,8 @@ class Bar:
         return f"{milliseconds(self.seconds)} (estimated)"
 
     def widths(self) -> list[float]:
-        """Return the seconds of each kernel, scaled so that together they are no more than the program's.
+        """Return the seconds of each kernel, scaled so that together they are no more than the
+        program's.
 
         The program takes more where it has other work, and less where kernels help each other.
         """
@@ -49,7 +51,9 @@ class Bar:
         return [seconds * scale for _, seconds in self.kernels]
 
     def rest(self) -> tuple[str, str] | None:
-        """Return the difference between the program and its kernels, and what it is; None for one that is not visible."""
+        """Return the difference between the program and its kernels, and what it is; None for one
+        that is not visible.
+        """
         rest = self.seconds - self.together
         if abs(rest) < MIN_VISIBLE_SECONDS:
             return None

@@ -1,4 +1,6 @@
-"""The answer of `einalg.derive`: candidates that were searched, proven, checked and measured (design §8, §9, §12)."""
+"""The answer of `einalg.derive`: candidates that were searched, proven, checked and measured
+(design §8, §9, §12).
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ LONGEST = 2.0  # seconds: a candidate that is estimated to run longer is not tim
 
 @dataclass
 class Derivation:
-    """What a search found for `expression`: `best`, all `candidates` (cheapest first), `stats` of the search, and what it `explored`."""
+    """What a search found for `expression`: `best`, all `candidates` (cheapest first), `stats` of
+    the search, and what it `explored`.
+    """
 
     expression: Program
     candidates: Candidates
@@ -125,7 +129,8 @@ class Derivation:
         return self.candidates[candidate]
 
     def explain(self, candidate: Candidate | int | None = None) -> str:
-        """The derivation of a candidate, or of that number, step by step: L-notation, the rule of each step, and the kernels at its end.
+        """The derivation of a candidate, or of that number, step by step: L-notation, the rule of
+        each step, and the kernels at its end.
 
         Raises `RuleError` where there is no candidate of that number.
         """
@@ -142,11 +147,14 @@ class Derivation:
         return "\n".join([*lines, f"verdict: {chosen.verdict}"])
 
     def plot(self) -> SearchTree:
-        """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text for Graphviz."""
+        """The tree of states that the search kept, as a picture in Jupyter; its `dot` is the text
+        for Graphviz.
+        """
         return SearchTree(self.explored, self.expression, self.rules)
 
     def steps(self, candidate: Candidate | int | None = None) -> History:
-        """The moves that lead to a candidate (the best by default; or its number), each with its program: in Jupyter a proof, read downwards.
+        """The moves that lead to a candidate (the best by default; or its number), each with its
+        program: in Jupyter a proof, read downwards.
 
         Every program is proven equal to the one before.
         """
@@ -156,7 +164,9 @@ class Derivation:
         return history
 
     def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
-        """What candidates cost, kernel by kernel, as bars on one scale: by default the expression as it is, and the best that is derived."""
+        """What candidates cost, kernel by kernel, as bars on one scale: by default the expression
+        as it is, and the best that is derived.
+        """
         chosen = (
             candidates
             if candidates is not None
@@ -178,11 +188,15 @@ class Derivation:
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
     def why_not(self, operator: str) -> str:
-        """What separates each statement of the expression from an operator, in words; `MatchError` for an unknown operator."""
+        """What separates each statement of the expression from an operator, in words; `MatchError`
+        for an unknown operator.
+        """
         return why_not(self.expression, operator)
 
     def script(self, candidate: Candidate | int | None = None) -> str:
-        """A Python script that makes the expression, applies the moves of a candidate (the best by default) and proves the end equal to it."""
+        """A Python script that makes the expression, applies the moves of a candidate (the best by
+        default) and proves the end equal to it.
+        """
         return written(self.expression, self._chosen(candidate).moves)
 
     def save(self, path: Any) -> None:
@@ -217,7 +231,9 @@ class Derivation:
     def load(
         cls, path: Any, rules: Mapping[str, Rule] = ALL, backend: Backend | None = None
     ) -> Derivation:
-        """Read a derivation and replay the moves of every candidate; `RecordError` where the file is broken."""
+        """Read a derivation and replay the moves of every candidate; `RecordError` where the file
+        is broken.
+        """
         content = record.read(path, KIND)
         expression = program_from_record(content.get("expression"))
         try:
@@ -235,7 +251,9 @@ class Derivation:
         return cls(expression, candidates, stats, backend, explored, rules)
 
     def replay(self, candidate: Candidate | int | None = None) -> Program:
-        """Apply the moves of a candidate (the best by default; or its number) again, and return the flat program that they give."""
+        """Apply the moves of a candidate (the best by default; or its number) again, and return the
+        flat program that they give.
+        """
         chosen = self._chosen(candidate)
         programs = replay(self.expression, chosen.moves, self.rules)
         result = lifted(programs[-1] if programs else self.expression)
@@ -292,8 +310,8 @@ def derivation(
 ) -> Derivation:
     """Search, prove the candidates, those that promise most first, then check and measure these.
 
-    Where only so many candidates at `most` are wanted, those that promise less are neither proven nor kept; nor are those that the time
-    is not enough for.
+    Where only so many candidates at `most` are wanted, those that promise less are neither proven
+    nor kept; nor are those that the time is not enough for.
     """
     start = as_program(expression)
     searched = rules_by_name(rules)
@@ -323,10 +341,12 @@ def derivation(
 def promising(
     candidates: Sequence[Candidate], model: MeasuredCostModel, until: float = math.inf
 ) -> tuple[list[Candidate], int]:
-    """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`, of those that are by estimate.
+    """The expression as it is and the `SHORTLIST` derived candidates that are cheapest by `model`,
+    of those that are by estimate.
 
-    Their costs become those of the model. A candidate that already costs more than `SHORTLIST` others is not followed up: what is
-    known of it is its cost. From the time `until` on (of `perf_counter`) the model is asked for no other one; the second value counts these.
+    Their costs become those of the model. A candidate that already costs more than `SHORTLIST`
+    others is not followed up: what is known of it is its cost. From the time `until` on (of
+    `perf_counter`) the model is asked for no other one; the second value counts these.
     """
     ordered = sorted((c for c in candidates if c.moves), key=lambda c: c.cost)
     derived = _varied([c for c in ordered if c.cost <= FAR * ordered[0].cost])[:PROMISING]
@@ -353,7 +373,8 @@ def promising(
 
 
 def _varied(ordered: Sequence[Some]) -> list[Some]:
-    """The first of every set of operators, then the second of every one, …: an estimate that is wrong is wrong for a whole set.
+    """The first of every set of operators, then the second of every one, …: an estimate that is
+    wrong is wrong for a whole set.
 
     An operator on tensors as they are given is told from one on tensors that were made for it.
     """
@@ -370,7 +391,9 @@ def _varied(ordered: Sequence[Some]) -> list[Some]:
 
 
 def _ranked(candidates: Sequence[Candidate]) -> Candidates:
-    """Cheapest first, the measured before the estimated; where costs are as good as equal, fewer moves first."""
+    """Cheapest first, the measured before the estimated; where costs are as good as equal, fewer
+    moves first.
+    """
     measured = any(c.measured for c in candidates)
     ordered = sorted(candidates, key=lambda c: (measured and not c.measured, c.cost))
     equal = [
@@ -389,7 +412,9 @@ def _proven(
     executor: Any,
     until: float,
 ) -> list[Candidate]:
-    """The candidates that are equal to the expression, each with its verdict; those that are not, or come after the time, are counted."""
+    """The candidates that are equal to the expression, each with its verdict; those that are not,
+    or come after the time, are counted.
+    """
     derived = _varied([f for f in found if f.moves])
     verdicts = _verdicts(start, [f.program for f in derived], executor, until)
     if late := len(derived) - len(verdicts):
@@ -420,7 +445,9 @@ def _proven(
 def _verdicts(
     start: Program, programs: Sequence[Program], executor: Any, until: float
 ) -> list[str]:
-    """The verdicts of the first programs: of one at least, and of no other from the time `until` on (of `perf_counter`)."""
+    """The verdicts of the first programs: of one at least, and of no other from the time `until` on
+    (of `perf_counter`).
+    """
     verdicts = list[str]()
     size = 1 if executor is None else AT_ONCE
     while len(verdicts) < len(programs) and (not verdicts or perf_counter() < until):
@@ -442,7 +469,9 @@ def _checked(
     seed: int,
     accuracy: float,
 ) -> list[Candidate]:
-    """Candidates whose compiled kernels give what the reference gives, with their measured seconds; those are estimated for which memory lacks."""
+    """Candidates whose compiled kernels give what the reference gives, with their measured seconds;
+    those are estimated for which memory lacks.
+    """
     if min(c.cost for c in candidates) > LONGEST or not fits(start, start):
         return candidates
     arrays = sample_inputs(start, seed)
@@ -472,7 +501,9 @@ def _checked(
 
 
 def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) -> Runnable | None:
-    """The candidate with the weights bound; None, counted and told, where code generation fails for anything but the expression as it is."""
+    """The candidate with the weights bound; None, counted and told, where code generation fails for
+    anything but the expression as it is.
+    """
     try:
         return candidate.compile().bind(**weights)
     except CodegenError as error:

@@ -1,4 +1,6 @@
-"""A derivation as a sequence of checked steps: what a session records, and what a record replays (design §6)."""
+"""A derivation as a sequence of checked steps: what a session records, and what a record replays
+(design §6).
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ class History:
 
     @staticmethod
     def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:
-        """Read a history and replay it; `RecordError` where the file is broken or a step does not give what it gave."""
+        """Read a history and replay it; `RecordError` where the file is broken or a step does not
+        give what it gave.
+        """
         content = record.read(path, KIND)
         steps = content.get("steps")
         if not isinstance(steps, list):

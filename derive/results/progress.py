@@ -21,7 +21,9 @@ State = tuple[int, int, str]  # how much is done, of how much, and a few words
 def shown(
     progress: Callable[[Any], None] | bool | None, budget: Budget
 ) -> AbstractContextManager[Progress | None]:
-    """What a search calls after every state: a function as it is, for True a bar of tqdm, or log lines where tqdm is not installed."""
+    """What a search calls after every state: a function as it is, for True a bar of tqdm, or log
+    lines where tqdm is not installed.
+    """
     return _shown(
         progress,
         "derive",
@@ -34,7 +36,9 @@ def shown(
 def shown_layers(
     progress: Callable[..., None] | bool | None,
 ) -> AbstractContextManager[Callable[..., None] | None]:
-    """What an optimizer calls before each layer, with the layer, its number from 0 and how many there are, as `shown`."""
+    """What an optimizer calls before each layer, with the layer, its number from 0 and how many
+    there are, as `shown`.
+    """
     return _shown(
         progress,
         "optimize",

@@ -14,7 +14,9 @@ HEADS = ("way", "ms", "of the fastest", "error", "operators")
 
 @dataclass(frozen=True)
 class Timing:
-    """One way to run a program: its median `seconds`, its deviation from double precision, and the operators that it runs on."""
+    """One way to run a program: its median `seconds`, its deviation from double precision, and the
+    operators that it runs on.
+    """
 
     way: str
     seconds: float

@@ -1,7 +1,8 @@
-"""The public functions, and the only folder that joins the three packages: what a call of `einalg.*` does begins here.
+"""The public functions: the only folder that joins the three packages.
 
-It may import everything; only `einalg.cli` and `einalg` itself import it. A new public function goes into the module of its subject
-and into the table of `einalg/__init__.py`; a new kind of result gets its row in `representations`.
+It may import everything; only `einalg.cli` and `einalg` itself import it. A new public function
+goes into the module of its subject and into the table of `einalg/__init__.py`; a new kind of result
+gets its row in `representations`.
 """
 
 from einalg.api.representations import attach_representations

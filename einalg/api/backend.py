@@ -1,4 +1,6 @@
-"""What derivation asks of code generation, on this machine: the backend of `derive.cost.backend` (design §5)."""
+"""What derivation asks of code generation, on this machine: the backend of `derive.cost.backend`
+(design §5).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class LocalBackend:
 
     @property
     def has_slices(self) -> bool:
-        """Whether a program of one slice may run for each of many: a device had better see all at once."""
+        """Whether a program of one slice may run for each of many: a device had better see all at
+        once.
+        """
         return self.target == "cpu"
 
     def in_slices(self, runnable: Any, slices: Slices) -> Any:
@@ -63,7 +67,9 @@ class LocalBackend:
         return BatchedExecutable(runnable, slices)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
-        """Functions that give the median time of each kernel by itself; what they need is compiled now."""
+        """Functions that give the median time of each kernel by itself; what they need is compiled
+        now.
+        """
         return calibration.kernel_timers(kernels, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
@@ -75,7 +81,9 @@ class LocalBackend:
         return calibration.identity(self.target, self.accuracy)
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """The median of several runs of each, in turns, after a first one; on a device, without the way there and back."""
+        """The median of several runs of each, in turns, after a first one; on a device, without the
+        way there and back.
+        """
         if self.target == "cuda":
             runs = DEFAULT_POLICY.min_runs
             return [sum(runnable.time(runs, **arrays).values()) for runnable in runnables]
@@ -84,7 +92,9 @@ class LocalBackend:
         return median_seconds(calls, same_thread_pool=generated)
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run counts."""
+        """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run
+        counts.
+        """
         once = [self._once(runnable, arrays) for runnable in runnables]
         quick = iter(
             self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays)
@@ -94,7 +104,8 @@ class LocalBackend:
     def seconds_of_both(
         self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool
     ) -> tuple[float, float] | None:
-        """Of a model in its framework and as it is now; where this `is_known`, as they were before, unless these leave doubt that costs little.
+        """Of a model in its framework and as it is now; where this `is_known`, as they were before,
+        unless these leave doubt that costs little.
 
         None, with a warning, where the framework cannot run it.
         """

@@ -31,10 +31,12 @@ LOG = logging.getLogger("einalg")
 
 @dataclass(frozen=True)
 class Network:
-    """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a function like the model was.
+    """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a
+    function like the model was.
 
-    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the arguments of a call. `signature` gives
-    arguments that are given by name their places. `framework` says what the time of a call depends on there besides the graph.
+    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the
+    arguments of a call. `signature` gives arguments that are given by name their places.
+    `framework` says what the time of a call depends on there besides the graph.
     """
 
     graph: Graph
@@ -43,17 +45,21 @@ class Network:
         field(repr=False)
     )
     itself: Callable[..., Any] | None = field(default=None, repr=False)
-    random_inputs: Arguments = field(default=((), {}), repr=False)
+    examples: Arguments = field(default=((), {}), repr=False)
     signature: Signature | None = field(default=None, repr=False)
     framework: str = ""
 
     def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
-        """The arguments of a call as those of the example are given; `ShapeError` for names that the model does not have."""
+        """The arguments of a call as those of the example are given; `ShapeError` for names that
+        the model does not have.
+        """
         return bound(self.signature or signature_of(self.graph), arguments, named)
 
 
 def signature_of(graph: Graph) -> Signature:
-    """How a graph is called: by the names that the framework has for its inputs where all of them are words, else by those of its tensors."""
+    """How a graph is called: by the names that the framework has for its inputs where all of them
+    are words, else by those of its tensors.
+    """
     own = [tensor.name for tensor in graph.inputs]
     names = graph.names[0] if graph.names else own
     are_words = len(set(names)) == len(names) and all(
@@ -76,11 +82,13 @@ def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, An
 
 
 def network(model: Any, example_inputs: Any = None) -> Network:
-    """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a program, a scope or a graph.
+    """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a
+    program, a scope or a graph.
 
-    `example_inputs` are the arguments of a module, or the arrays of anything else, in order, or by name in a dict. Of a program, the
-    arrays of its weights are among them. None draws them where the model states all shapes, as a module does not. Raises `NotationError`
-    for anything that is no model.
+    `example_inputs` are the arguments of a module, or the arrays of anything else, in order, or by
+    name in a dict. Of a program, the arrays of its weights are among them. None draws them where
+    the model states all shapes, as a module does not. Raises `NotationError` for anything that is
+    no model.
     """
     if isinstance(model, (Program, Scope)):
         return _of_program(as_program(model), example_inputs)

@@ -1,6 +1,8 @@
-"""`torch.compile(model, backend="einalg")`: what Dynamo captures, specialised to the shapes of a call (design §11).
+"""`torch.compile(model, backend="einalg")`: what Dynamo captures, specialised to the shapes of a
+call (design §11).
 
-Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backends`, once for every graph between two graph breaks.
+Dynamo calls `einalg` through the entry point of the group `torch_dynamo_backends`, once for every
+graph between two graph breaks.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from einalg.api.derivation import compile_graph
+from einalg.api.optimization import compile_graph
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
-from einalg.frontends.torch.capture.export import decompositions, first_line
+from einalg.frontends.torch.capture.export import decomposition_table, first_line
 from einalg.frontends.torch.module import read_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
 from einalg.runtime.timing import is_slower, median_seconds
@@ -32,10 +34,12 @@ LOG = logging.getLogger("einalg")
 def einalg(
     graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
 ) -> Callable[..., Any]:
-    """The backend: `graph_module` as a function that compiles itself for the shapes that it is called with.
+    """The backend: `graph_module` as a function that compiles itself for the shapes that it is
+    called with.
 
-    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it is called, `TrainingMode` where
-    gradients are wanted or a module is in training mode, and `NotationError` for an option that there is not.
+    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it
+    is called, `TrainingMode` where gradients are wanted or a module is in training mode, and
+    `NotationError` for an option that there is not.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
@@ -54,10 +58,11 @@ def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Specialised:
-    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets; weights are read when that happens.
+    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets;
+    weights are read when that happens.
 
-    A weight that is another tensor later, or has been written to, makes it compile again. What the graph itself writes to is no weight: it
-    would be another one after each call.
+    A weight that is another tensor later, or has been written to, makes it compile again. What the
+    graph itself writes to is no weight: it would be another one after each call.
     """
 
     def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
@@ -99,7 +104,9 @@ class Specialised:
 
 @dataclass(frozen=True)
 class _Version:
-    """A graph compiled for weights that are what they were, by position, and for other inputs of some dtypes and shapes, or such numbers."""
+    """A graph compiled for weights that are what they were, by position, and for other inputs of
+    some dtypes and shapes, or such numbers.
+    """
 
     weights: Sequence[tuple[int, Callable[[], Any], int, int | None]]
     others: Sequence[tuple[int, Any, Any]]
@@ -133,7 +140,9 @@ def is_weight(value: Any) -> bool:
 
 
 def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
-    """What changes when a tensor is another one, or is written to; an inference tensor does not tell the latter."""
+    """What changes when a tensor is another one, or is written to; an inference tensor does not
+    tell the latter.
+    """
     return (
         weakref.ref(tensor),
         tensor.data_ptr(),
@@ -161,7 +170,9 @@ def _copies(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _written(module: Any, inputs: Sequence[Any]) -> frozenset[int]:
-    """The positions of the inputs that a graph writes to: found out on copies, which count what is written where inference tensors do not."""
+    """The positions of the inputs that a graph writes to: found out on copies, which count what is
+    written where inference tensors do not.
+    """
     import torch
 
     with torch.inference_mode(False), torch.no_grad():
@@ -178,7 +189,8 @@ def _compiled(
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
 ) -> Callable[..., Any]:
-    """A graph for these very inputs; what it writes to its inputs, and results that are views of these, are left to torch.
+    """A graph for these very inputs; what it writes to its inputs, and results that are views of
+    these, are left to torch.
 
     So is all of it where torch cannot trace it, such as a number that is read from a tensor.
     """
@@ -201,7 +213,7 @@ def _compiled(
                 module,
                 list(inputs),
                 fw_compiler=lower,
-                decompositions=decompositions().materialize(),
+                decompositions=decomposition_table().materialize(),
             )
     except Exception as error:  # of many kinds, none of which torch names as its own
         LOG.warning(
@@ -217,7 +229,9 @@ def _compiled(
 
 
 def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:
-    """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to these; then it goes on doing that."""
+    """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to
+    these; then it goes on doing that.
+    """
     import torch
 
     given = _copies(inputs)

@@ -1,4 +1,6 @@
-"""The command line `einalg`: `main` is its entry point, and says what to install where the extra `cli` is missing."""
+"""The command line `einalg`: `main` is its entry point, and says what to install where the extra
+`cli` is missing.
+"""
 
 from __future__ import annotations
 

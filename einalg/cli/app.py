@@ -1,4 +1,8 @@
-"""The commands and their options. What a command does stands in the module of its name, which is imported when it runs: `--help` is quick."""
+"""The commands and their options.
+
+What a command does stands in the module of its name, which is imported when it runs: `--help` is
+quick.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,9 @@ Completions, e.g. in ~/.bashrc (zsh and fish: zsh_source, fish_source):
 
 
 def _is_of_the_machine(error: EinalgError) -> bool:
-    """Whether something is missing here or failed, whatever was typed; a package that is missing has no class of its own."""
+    """Whether something is missing here or failed, whatever was typed; a package that is missing
+    has no class of its own.
+    """
     return isinstance(error, (CodegenError, DeviceError)) or type(error) is EinalgError
 
 
@@ -302,7 +308,8 @@ def bench(
 ) -> None:
     """How fast does an expression run here?
 
-    As it is written, by NumPy, as generated loops, and by NumPy's and torch's operators where it is one; and as the best that are derived.
+    As it is written, by NumPy, as generated loops, and by NumPy's and torch's operators where it is
+    one; and as the best that are derived.
 
     \b
     einalg bench "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64
@@ -357,7 +364,8 @@ def show(
 ) -> None:
     """Print an expression with all its ranges, or what was saved.
 
-    FILE may be what `einalg derive --save FILE` wrote: its candidates are shown, and nothing is searched or measured again.
+    FILE may be what `einalg derive --save FILE` wrote: its candidates are shown, and nothing is
+    searched or measured again.
 
     \b
     einalg show conv.json --candidate 1
@@ -424,7 +432,8 @@ def optimize(
 ) -> None:
     """Derive, measure and prove every layer of an ONNX model.
 
-    Inputs whose shape the model states need no option. An interrupt prints what was found until then.
+    Inputs whose shape the model states need no option. An interrupt prints what was found until
+    then.
     """
     if (wrong := output and _unusable(output)) is not None:
         raise click.BadParameter(wrong, ctx, param_hint="--output")

@@ -60,7 +60,9 @@ def finite(number: float | None) -> float | None:
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Say on the terminal what is being done, on a line that vanishes; nothing where the errors go elsewhere."""
+    """Say on the terminal what is being done, on a line that vanishes; nothing where the errors go
+    elsewhere.
+    """
     if not sys.stderr.isatty():
         yield lambda text: None
         return

@@ -14,7 +14,8 @@ ONNX = ".onnx"  # the suffix of a model's file
 
 
 def divided(words: Sequence[str], options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The texts among words, and the values of `--NAME VALUE` and `--NAME=VALUE`; `options` are suggested for what is neither.
+    """The texts among words, and the values of `--NAME VALUE` and `--NAME=VALUE`; `options` are
+    suggested for what is neither.
 
     >>> divided(["O[i] = A[i]", "--A", "4", "--B=5"], [])
     (['O[i] = A[i]'], {'A': '4', 'B': '5'})

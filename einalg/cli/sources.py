@@ -22,7 +22,9 @@ STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
 def programs(
     sources: Iterable[str], shapes: Mapping[str, Shape], weights: Iterable[str] = ()
 ) -> list[Program]:
-    """Each source as a program; a usage error for a shape or a weight that is of none of their inputs."""
+    """Each source as a program; a usage error for a shape or a weight that is of none of their
+    inputs.
+    """
     roles = dict.fromkeys(weights, "weight")
     tensors = {
         name: ea.tensor(name, shape, dtype or "f32", roles.get(name, "input"))
@@ -46,7 +48,9 @@ def _program(text: str, tensors: Mapping[str, Any]) -> Program:
 
 
 def text_of(source: str) -> str:
-    """The text itself, or what stands in the file, or in the standard input where it is `-`; a usage error where that is a record."""
+    """The text itself, or what stands in the file, or in the standard input where it is `-`; a
+    usage error where that is a record.
+    """
     if source == "-":
         return _expression(sys.stdin.read(), "the standard input")
     if "[" in source or "=" in source:
@@ -57,7 +61,9 @@ def text_of(source: str) -> str:
 
 
 def saved_kind(source: str) -> str | None:
-    """What a file is a record of, such as `einalg derivation`; None for a text, the standard input and any other file."""
+    """What a file is a record of, such as `einalg derivation`; None for a text, the standard input
+    and any other file.
+    """
     if source == "-" or "[" in source or "=" in source or not Path(source).is_file():
         return None
     return _kind(_content(Path(source)))

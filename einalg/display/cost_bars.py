@@ -17,7 +17,9 @@ def stacks(bars: Sequence[Bar]) -> str:
 
 
 def stack(bar: Bar, scale: float) -> str:
-    """Return a bar below its title, each part in the colour of its `mark`; `scale` seconds are as wide as the page."""
+    """Return a bar below its title, each part in the colour of its `mark`; `scale` seconds are as
+    wide as the page.
+    """
     parts = []
     for number, ((kernel, seconds), width) in enumerate(zip(bar.kernels, bar.widths())):
         if not seconds:
@@ -32,7 +34,9 @@ def stack(bar: Bar, scale: float) -> str:
 
 
 def mark(number: int | None) -> str:
-    """Return a square in the colour of a part of a `stack`, by its number; None for what has no part."""
+    """Return a square in the colour of a part of a `stack`, by its number; None for what has no
+    part.
+    """
     background = "none" if number is None else _colour(number)
     return f'<i style="background:{background}"></i>'
 

@@ -1,4 +1,6 @@
-"""The picture of a convolution in papers, of any expression: points of the output, and the elements that some of them read."""
+"""The picture of a convolution in papers, of any expression: points of the output, and the elements
+that some of them read.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +60,20 @@ def footprint(
     axes: Sequence[str] | None = None,
     points: Sequence[Mapping[str, int]] | None = None,
 ) -> Any:
-    """A Matplotlib figure of the points of an expression along two axes, and of what `points` read of every tensor.
+    """A Matplotlib figure of the points of an expression along two axes, and of what `points` read
+    of every tensor.
 
-    On the left the output: its points whose reads are all inside the tensors (interior) and those that read padding (border); points
-    that `where` cuts away are left grey. On the right each tensor with the elements that are ever read and its padding; what one of
-    `points` reads has its colour. The axes that are not shown are projected out of what is ever read.
+    On the left the output: its points whose reads are all inside the tensors (interior) and those
+    that read padding (border); points that `where` cuts away are left grey. On the right each
+    tensor with the elements that are ever read and its padding; what one of `points` reads has its
+    colour. The axes that are not shown are projected out of what is ever read.
 
-    `path` is that of a scope as in `Session.places()`, by default the last statement. `axes` are two of its indices (or one), by default
-    those with the most interesting reads; a point gives indices their values, by default the first point and the middle one.
+    `path` is that of a scope as in `Session.places()`, by default the last statement. `axes` are
+    two of its indices (or one), by default those with the most interesting reads; a point gives
+    indices their values, by default the first point and the middle one.
 
-    Raises `UseError` for a path, an index or a point that there is not, and for a picture of too many cells; `ImportError` without Matplotlib.
+    Raises `UseError` for a path, an index or a point that there is not, and for a picture of too
+    many cells; `ImportError` without Matplotlib.
 
     >>> import einalg as ea
     >>> conv = ea.parse("O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]", A=(1, 2, 6, 7), K=(3, 2, 3, 3))
@@ -124,7 +130,9 @@ def _handles(made: Sequence[Grid]) -> list[Any]:
 
 
 def _sizes(made: Sequence[Grid]) -> list[tuple[float, float]]:
-    """Width and height of each grid in inches: cells are of one size, but no grid is too small to see."""
+    """Width and height of each grid in inches: cells are of one size, but no grid is too small to
+    see.
+    """
     shapes = [
         (grid.cells.shape[-1], grid.cells.shape[0] if grid.cells.ndim == 2 else 1) for grid in made
     ]
@@ -283,7 +291,9 @@ def _tensor(
     found: Sequence[BoundRead],
     points: Sequence[Mapping[Index, int]],
 ) -> Grid:
-    """A tensor along the axes on which the drawn axes of the output move, or those that move with them."""
+    """A tensor along the axes on which the drawn axes of the output move, or those that move with
+    them.
+    """
     windows = [window(read.access) for read in group]
     box = [
         (min(low for low, _ in sides), max(high for _, high in sides)) for sides in zip(*windows)

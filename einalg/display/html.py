@@ -1,4 +1,6 @@
-"""Pieces of HTML that the widget and the pictures share: the style sheet, tables, badges (design §4)."""
+"""Pieces of HTML that the widget and the pictures share: the style sheet, tables, badges (design
+§4).
+"""
 
 from __future__ import annotations
 

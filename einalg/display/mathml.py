@@ -1,4 +1,6 @@
-"""Expressions as MathML, which browsers show without help, and what a rewriting changed in them (design §4)."""
+"""Expressions as MathML, which browsers show without help, and what a rewriting changed in them
+(design §4).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ Statements = Sequence[tuple[str, Scope]]
 
 
 def formula(statements: Program | Scope | Statements) -> str:
-    """Statements below each other as HTML: MathML, or the notation as text where latex2mathml is not installed.
+    """Statements below each other as HTML: MathML, or the notation as text where latex2mathml is
+    not installed.
 
     A statement without a name is shown as its scope alone.
 
@@ -104,7 +107,9 @@ def _tokens(shown: str) -> Iterable[str]:
 
 
 def _tidy(row: Element) -> None:
-    """Characters instead of entities, an operator's name as a leaf with its indices below, upright letters of a word as one identifier."""
+    """Characters instead of entities, an operator's name as a leaf with its indices below, upright
+    letters of a word as one identifier.
+    """
     row.text = unescape(row.text or "") or None
     if row.tag == "msub" and row[0].tag == "mo":
         row.tag = "munder"
@@ -122,7 +127,9 @@ def _tidy(row: Element) -> None:
 
 
 def _gather(row: Element) -> bool:
-    """Whether all symbols of a row are marked; then the mark is on the row, and else on each run of its parts, without gaps."""
+    """Whether all symbols of a row are marked; then the mark is on the row, and else on each run of
+    its parts, without gaps.
+    """
     if row.tag in LEAVES:
         return row.get("class") == CHANGED or not (row.text or "").strip()
     marked = [_gather(child) for child in row]

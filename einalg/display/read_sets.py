@@ -1,4 +1,6 @@
-"""Which points an expression has and which elements it reads, as isl sets seen along two axes (design §3)."""
+"""Which points an expression has and which elements it reads, as isl sets seen along two axes
+(design §3).
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def _reads(
 
 @dataclass
 class Grid:
-    """The cells of a `box` along one or two axes, whose names are `labels`: `cells` says what each is, `marked` which a point reads."""
+    """The cells of a `box` along one or two axes, whose names are `labels`: `cells` says what each
+    is, `marked` which a point reads.
+    """
 
     title: str
     labels: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""A tree as a picture that is walked by mouse or keyboard: HTML with SVG, and a script that zooms (design §8)."""
+"""A tree as a picture that is walked by mouse or keyboard: HTML with SVG, and a script that zooms
+(design §8).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ BASELINES = {1: (22,), 2: (15, 28)}  # of the lines of a label, in pixels from t
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A node: its number and its parent's, a `label` of which it shows what tells it from others, a `note` and `text` for when it is chosen.
+    """A node: its number and its parent's, a `label` of which it shows what tells it from others, a
+    `note` and `text` for when it is chosen.
 
     `colour` fills it; it is `bold` on the way that matters, and `framed` where it is a result.
     """
@@ -33,7 +36,9 @@ class TreeNode:
 
 
 def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
-    """Nodes, each after its parent, with the root on the left; `hidden` says how many more there are."""
+    """Nodes, each after its parent, with the root on the left; `hidden` says how many more there
+    are.
+    """
     if not nodes:
         return page("<p>nothing was explored</p>", "einalg-tree")
     places = layout(nodes)
@@ -72,7 +77,9 @@ def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
 
 
 def layout(nodes: Sequence[TreeNode]) -> dict[int, tuple[int, int]]:
-    """Left upper corners: a column for each depth, a line for each leaf, and a parent beside the first of its children."""
+    """Left upper corners: a column for each depth, a line for each leaf, and a parent beside the
+    first of its children.
+    """
     known = {node.number for node in nodes}
     children: dict[int | None, list[TreeNode]] = {}
     for node in nodes:

@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
     if name == "strategies":
         return import_module("einalg.testing.strategies")
     if name == "check_rule":
-        return import_module("einalg.api.derivation").check_rule
+        return import_module("einalg.api.rules").check_rule
     raise AttributeError(f"module 'einalg.testing' has no attribute {name!r}")
 
 

@@ -25,7 +25,8 @@ class Listing(list[Item]):
 
 
 def aligned(rows: Iterable[Sequence[str]], put: Callable[[str, int], str] = str.ljust) -> str:
-    """Rows with their cells below each other, each `put` into the width of its column; the last column begins on the left.
+    """Rows with their cells below each other, each `put` into the width of its column; the last
+    column begins on the left.
 
     >>> print(aligned([("way", "ms", "operators"), ("a", "10.5", "matmul")], str.rjust))
     way    ms  operators

@@ -66,7 +66,9 @@ def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
 
 
 def _cut(label: str, alike: int, longest: int) -> str:
-    """The beginning of a label, or where another one is the same there its first words and what differs."""
+    """The beginning of a label, or where another one is the same there its first words and what
+    differs.
+    """
     if len(label) <= longest:
         return label
     if alike < longest - 1:

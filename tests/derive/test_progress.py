@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from derive.results.progress import shown
 from derive.search.best_first import Budget, Stats
-from einalg.api.derivation import compile_graph
+from einalg.api.optimization import compile_graph
 from einalg.api.models import network as of_model
 
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,2)[n,c,h+r-2]*K[f,c,r]", A=(3, 16, 13), K=(24, 16, 5))

@@ -14,8 +14,8 @@ from bench.models import MODELS, SMALL, TILED  # noqa: E402
 from bench.models.measuring import arrays_of, exact, relative  # noqa: E402
 from einalg.errors import ShapeError  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
-from einalg.frontends.torch.capture.export import exported  # noqa: E402
-from einalg.frontends.torch.capture.recurrent_ops import kept_whole  # noqa: E402
+from einalg.frontends.torch.capture.export import export_module  # noqa: E402
+from einalg.frontends.torch.capture.recurrent_ops import without_unrolling  # noqa: E402
 from einalg.frontends.torch.nodes.opaque_call import leaves  # noqa: E402
 from tests.frontends.torch_graphs import same  # noqa: E402
 
@@ -60,7 +60,7 @@ def test_small_model(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_small_model_optimized(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the module in double precision, also where torch would go on running it."""
-    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
     module, inputs = SMALL[name](batch)
     o = ea.optimize(module, inputs, seconds=2)
     assert not o.is_original and not o.opaque
@@ -362,7 +362,7 @@ def test_a_recurrent_network_is_traced_as_one_operator(module: Any) -> None:
     x = torch.randn(3, 4, 5)
     (node,) = [
         n
-        for n in exported(module.eval(), (x,), {}).graph.nodes
+        for n in export_module(module.eval(), (x,), {}).graph.nodes
         if n.op == "call_function" and str(n.target).endswith("input")
     ]
     assert str(node.target).startswith("einalg.")
@@ -401,6 +401,6 @@ def test_packed_sequences_are_left_to_torch(kind: Any) -> None:
     packed = torch.nn.utils.rnn.pack_sequence([torch.randn(length, 5) for length in (4, 2, 1)])
     with torch.no_grad():
         wanted = module(packed)[0].data
-        with kept_whole():
+        with without_unrolling():
             found = module(packed)[0].data
     assert torch.equal(found, wanted)

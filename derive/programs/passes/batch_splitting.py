@@ -1,7 +1,8 @@
-"""A program of many independent samples as one of a single sample, which runs as often (design §11).
+"""A program of many independent samples as one of a single sample, which runs as often (design
+§11).
 
-What lies between the kernels of one sample stays in caches, and the layers of one sample are searched and measured sooner than those of all.
-What is shared, the weights, is read again for each.
+What lies between the kernels of one sample stays in caches, and the layers of one sample are
+searched and measured sooner than those of all. What is shared, the weights, is read again for each.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def sliced(program: Program) -> tuple[Program, Slices] | None:
 
 
 def one_of(program: Program) -> tuple[Program, Slices] | None:
-    """A flat program of many samples as one of a single sample; None where these are not independent.
+    """A flat program of many samples as one of a single sample; None where these are not
+    independent.
 
     >>> import einalg as ea
     >>> W = ea.tensor("W", (32, 32, 3, 3), role="weight")
@@ -59,13 +61,17 @@ def one_of(program: Program) -> tuple[Program, Slices] | None:
 
 
 def _is_worth_it(program: Program) -> bool:
-    """Whether a run of the program is much more work than calling it, and than reading what it knows ahead."""
+    """Whether a run of the program is much more work than calling it, and than reading what it
+    knows ahead.
+    """
     weights = sum(prod(tensor.shape) for tensor in program.inputs.values() if is_weight(tensor))
     return arithmetic(program) >= max(LEAST, REUSED * weights)
 
 
 def _axes(program: Program, count: int) -> dict[str, int] | None:
-    """The axis of every tensor along which the samples lie; None where a sample reads another one, or where its number counts."""
+    """The axis of every tensor along which the samples lie; None where a sample reads another one,
+    or where its number counts.
+    """
     axes, whole = dict.fromkeys(program.outputs, 0), set[str]()
     for name, scope in reversed(program.statements):
         if name not in axes:

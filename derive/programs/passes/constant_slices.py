@@ -1,7 +1,8 @@
-"""What a statement reads of a tensor at one place of an axis alone, as a tensor of its own (design §11).
+"""What a statement reads of a tensor at one place of an axis alone, as a tensor of its own (design
+§11).
 
-The steps of a recurrent network, or the heads of an attention that are written one by one, differ in such places only: with slabs in
-the place of the whole tensors they are one layer.
+The steps of a recurrent network, or the heads of an attention that are written one by one, differ
+in such places only: with slabs in the place of the whole tensors they are one layer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Places = tuple[
 
 @dataclass(frozen=True)
 class ConstantSlice:
-    """A part of a tensor: all of it but for the axes of which one place is read, whose range is then `[0, 1)`.
+    """A part of a tensor: all of it but for the axes of which one place is read, whose range is
+    then `[0, 1)`.
 
     >>> ConstantSlice(Tensor("A", (9, 4)), (7, None)).called("S", "input").axes
     ((0, 1), (0, 4))
@@ -56,7 +58,9 @@ class ConstantSlice:
         return Access.of(rebased(access, name).base, self.moved(access.subscripts))
 
     def read(self, access: Access) -> Access:
-        """An access to the slab as one to the tensor; to a copy, where it is padded at an axis of one place, beside which the tensor has values."""
+        """An access to the slab as one to the tensor; to a copy, where it is padded at an axis of
+        one place, beside which the tensor has values.
+        """
         if self._is_padded_there(access):
             iterators = [
                 LoopIndex(Index(f"i{k}"), *axis)
@@ -88,7 +92,8 @@ class ConstantSlice:
 
 
 def slabs(scope: Scope) -> dict[str, ConstantSlice]:
-    """What a scope and the scopes below it read of every tensor that is no constant, in order of first use.
+    """What a scope and the scopes below it read of every tensor that is no constant, in order of
+    first use.
 
     >>> import einalg as ea
     >>> [slab.places for slab in slabs(ea.parse("O[j] = A[7,j]*B[j,0] + B[j,1]", A=(9, 4), B=(4, 2))).values()]

@@ -1,6 +1,8 @@
-"""Products that read one tensor, each with weights of its own, as one product with all the weights (design §11).
+"""Products that read one tensor, each with weights of its own, as one product with all the weights
+(design §11).
 
-The weights are put together once, ahead. What read the results reads parts of one tensor. Every change is a move of a rule.
+The weights are put together once, ahead. What read the results reads parts of one tensor. Every
+change is a move of a rule.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Pair = tuple[str, str]
 
 
 def joined(program: Program) -> Program:
-    """A shaped program in which such products are joined along an axis that their weights alone have.
+    """A shaped program in which such products are joined along an axis that their weights alone
+    have.
 
     >>> import einalg as ea
     >>> V, W = (ea.tensor(name, (3, n), role="weight") for name, n in (("V", 4), ("W", 5)))
@@ -45,7 +48,9 @@ def joined(program: Program) -> Program:
 
 
 def _pairs(program: Program) -> Iterator[Pair]:
-    """Statements that sum over the same indices of one tensor that is not known ahead, and else read what is."""
+    """Statements that sum over the same indices of one tensor that is not known ahead, and else
+    read what is.
+    """
     ahead = settled(program)
     readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
@@ -68,7 +73,9 @@ def _is_product(scope: Scope) -> bool:
 
 
 def _joined(program: Program, one: str, other: str) -> Program:
-    """The program with two statements as one, along the first axis that allows it; as it was where none does."""
+    """The program with two statements as one, along the first axis that allows it; as it was where
+    none does.
+    """
     for axis in range(program[one].rank):
         try:
             return apply(

@@ -1,7 +1,9 @@
-"""Layouts chosen together: what convolutions sum over comes last in memory, in all that lies between them (design §11).
+"""Layouts chosen together: what convolutions sum over comes last in memory, in all that lies
+between them (design §11).
 
-The transforms, the products and the direct form of a convolution walk over neighbouring channels then. A single layer can
-choose that only beside copies, which the search tries (`derive.search.channels_last`). Every change is a move of a rule.
+The transforms, the products and the direct form of a convolution walk over neighbouring channels
+then. A single layer can choose that only beside copies, which the search tries
+(`derive.search.channels_last`). Every change is a move of a rule.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Axis = tuple[str, int]  # of a statement's result
 
 
 def channels_last(program: Program) -> Program:
-    """A shaped program with its channels last: the axes that convolutions sum over beside their windows, and those that they make.
+    """A shaped program with its channels last: the axes that convolutions sum over beside their
+    windows, and those that they make.
 
     >>> import einalg as ea
     >>> p = ea.parse("T[c,h] = A[c,h]+1\\nO[f,h:6] += T[c,h+r]*K[f,c,r]\\nR[f,h] = Max(O[f,h], 0)", A=(4, 8), K=(5, 4, 3))
@@ -95,7 +98,9 @@ def _same(name: str, scope: Scope) -> Iterator[tuple[Axis, Axis]]:
 
 
 def _channels(name: str, scope: Scope) -> Iterator[Axis]:
-    """The channels of what a convolution reads by windows, and those of its result that only its weights have."""
+    """The channels of what a convolution reads by windows, and those of its result that only its
+    weights have.
+    """
     for found in convolution_channels(scope):
         yield from ((found.access.tensor.name, k) for k in found.summed)
         yield from ((name, k) for k in found.made)

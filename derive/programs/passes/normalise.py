@@ -1,4 +1,5 @@
-"""A program made ready for its layers to be searched one by one: reductions alone, what is element-wise in one piece (design §11).
+"""A program made ready for its layers to be searched one by one: reductions alone, what is
+element-wise in one piece (design §11).
 
 Every step is a move of a rule, so that each program is equal to the one before it.
 """
@@ -29,7 +30,9 @@ SMALL = 64  # points of a sum, up to which generated code may write out its term
 
 
 def shaped(program: Program) -> tuple[Program, list[Move]]:
-    """A flat program with a statement for every reduction, and as few as can be for what is computed element by element; and the moves."""
+    """A flat program with a statement for every reduction, and as few as can be for what is
+    computed element by element; and the moves.
+    """
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
         alone, moves = fissioned(excerpt(known, [name]), ALL)
@@ -41,7 +44,8 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
 
 
 def with_epilogues(program: Program) -> Program:
-    """A flat program in which code that is generated for small sums does what is element-wise behind them, too.
+    """A flat program in which code that is generated for small sums does what is element-wise
+    behind them, too.
 
     >>> import einalg as ea
     >>> W = ea.constant("W", [[1, 1, 0], [0, 1, -1]])
@@ -56,7 +60,9 @@ def with_epilogues(program: Program) -> Program:
 def fused(
     program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)
 ) -> tuple[Program, list[Move]]:
-    """A flat program with those statements, if these can, as parts of what reads them; and the moves."""
+    """A flat program with those statements, if these can, as parts of what reads them; and the
+    moves.
+    """
     fusing = _Fusing(program, which)
     while fusing.once():
         pass
@@ -71,8 +77,9 @@ def is_elementwise(scope: Scope) -> bool:
 class _Fusing:
     """Statements that become a part of what reads them, one after the other.
 
-    Of those in question, a statement does where each of its elements is read at one point of one other, element-wise statement; a copy
-    does wherever it is read, so that views and layouts are read where they lie, but where a product of tensors would be no operator then.
+    Of those in question, a statement does where each of its elements is read at one point of one
+    other, element-wise statement; a copy does wherever it is read, so that views and layouts are
+    read where they lie, but where a product of tensors would be no operator then.
     """
 
     def __init__(self, program: Program, which: Callable[[str, Scope], bool]):
@@ -96,7 +103,9 @@ class _Fusing:
         return len(self.done) > before
 
     def _fits(self, name: str, reader: str) -> bool:
-        """Whether a statement may become a part of a reader: it is a copy, or each element is read once, and not too many tensors are read then."""
+        """Whether a statement may become a part of a reader: it is a copy, or each element is read
+        once, and not too many tensors are read then.
+        """
         scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
             return True
@@ -150,7 +159,9 @@ class _Fusing:
 
 
 def _fused(program: Program, move: Move) -> Scope | None:
-    """The reader with the producer's body in the place of its reads; None where that takes conditions or an inner scope."""
+    """The reader with the producer's body in the place of its reads; None where that takes
+    conditions or an inner scope.
+    """
     (reader,) = move.path
     try:
         nested = apply(program, move, ALL)
@@ -173,7 +184,8 @@ def _is_product(name: str, scope: Scope) -> bool:
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:
-    """Whether a reader would compute elements again that it reads at these of its indices, as often as it has points or more.
+    """Whether a reader would compute elements again that it reads at these of its indices, as often
+    as it has points or more.
 
     It need not where the other indices are those of its innermost loops.
     """

@@ -1,4 +1,6 @@
-"""A few statements of a large program as a program of their own, so that a rule need not look at all the others."""
+"""A few statements of a large program as a program of their own, so that a rule need not look at
+all the others.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ from einalg.language.ir.tensor import Tensor
 
 
 def excerpt(known: Mapping[str, Scope], names: Sequence[str]) -> Program:
-    """The statements of some names, in order, as a program whose output is the last one; `known` are all statements.
+    """The statements of some names, in order, as a program whose output is the last one; `known`
+    are all statements.
 
-    What else they read is given, but for statements without a value at some points: these stay what they are.
+    What else they read is given, but for statements without a value at some points: these stay what
+    they are.
     """
     rows: dict[str, Scope] = {}
 

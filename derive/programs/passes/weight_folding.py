@@ -1,6 +1,8 @@
-"""Factors that are known ahead move from behind a layer into its weights, as those of a batch norm do (design §11).
+"""Factors that are known ahead move from behind a layer into its weights, as those of a batch norm
+do (design §11).
 
-There is no special case for any normalisation: what follows a product of data and weights is taken apart as far as it is linear.
+There is no special case for any normalisation: what follows a product of data and weights is taken
+apart as far as it is linear.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from einalg.language.ir.traversal import accesses
 
 @dataclass(frozen=True)
 class Linear:
-    """`factor·x + known + rest` with x a read: `factor` and `known` depend on what is known ahead alone."""
+    """`factor·x + known + rest` with x a read: `factor` and `known` depend on what is known ahead
+    alone.
+    """
 
     factor: Any
     known: Any
@@ -36,7 +40,9 @@ class Linear:
 
 
 class _Read:
-    """A program, with what depends on all its statements: who reads each one (`readers`), and the names of what is known ahead."""
+    """A program, with what depends on all its statements: who reads each one (`readers`), and the
+    names of what is known ahead.
+    """
 
     def __init__(self, program: Program):
         self.program = program
@@ -50,7 +56,9 @@ class _Read:
 
 
 def folded(program: Program) -> Program:
-    """The program with every such factor in the weights of its layer, as far as that is proven equal."""
+    """The program with every such factor in the weights of its layer, as far as that is proven
+    equal.
+    """
     read = _Read(program)
     for name in program.names:
         if (changed := _folded_at(read, name)) is not read.program:
@@ -183,7 +191,9 @@ def _rewritten(
 
 
 def _apart(known: Any, scope: Scope) -> Any:
-    """What is known ahead as an inner scope over the indices that it needs, where anything is to be computed for it."""
+    """What is known ahead as an inner scope over the indices that it needs, where anything is to be
+    computed for it.
+    """
     if known.is_number or isinstance(known, Access):
         return known
     iterators = [it for it in scope.iterators if it.index in known.free_symbols]

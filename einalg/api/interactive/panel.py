@@ -1,6 +1,8 @@
-"""What the widget of a session shows, as sections of plain values, and what the messages of its buttons do (design §1).
+"""What the widget of a session shows, as sections of plain values, and what the messages of its
+buttons do (design §1).
 
-There is no notebook in it: a front end gets the sections as they change and sends messages, and so can a test.
+There is no notebook in it: a front end gets the sections as they change and sends messages, and so
+can a test.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ EXPORTS = {
 
 
 class SessionPanel:
-    """The sections of a session by name, kept up to date with it; `listeners` are told which of them changed."""
+    """The sections of a session by name, kept up to date with it; `listeners` are told which of
+    them changed.
+    """
 
     def __init__(self, session: Any):
         self.session = session

@@ -1,4 +1,6 @@
-"""How a session is shown: a widget in a notebook, else HTML that only shows, and text in a terminal."""
+"""How a session is shown: a widget in a notebook, else HTML that only shows, and text in a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def in_notebook() -> bool:
 
 
 def _view(panel: SessionPanel) -> dict[str, Any] | None:
-    """The view of the panel's widget, which is one however often it is shown; None where anywidget is not installed."""
+    """The view of the panel's widget, which is one however often it is shown; None where anywidget
+    is not installed.
+    """
     if panel.widget is None:
         try:
             panel.widget = widget(panel)
@@ -38,7 +42,9 @@ def _view(panel: SessionPanel) -> dict[str, Any] | None:
 
 
 def static(panel: SessionPanel) -> str:
-    """The session as HTML that needs nobody to run it; its moves are applied with `s.apply(number)`."""
+    """The session as HTML that needs nobody to run it; its moves are applied with
+    `s.apply(number)`.
+    """
     sections = panel.sections
     return page(
         sections["program"]["math"]

@@ -11,7 +11,8 @@ from einalg.display.html import asset
 
 
 def widget(panel: SessionPanel) -> Any:
-    """A widget that shows the sections of a panel, each a trait, and hands on the messages of its buttons.
+    """A widget that shows the sections of a panel, each a trait, and hands on the messages of its
+    buttons.
 
     Raises `ImportError` where anywidget is not installed (`einalg[notebook]`).
     """
@@ -20,7 +21,9 @@ def widget(panel: SessionPanel) -> Any:
 
 @cache
 def _kind() -> Any:
-    """The class, made when it is first needed: it derives from one of a package that may be missing."""
+    """The class, made when it is first needed: it derives from one of a package that may be
+    missing.
+    """
     import anywidget
     import traitlets
 

@@ -1,4 +1,7 @@
-"""`einalg cache`: what is kept on disk, and its removal. Only files that einalg has named are counted and removed."""
+"""`einalg cache`: what is kept on disk, and its removal.
+
+Only files that einalg has named are counted and removed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 
 
 def kept() -> Iterator[Path]:
-    """Every file that einalg keeps: SHELF/FIRST TWO DIGITS/KEY-DIGEST.SUFFIX, and what an interrupted writer left there."""
+    """Every file that einalg keeps: SHELF/FIRST TWO DIGITS/KEY-DIGEST.SUFFIX, and what an
+    interrupted writer left there.
+    """
     for path in sorted(cache_folder().glob("*/*/*")):
         if (
             KEPT.fullmatch(path.name)

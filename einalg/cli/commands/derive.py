@@ -36,7 +36,9 @@ def run(
     save: Path | None,
     **search: Any,
 ) -> None:
-    """Search and print what was found, with the derivation of candidate `number` (the best by default); `search` goes to `einalg.derive`."""
+    """Search and print what was found, with the derivation of candidate `number` (the best by
+    default); `search` goes to `einalg.derive`.
+    """
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as progress:
         found = ea.derive(
@@ -67,7 +69,9 @@ def run(
 
 
 def record(found: Any) -> dict[str, Any]:
-    """A derivation as JSON values: the expression, the candidates (best first), and the statistics of the search."""
+    """A derivation as JSON values: the expression, the candidates (best first), and the statistics
+    of the search.
+    """
     stats = found.stats
     return {
         "schema": SCHEMA,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from einalg.api.derivation import doctor
+from einalg.api.questions import doctor
 from einalg.cli.output import table
 
 

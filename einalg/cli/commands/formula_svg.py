@@ -1,4 +1,6 @@
-"""The statements of a program as one SVG picture, as the paper writes them (by ziamath: no TeX, no browser)."""
+"""The statements of a program as one SVG picture, as the paper writes them (by ziamath: no TeX, no
+browser).
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def run(
     output: Path | None,
     as_json: bool,
 ) -> bool:
-    """Optimize, print the report, and save where that is asked for; False where that was interrupted."""
+    """Optimize, print the report, and save where that is asked for; False where that was
+    interrupted.
+    """
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
@@ -72,7 +74,9 @@ def _noticed() -> Iterator[list[int]]:
 def examples(
     model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """An array for every input of an ONNX model: read from its file, or drawn in the shape that is given or that the model states."""
+    """An array for every input of an ONNX model: read from its file, or drawn in the shape that is
+    given or that the model states.
+    """
     inputs = declared(model)
     unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
     if unknown is not None:
@@ -111,7 +115,9 @@ def _stated(name: str, kind: Any) -> tuple[int, ...]:
 
 
 def record(made: Any) -> dict[str, Any]:
-    """What was done, as JSON values: every program with its layers before and after, and what stays a call of the framework."""
+    """What was done, as JSON values: every program with its layers before and after, and what stays
+    a call of the framework.
+    """
     programs = [
         {
             "seconds_before": finite(part.seconds[0]),

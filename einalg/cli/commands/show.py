@@ -1,4 +1,6 @@
-"""`einalg show`: an expression as text, LaTeX, a picture or a tree; what was saved, without searching or measuring again."""
+"""`einalg show`: an expression as text, LaTeX, a picture or a tree; what was saved, without
+searching or measuring again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def run(
     explain: bool,
     number: int | None,
 ) -> None:
-    """Print an expression in a form: `text`, `latex`, `svg` or `tree`; of a saved derivation also its candidates."""
+    """Print an expression in a form: `text`, `latex`, `svg` or `tree`; of a saved derivation also
+    its candidates.
+    """
     kind = saved_kind(source)
     if kind in SAVED and (shapes or weights):
         raise click.UsageError(f"{source} holds the shapes and roles of its tensors: give none")
@@ -42,7 +46,9 @@ def run(
 
 
 def _show_derivation(path: str, form: str, explain: bool, number: int | None) -> None:
-    """A saved derivation with its candidates, or in another form than text the expression, or the candidate that is asked for."""
+    """A saved derivation with its candidates, or in another form than text the expression, or the
+    candidate that is asked for.
+    """
     found = ea.Derivation.load(path)
     chosen = None if number is None else numbered(found, number)
     if form != "text":

@@ -1,4 +1,6 @@
-"""A derivation as a vertical proof: each program below the one before, the rule and the verdict between them."""
+"""A derivation as a vertical proof: each program below the one before, the rule and the verdict
+between them.
+"""
 
 from __future__ import annotations
 

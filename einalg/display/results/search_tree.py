@@ -9,7 +9,9 @@ MAX_STATES = 150  # of a picture, which more would make slow
 
 
 def search_tree_html(tree: SearchTree) -> str:
-    """Return the tree, coloured by distance; of many states those next to an operator, with the ways to them."""
+    """Return the tree, coloured by distance; of many states those next to an operator, with the
+    ways to them.
+    """
     rows, path = tree.nearest(MAX_STATES), tree.best_path
     farthest = max((row.distance for row in rows), default=0.0) or 1.0
     nodes = []

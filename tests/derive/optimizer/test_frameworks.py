@@ -30,7 +30,7 @@ def test_a_module_takes_and_gives_tensors(own_cache):
 
 
 def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
 
     class Totals(torch.nn.Module):
         def forward(self, x):
@@ -53,7 +53,7 @@ def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_c
 
 
 def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.derivation.is_slower", lambda *_: False)
+    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
 
     class Differences(torch.nn.Module):
         def forward(self, a, b):

@@ -1,0 +1,214 @@
+"""`einalg.optimize`: a whole network made faster, on this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from codegen.targets.onnx import onnx_model
+from derive.programs import OptimizedNetwork, optimized
+from derive.results.progress import shown_layers
+from derive.search.best_first import Budget
+from einalg.api.backend import LocalBackend, require_device, require_target
+from einalg.api.models import Network, bound, network, plain, signature_of
+from einalg.errors import RecordError
+from einalg.frontends.graph import Graph
+from einalg.frontends.random_inputs import drawn_arrays
+from einalg.runtime.timing import is_slower
+from einalg.storage.atomic_file import write_whole
+
+LOG = logging.getLogger("einalg")
+SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
+
+
+class Optimized(OptimizedNetwork):
+    """What `optimize` gives: call it like the model.
+
+    `report` says what was done, `parts` and `opaque` hold it. The framework goes on running the
+    model where it is faster (`is_original`, `times`).
+
+    >>> import numpy as np
+    >>> import einalg as ea
+    >>> o = ea.optimize(ea.parse("O[i] = 2*Max(A[i], 0)", A=(4,)), {"A": np.ones(4)}, seconds=1)
+    >>> o(np.array([-1, 0, 1, 2]))
+    array([0., 0., 2., 4.], dtype=float32)
+    >>> [part.verdict for part in o.parts.values()], o.opaque
+    (['proved'], [])
+    """
+
+    def __init__(self, made: OptimizedNetwork, model: Network | None = None, target: str = "cpu"):
+        super().__init__(made.graph, made.parts, made.seconds)
+        self.is_original, self.target = False, target
+        around = model.around if model else plain
+        self._call: Callable[..., Any] = around(super().__call__, self.direct())
+        self._bound: Callable[..., Any] = partial(bound, signature_of(made.graph))
+        if model is None:
+            return
+        self._bound = model.bound
+        if model.itself is not None:
+            self._compare(model, model.itself, made)
+
+    def _compare(
+        self, model: Network, original: Callable[..., Any], made: OptimizedNetwork
+    ) -> None:
+        """Time the model in its framework too, and let that run it where it is faster."""
+        arguments, named = model.examples
+        self.times = LocalBackend().seconds_of_both(
+            partial(original, *arguments, **named),
+            partial(self._call, *arguments, **named),
+            f"{model.framework} {made.key}",
+            made.is_known,
+        )
+        if self.times is None:
+            return
+        before, after = self.times
+        if is_slower(after, before):
+            LOG.warning(
+                "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), "
+                "which goes on running it",
+                1e3 * after,
+                1e3 * before,
+            )
+            self.is_original, self._call = True, original
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Return the model's result for inputs in order or by name.
+
+        These are tensors for a torch module, arrays for anything else. Raises `ShapeError` for
+        inputs of another number or shape.
+        """
+        if named:
+            inputs, named = self._bound(inputs, named)
+        return self._call(*inputs, **named)
+
+    def save(self, path: Any, language: str | None = None) -> None:
+        """Write the network into a new folder: programs, weights, the report, the sources.
+
+        The sources are those of generated kernels, in the target's language. `Optimized.load` runs
+        it without torch and ONNX, as a function of arrays. Raises `RecordError` where something
+        stays a call of the framework, or the folder holds anything already; then nothing is
+        written.
+        """
+        super().save(path, language or SOURCE_LANGUAGES[self.target])
+
+    def to_onnx(self, path: Any) -> None:
+        """Write the network as an ONNX model (opset 18), which any runtime of ONNX runs.
+
+        It needs the package onnx. Inputs and outputs are called as in the model. Kernels that ONNX
+        has an operator for are that operator, and what einalg generates code for is written with
+        element-wise ones: the values are the same, the speed is that of the runtime. What runs
+        sample by sample is a `Scan`. What depends on weights alone is computed now. The file is
+        written whole or not at all. Raises `RecordError` where something stays a call of the
+        framework or the file cannot be written, `CodegenError` for a function that ONNX has not.
+
+        >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
+        """
+        graph = self.graph
+        model = onnx_model(graph.inputs, graph.weights, self.programs(), graph.outputs, graph.names)
+        try:
+            write_whole(path, model.SerializeToString())
+        except (OSError, ValueError) as error:  # protobuf has no messages of more than 2 GB
+            raise RecordError(f"{path} cannot be written: {error}") from None
+
+    @classmethod
+    def load(cls, path: Any, target: str = "cpu") -> Optimized:  # type: ignore[override]
+        """Read a saved network, and compile it for this machine.
+
+        It takes arrays in the order of the model's inputs, and gives an array, or a tuple of
+        several. Raises `RecordError` where the folder is damaged, `DeviceError` for an unknown
+        target. Nothing of the folder is executed but generated anew.
+
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import einalg as ea
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     o = ea.optimize(ea.parse("O[i] = A[i] + 1", A=(2,)), [np.ones(2)], seconds=0)
+        ...     o.save(f"{folder}/model")
+        ...     ea.Optimized.load(f"{folder}/model")(np.ones(2))
+        array([2., 2.], dtype=float32)
+        """
+        require_target(target)
+        require_device(target)
+        return cls(OptimizedNetwork.load(path, LocalBackend(target)), None, target)
+
+
+def optimize(
+    model: Any,
+    example_inputs: Any = None,
+    target: str = "cpu",
+    seconds: float = 300.0,
+    accuracy: float | None = None,
+    progress: Callable[..., None] | bool | None = None,
+) -> Optimized:
+    """Make a model faster, and verify it.
+
+    Every layer is derived, measured and proven equal, and the whole compared with the reference.
+
+    `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX
+    model, or a program; shapes and dtypes are those of `example_inputs`: the arguments of a call in
+    order, or by name in a dict, by default drawn at random where the model states all shapes (ONNX
+    files that leave none open, programs without weights). What the language cannot say stays a call
+    of the framework. `seconds` bounds the optimization: the search over all layers leaves as much
+    of it as compiling the whole takes, up to half; what has begun then is finished. Equal layers
+    are searched once and kept on disk. An interrupt keeps what was found until then.
+    `progress=True` shows a bar over the layers that are searched (log lines where tqdm is not
+    installed); a function is called as `progress(layer, number, of)` before each of them. The
+    result deviates from the reference by `accuracy` at most (default: as in `derive`), and is the
+    model as it was, with a warning, where it is not faster: its own program, or the framework that
+    it comes from.
+
+    Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
+    `DeviceError` for an unknown target.
+
+    >>> import numpy as np
+    >>> import einalg as ea
+    >>> W = ea.tensor("W", (8, 3), role="weight")
+    >>> p = ea.parse("T[i,j] += A[i,k]*W[k,j]\\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=W)
+    >>> o = ea.optimize(p, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
+    >>> o(np.ones((4, 8)))[0]
+    array([8., 8., 8.], dtype=float32)
+    """
+    require_target(target)
+    require_device(target)
+    Budget(seconds=seconds)  # which refuses what is no time
+    began = perf_counter()
+    source = network(model, example_inputs)
+    with shown_layers(progress) as on_layer:
+        made = optimized(
+            source.graph,
+            source.arrays,
+            LocalBackend(target, accuracy),
+            seconds,
+            progress=on_layer,
+            accuracy=accuracy,
+            began=began,
+        )
+    return Optimized(made, source, target)
+
+
+def compile_graph(
+    graph: Graph,
+    target: str = "cpu",
+    seconds: float = 120.0,
+    accuracy: float | None = None,
+    progress: Callable[..., None] | bool | None = None,
+) -> Callable[..., Sequence[Any]]:
+    """Return a graph of a front end as a function of arrays, optimized for arrays that are drawn.
+
+    This is what `torch.compile(…, backend="einalg")` runs. The options are those of `optimize`.
+    """
+    require_target(target)
+    require_device(target)
+    arrays = list(drawn_arrays(graph.inputs).values())
+    with shown_layers(progress) as on_layer:
+        return optimized(
+            graph,
+            arrays,
+            LocalBackend(target, accuracy),
+            seconds,
+            progress=on_layer,
+            accuracy=accuracy,
+        )

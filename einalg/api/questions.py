@@ -1,0 +1,43 @@
+"""Questions that change nothing: about two expressions, an operator, this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codegen.measure.diagnostics import facts
+from derive.matching import Distance, distance_to, spellings
+from derive.matching.mapping_table import mapping_table
+from derive.proof import Proof, prove
+from einalg.language.ir.program import as_program
+
+
+def distance(expr: Any, operator: str) -> Distance:
+    """The expression distance from an operator: 0 exactly when `expr` is one, with `reasons`.
+
+    Of a program, what is nearest counts: a statement, or one with those that only it reads. Raises
+    `MatchError` for an operator that has no template.
+
+    >>> import einalg as ea
+    >>> conv = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r]", A=(1, 8, 16), K=(4, 8, 3))
+    >>> ea.distance(conv, "conv1d")
+    0: it is a conv1d
+    >>> ea.distance(conv, "matmul")
+    6 from a matmul:
+      - the subscript h + r - 1 of A is not a bare index
+    """
+    return min(distance_to(scope, operator) for scope in spellings(as_program(expr)))
+
+
+def doctor() -> list[Any]:
+    """What this machine has for einalg, as a list of facts with `name`, `found` and `detail`.
+
+    The detail is which one there is, or the command that installs it. Raises nothing: what is
+    missing is a fact.
+
+    >>> {fact.name: fact.found for fact in doctor()}["cache"]
+    True
+    """
+    return facts()
+
+
+__all__ = ["Proof", "distance", "doctor", "mapping_table", "prove"]

@@ -1,0 +1,31 @@
+"""`einalg.Session`: derivation by hand, with a widget in Jupyter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from derive.interactive.session import Session as DerivationSession
+from derive.rewriting.moves import Rule
+from einalg.api.backend import LocalBackend
+from einalg.api.derivation import derive
+from einalg.api.interactive.panel import SessionPanel
+from einalg.api.interactive.show import bundle
+from einalg.language.ir.program import as_program
+
+
+class Session(DerivationSession):
+    __doc__ = DerivationSession.__doc__
+
+    def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
+        parts = {"backend": LocalBackend(), "search": derive, **parts}
+        super().__init__(as_program(expr), rules, **parts)
+
+    @cached_property
+    def panel(self) -> SessionPanel:
+        """What the widget shows and does, without one."""
+        return SessionPanel(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return bundle(self.panel)
