@@ -12,7 +12,7 @@ import numpy as np
 
 from einalg.errors import EinalgError
 from einalg.frontends.graph import Builder, needed, unique
-from einalg.frontends.torch.capture.functionalize import names_of
+from einalg.frontends.torch.capture.functionalize import operator_names
 from einalg.frontends.torch.nodes.opaque_call import TorchCall, leaves, mapped, nodes_in
 from einalg.frontends.torch.nodes.registry import ATEN, BY_POSITION, NotExpressed, TrainingMode
 from einalg.frontends.torch.nodes.tensors import array_of, described, memory_of
@@ -103,7 +103,7 @@ class GraphImporter:
         reads = nodes_in(node.args, node.kwargs)
         names = [self.values[n] for n in reads if n not in self._fixed]
         known = all(name in self.builder.weights for name in names)
-        overload, base = names_of(node.target)
+        overload, base = operator_names(node.target)
         has_shape = base in SHAPE_ONLY and all(map(_shape_is_known, (*reads, node)))
         if _repeatable(node.target) and (
             has_shape or (known and all(name in self._constant for name in names))

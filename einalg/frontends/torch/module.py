@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from einalg.errors import ShapeError
 from einalg.frontends.graph import Graph
 from einalg.frontends.import_cache import ImportRecord, read_once
-from einalg.frontends.torch.capture.export import decompositions, exported
-from einalg.frontends.torch.capture.functionalize import is_check, without_empty_parts
-from einalg.frontends.torch.capture.graph_json import origin_of
+from einalg.frontends.torch.capture.export import decomposition_table, export_module
+from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
+from einalg.frontends.torch.capture.graph_json import graph_origin
 from einalg.frontends.torch.direct_call import TensorSignature, tensor_function
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
@@ -49,7 +49,7 @@ class Model:
 
 def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """A module through `torch.export`."""
-    found = exported(module, arguments, keywords)
+    found = export_module(module, arguments, keywords)
     user_inputs = [
         n for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights
     ]
@@ -67,7 +67,7 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
         graph, names = _read(found.graph, found.owner, reader, placeholder)
         return ImportRecord(graph, reader.sources, names)
 
-    origin = origin_of(found)
+    origin = graph_origin(found)
     reading = read() if origin is None else read_once(origin, read)
     graph, names = reading.graph, reading.told
     outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
@@ -139,7 +139,7 @@ def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     with torch.no_grad():
-        return make_fx(torch.func.functionalize(module), decompositions().materialize())(*examples)
+        return make_fx(torch.func.functionalize(module), decomposition_table().materialize())(*examples)
 
 
 def _read(
@@ -165,7 +165,7 @@ def _read(
 
 def _cleaned(graph: fx.Graph) -> None:
     """Leave out what torch checks of shapes that depend on data, what has no elements, and what is computed for these alone."""
-    without_empty_parts(graph)
+    drop_empty_parts(graph)
     for node in list(graph.nodes):
         if is_check(node):
             graph.erase_node(node)

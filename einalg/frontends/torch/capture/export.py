@@ -10,16 +10,26 @@ from inspect import signature
 from typing import Any
 
 from einalg.errors import NotationError, ShapeError
-from einalg.frontends.torch.capture.call_trace import Call, described, recorded, repeats, tensors_of
-from einalg.frontends.torch.capture.functionalize import gives_new, is_expressed, without_writes
+from einalg.frontends.torch.capture.call_trace import (
+    Call,
+    describe_call,
+    named_tensors,
+    record_calls,
+    repeats_calls,
+)
+from einalg.frontends.torch.capture.functionalize import (
+    allocates_result,
+    is_expressed,
+    replace_writes,
+)
 from einalg.frontends.torch.capture.graph_json import (
-    Exported,
-    NotKept,
+    ExportedGraph,
+    NotRecordable,
     Weight,
     graph_from_record,
     graph_record,
 )
-from einalg.frontends.torch.capture.recurrent_ops import kept_whole
+from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.nodes.registry import ATEN, TrainingMode
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import code_digest, text_digest
@@ -28,27 +38,29 @@ LOG = logging.getLogger("einalg")
 GRAPHS = DiskCache("graphs", ".json", "graphs of models")
 
 
-def exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:
+def export_module(
+    module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> ExportedGraph:
     """A graph of operators of the table where these are all, else taken apart into core ATen but for these; shapes are the arguments'.
 
     What was exported once is found again while the module calls the same operators. Raises `ShapeError` for arguments that the module does not
     take, `NotationError` for what torch cannot export, and for a module that writes to its buffers.
     """
     _require_arguments(module, arguments, keywords)
-    seen = described(module, arguments, keywords)
+    seen = describe_call(module, arguments, keywords)
     if seen is None:
         return _exported(module, arguments, keywords)
     key = text_digest("graph", code_digest(), seen)
     known = _known(key, module, arguments, keywords)
     if known is None:
         known = _exported(module, arguments, keywords)
-        _keep(key, known, lambda: recorded(module, arguments, keywords))
+        _keep(key, known, lambda: record_calls(module, arguments, keywords))
     return known
 
 
 def _known(
     key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
-) -> Exported | None:
+) -> ExportedGraph | None:
     """What was kept of a module that still makes the same calls."""
     content = GRAPHS.read(key)
     if content is None:
@@ -56,8 +68,8 @@ def _known(
     try:
         row = json.loads(content)
         return (
-            graph_from_record(row["graph"], tensors_of(module))
-            if repeats(row["calls"], module, arguments, keywords)
+            graph_from_record(row["graph"], named_tensors(module))
+            if repeats_calls(row["calls"], module, arguments, keywords)
             else None
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -67,11 +79,11 @@ def _known(
         return None
 
 
-def _keep(key: str, found: Exported, record: Callable[[], Sequence[Call] | None]) -> None:
+def _keep(key: str, found: ExportedGraph, record: Callable[[], Sequence[Call] | None]) -> None:
     """Keep a graph beside the calls that it stands for; these are not made for another one, with whose branches torch could do nothing later."""
     try:
         graph = graph_record(found)
-    except NotKept as error:
+    except NotRecordable as error:
         LOG.debug("einalg: the graph of a module is not kept: %s", error)
         return
     calls = record()
@@ -79,7 +91,7 @@ def _keep(key: str, found: Exported, record: Callable[[], Sequence[Call] | None]
         GRAPHS.replace(key, json.dumps({"calls": calls, "graph": graph}).encode())
 
 
-def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Exported:
+def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> ExportedGraph:
     program = _by_torch(module, arguments, keywords)
     signature = program.graph_signature
     _refuse_state(signature, type(module).__name__)
@@ -89,7 +101,7 @@ def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         for spec in signature.input_specs
         if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
     }
-    return Exported(
+    return ExportedGraph(
         program.graph,
         weights,
         program.call_spec.in_spec,
@@ -114,16 +126,16 @@ def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
         try:
-            with kept_whole():
+            with without_unrolling():
                 program = torch.export.export(
                     module, tuple(arguments), dict(keywords), strict=False
                 )
             # The graph calls what the module calls; to take that apart takes longer than to trace it.
-            is_functional = without_writes(program.graph_module)
+            is_functional = replace_writes(program.graph_module)
             if is_functional and is_expressed(program.graph):
                 return program
             return program.run_decompositions(
-                decompositions() if is_functional else decompositions(gives_new)
+                decomposition_table() if is_functional else decomposition_table(allocates_result)
             )
         except TrainingMode:
             raise
@@ -152,18 +164,18 @@ def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[
         ) from None
 
 
-def decompositions(kept: Callable[[Any], bool] = lambda operator: True) -> Any:
+def decomposition_table(kept: Callable[[Any], bool] = lambda operator: True) -> Any:
     """Torch's table for core ATen, without what einalg has an expression for and is `kept`."""
     import torch
 
     table = torch.export.default_decompositions()
-    for known in filter(None, map(operator_named, ATEN)):
+    for known in filter(None, map(find_operator, ATEN)):
         if kept(known):
             table.pop(known, None)
     return table
 
 
-def operator_named(name: str) -> Any:
+def find_operator(name: str) -> Any:
     """The operator of an entry of the table; None where this version of torch has no such one."""
     import torch
 

@@ -19,7 +19,7 @@ NEW = {
 }  # fmt: skip
 
 
-def names_of(target: Any) -> tuple[str, str]:
+def operator_names(target: Any) -> tuple[str, str]:
     """An operator with its overload, without the name of its library, and without the overload too."""
     text = str(target).removeprefix("aten.").removeprefix("einalg.")
     return text, text.rsplit(".", 1)[0]
@@ -32,7 +32,7 @@ DROPOUT = {
 JOINS = {"cat.default", "concat.default"}
 
 
-def without_writes(module: fx.GraphModule) -> bool:
+def replace_writes(module: fx.GraphModule) -> bool:
     """Replace operators that write to an operand by those that give a new value, where the memory is of that operand alone; whether none is left."""
     graph = module.graph
     _without_dropout(graph)
@@ -59,7 +59,7 @@ def _is_alone(node: fx.Node, places: Mapping[fx.Node, int]) -> bool:
     """Whether what a node writes to is new memory, of which nothing before it has made a view."""
     made: Any = node.args[0]
     earlier = (user for user in made.users if places[user] < places[node])
-    return all(gives_new(getattr(one, "target", None)) for one in (made, *earlier))
+    return all(allocates_result(getattr(one, "target", None)) for one in (made, *earlier))
 
 
 def _without_dropout(graph: fx.Graph) -> None:
@@ -67,7 +67,7 @@ def _without_dropout(graph: fx.Graph) -> None:
     for node in [
         node
         for node in graph.nodes
-        if node.op == "call_function" and names_of(node.target)[0] in DROPOUT
+        if node.op == "call_function" and operator_names(node.target)[0] in DROPOUT
     ]:
         operand, _, training = node.args
         if not training:
@@ -75,12 +75,12 @@ def _without_dropout(graph: fx.Graph) -> None:
             graph.erase_node(node)
 
 
-def without_empty_parts(graph: fx.Graph) -> None:
+def drop_empty_parts(graph: fx.Graph) -> None:
     """Leave out what is joined to others and has no elements, as the tokens before a sequence where there are none, if that changes no type."""
     for node in [
         node
         for node in graph.nodes
-        if node.op == "call_function" and names_of(node.target)[0] in JOINS
+        if node.op == "call_function" and operator_names(node.target)[0] in JOINS
     ]:
         given, *others = node.args
         examples = [getattr(part, "meta", {}).get("val") for part in given]
@@ -103,14 +103,14 @@ def is_expressed(graph: fx.Graph) -> bool:
 
 def is_check(node: fx.Node) -> bool:
     """Whether torch only checks something there, such as a shape that depends on data."""
-    return names_of(node.target)[0].startswith(("_assert", "sym_constrain_range"))
+    return operator_names(node.target)[0].startswith(("_assert", "sym_constrain_range"))
 
 
 def _is_known(node: fx.Node) -> bool:
     if node.target is operator.getitem or is_check(node):
         return True
     return hasattr(node.target, "_schema") and (
-        names_of(node.target)[0] in ATEN or not nodes_in(node.args, node.kwargs)
+        operator_names(node.target)[0] in ATEN or not nodes_in(node.args, node.kwargs)
     )
 
 
@@ -124,7 +124,7 @@ def _functional(target: Any) -> Any:
 
     schema = target._schema
     first, *others = schema.arguments
-    base, overload = names_of(target)[1], target._overloadname
+    base, overload = operator_names(target)[1], target._overloadname
     single = (
         first.alias_info is not None
         and first.alias_info.is_write
@@ -137,12 +137,12 @@ def _functional(target: Any) -> Any:
     return getattr(getattr(torch.ops.aten, base.removesuffix("_"), None), overload, None)
 
 
-def gives_new(target: Any) -> bool:
+def allocates_result(target: Any) -> bool:
     """Whether results of an operator share no memory with anything else. Of those that are made of others, torch says it even where they do."""
     schema = getattr(target, "_schema", None)
     if schema is None or schema.is_mutable or any(result.alias_info for result in schema.returns):
         return False
-    return not _is_composite(target) or names_of(target)[1] in NEW
+    return not _is_composite(target) or operator_names(target)[1] in NEW
 
 
 def _is_composite(target: Any) -> bool:

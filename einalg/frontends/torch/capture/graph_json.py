@@ -19,7 +19,7 @@ GETITEM = "getitem"
 LIBRARIES = ("aten", "einalg")  # whose operators a record may name
 
 
-class NotKept(ValueError):
+class NotRecordable(ValueError):
     """A graph holds what a record does not."""
 
 
@@ -33,7 +33,7 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedGraph:
     """A module as a graph of ATen operators, with the weights behind its placeholders and the structure of its arguments and of what it returns.
 
     `owner` has what the graph reads as attributes, if it does.
@@ -46,12 +46,12 @@ class Exported:
     owner: Any = None
 
 
-def graph_record(exported: Exported) -> dict[str, Any]:
-    """A graph as JSON values; `NotKept` where it holds constants, branches or sizes that depend on data."""
+def graph_record(exported: ExportedGraph) -> dict[str, Any]:
+    """A graph as JSON values; `NotRecordable` where it holds constants, branches or sizes that depend on data."""
     from torch.utils._pytree import treespec_dumps
 
     if any(weight.is_constant for weight in exported.weights.values()):
-        raise NotKept("constants of the code")
+        raise NotRecordable("constants of the code")
     nodes = [_node_record(node) for node in exported.graph.nodes]
     try:
         specs = [treespec_dumps(spec) for spec in (exported.in_spec, exported.out_spec)]
@@ -60,7 +60,7 @@ def graph_record(exported: Exported) -> dict[str, Any]:
         TypeError,
         ValueError,
     ) as error:  # of classes that torch cannot name
-        raise NotKept(str(error)) from None
+        raise NotRecordable(str(error)) from None
     return {
         "nodes": nodes,
         "weights": {placeholder: weight.name for placeholder, weight in exported.weights.items()},
@@ -68,7 +68,7 @@ def graph_record(exported: Exported) -> dict[str, Any]:
     }
 
 
-def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> Exported:
+def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> ExportedGraph:
     """A graph read back, with the tensors of a module by name; `ValueError`, `KeyError`, `TypeError` or `AttributeError` for a damaged record."""
     from torch import fx
     from torch.utils._pytree import treespec_loads
@@ -91,14 +91,14 @@ def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> Exported:
         for placeholder, name in row["weights"].items()
     }
     in_spec, out_spec = map(treespec_loads, row["specs"])
-    return Exported(graph, weights, in_spec, out_spec)
+    return ExportedGraph(graph, weights, in_spec, out_spec)
 
 
-def origin_of(exported: Exported) -> Origin | None:
+def graph_origin(exported: ExportedGraph) -> Origin | None:
     """What decides how a graph is read: its record, which weights are one tensor, and their values. None for a graph without a record."""
     try:
         row = json.dumps(graph_record(exported))
-    except NotKept:
+    except NotRecordable:
         return None
     weights, first = exported.weights, dict[Any, str]()
     shared = [
@@ -115,7 +115,7 @@ def origin_of(exported: Exported) -> Origin | None:
 
 def _node_record(node: fx.Node) -> list[Any]:
     if node.op not in ("placeholder", "call_function", "output"):
-        raise NotKept(f"a node of the kind {node.op}")
+        raise NotRecordable(f"a node of the kind {node.op}")
     target = _operator_name(node.target) if node.op == "call_function" else str(node.target)
     kwargs = {key: _encoded(value) for key, value in node.kwargs.items()}
     return [
@@ -132,7 +132,7 @@ def _operator_name(target: Any) -> str:
     if target is operator.getitem:
         return GETITEM
     if not hasattr(target, "_schema") or target.namespace not in LIBRARIES:
-        raise NotKept(f"a call of {target}")
+        raise NotRecordable(f"a call of {target}")
     return str(target)
 
 
@@ -154,9 +154,9 @@ def _value(leaf: Any) -> Any:
 
     if isinstance(leaf, torch.Tensor):
         if not all(type(size) is int for size in leaf.shape):
-            raise NotKept("a shape that depends on data")
+            raise NotRecordable("a shape that depends on data")
         return {"shape": list(leaf.shape), "dtype": str(leaf.dtype)}
-    raise NotKept(f"a value of the kind {type(leaf).__name__}")
+    raise NotRecordable(f"a value of the kind {type(leaf).__name__}")
 
 
 def _argument(leaf: Any) -> Any:
@@ -170,7 +170,7 @@ def _argument(leaf: Any) -> Any:
         return {"torch": str(leaf)}
     if isinstance(leaf, torch.device):
         return {"device": str(leaf)}
-    raise NotKept(f"an argument of the kind {type(leaf).__name__}")
+    raise NotRecordable(f"an argument of the kind {type(leaf).__name__}")
 
 
 def _encoded(value: Any, leaf: Callable[[Any], Any] = _argument) -> Any:

@@ -1,4 +1,7 @@
-"""Recurrent networks as one operator while torch traces: to find out their shapes it would go through all steps, again in each pass."""
+"""Recurrent networks as single operators while torch traces.
+
+To determine their shapes, torch would go through all steps, again in each of its passes.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,22 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
-NETWORKS = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}  # with how many states each has
-WEIGHTS = 2  # their place among the arguments
-ARGUMENTS = "Tensor[] weights, bool biased, int layers, float dropout, bool training, bool both_ways, bool batch_first"
+STATE_COUNTS = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
+WEIGHTS_POSITION = 2  # among the arguments
+ARGUMENTS = (
+    "Tensor[] weights, bool biased, int layers, float dropout, bool training, "
+    "bool both_ways, bool batch_first"
+)
 
 
-def kept_whole() -> AbstractContextManager[Any]:
-    """Within it, torch's functions of recurrent networks are calls of operators of ours, which are called as torch's own: `lstm.input`."""
+def without_unrolling() -> AbstractContextManager[Any]:
+    """Return a context in which torch's recurrent functions are operators of einalg.
+
+    These have the names of torch's own, for example `lstm.input`.
+    """
     from torch.overrides import TorchFunctionMode
 
-    networks = _networks(_library())
+    operators = _operators(_library())
 
     class Mode(TorchFunctionMode):
         def __torch_function__(
@@ -26,44 +35,51 @@ def kept_whole() -> AbstractContextManager[Any]:
             args: Sequence[Any] = (),
             kwargs: Mapping[str, Any] | None = None,
         ) -> Any:
-            is_packed = len(args) > WEIGHTS + 1 and isinstance(
-                args[WEIGHTS + 1], (list, tuple)
-            )  # after the lengths of the batches
-            if func not in networks or is_packed or kwargs:
+            if func not in operators or _is_packed(args) or kwargs:
                 return func(*args, **(kwargs or {}))
-            return networks[func](*args)
+            return operators[func](*args)
 
     return Mode()
 
 
+def _is_packed(args: Sequence[Any]) -> bool:
+    """Return whether the lengths of the batches come before the weights."""
+    return len(args) > WEIGHTS_POSITION + 1 and isinstance(
+        args[WEIGHTS_POSITION + 1], (list, tuple)
+    )
+
+
 @cache
 def _library() -> Any:
-    """Where the operators are; they end with it."""
+    """Return the library of the operators, which end with it."""
     import torch
 
     return torch.library.Library("einalg", "DEF")
 
 
 @cache
-def _networks(library: Any) -> dict[Any, Any]:
-    """The operator in the place of each function of torch."""
+def _operators(library: Any) -> dict[Any, Any]:
+    """Return the operator in the place of each function of torch."""
     import torch
 
-    found = {}
-    for name, states in NETWORKS.items():
-        given, results = (
-            ("Tensor[]" if states > 1 else "Tensor"),
-            ", ".join(["Tensor"] * (1 + states)),
-        )
-        library.define(f"{name}.input(Tensor x, {given} states, {ARGUMENTS}) -> ({results})")
+    operators: dict[Any, Any] = {}
+    for name, states in STATE_COUNTS.items():
+        state_type = "Tensor"
+        if states > 1:
+            state_type = "Tensor[]"
+        results = ", ".join(["Tensor"] * (1 + states))
+        library.define(f"{name}.input(Tensor x, {state_type} states, {ARGUMENTS}) -> ({results})")
         library.impl(f"{name}.input", getattr(torch, name), "CompositeExplicitAutograd")
-        torch.library.register_fake(f"einalg::{name}.input", _shapes(states), lib=library)
-        found[getattr(torch, name)] = getattr(torch.ops.einalg, name).input
-    return found
+        torch.library.register_fake(f"einalg::{name}.input", _shape_function(states), lib=library)
+        operators[getattr(torch, name)] = getattr(torch.ops.einalg, name).input
+    return operators
 
 
-def _shapes(states: int) -> Callable[..., Any]:
-    """Results without values: those of all steps, and the states after the last one, which are as those before the first."""
+def _shape_function(states: int) -> Callable[..., Any]:
+    """Return a function that makes results without values.
+
+    Those are the outputs of all steps, and states like those before the first step.
+    """
 
     def fake(
         x: Any,
@@ -76,7 +92,9 @@ def _shapes(states: int) -> Callable[..., Any]:
         both_ways: bool,
         first: bool,
     ) -> Any:
-        every = [before] if states == 1 else list(before)
+        every = [before]
+        if states > 1:
+            every = list(before)
         outputs = x.new_empty((*x.shape[:2], every[0].shape[-1] * (1 + both_ways)))
         return outputs, *(state.new_empty(state.shape) for state in every)
 

@@ -10,9 +10,9 @@ import sympy
 
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
+from einalg.language.index.remainder import remainder
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.elementwise import elementwise
-from einalg.language.index.remainder import remainder
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Abs": ops.abs, "Ceil": ops.ceil, "Cos": ops.cos, "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "HardSwish": ops.hardswish, "Log": ops.log,
