@@ -31,6 +31,24 @@ def index_ranges(iterators: Iterable[LoopIndex]) -> Ranges:
     return {it.index: (it.low, it.high) for it in iterators}
 
 
+def index_extents(iterators: Iterable[LoopIndex]) -> dict[Index, int]:
+    """Return the extent of every index, such as `{h: 7}`."""
+    return {it.index: it.extent for it in iterators}
+
+
+def iterators_by_index(iterators: Iterable[LoopIndex]) -> dict[Index, LoopIndex]:
+    """Return the iterators as a table, in their order."""
+    return {it.index: it for it in iterators}
+
+
+def iterator_named(iterators: Iterable[LoopIndex], name: str) -> LoopIndex | None:
+    """Return the iterator whose index has a name; None where there is none."""
+    for it in iterators:
+        if it.index.name == name:
+            return it
+    return None
+
+
 def has_reduction(body: Any) -> bool:
     """Tell whether anything is reduced in a body, inner scopes not counted."""
     return next(reductions(body), None) is not None

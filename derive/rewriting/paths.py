@@ -29,6 +29,12 @@ def _paths_below(path: Path, scope: Scope) -> Iterator[tuple[Path, Scope]]:
         yield from _paths_below((*path, position), inner)
 
 
+def program_scopes(program: Program) -> Iterator[Scope]:
+    """Yield every scope of a program, outer before inner."""
+    for _, scope in paths(program):
+        yield scope
+
+
 def scope_at(program: Program, path: Path) -> Scope:
     """Return the scope at a path; `RuleError` where there is none."""
     name = path[0] if path else ""

@@ -20,7 +20,7 @@ from typing import Any
 from derive.cost.model import CostModel, Roofline, total
 from derive.matching import distance, match
 from derive.rewriting.moves import Move, Rule
-from derive.rewriting.paths import paths
+from derive.rewriting.paths import program_scopes
 from derive.rules import ALL
 from derive.rules.algebra import bilinear_factorisation, staging
 from derive.rules.inter.lifting_nesting import lifted
@@ -378,7 +378,7 @@ class _Search:
         return programs
 
     def _distance(self, program: Program) -> float:
-        return distance((scope for _, scope in paths(program)), self.expand.templates, is_heavy)
+        return distance(program_scopes(program), self.expand.templates, is_heavy)
 
     def _new_state(
         self, parent: _State, program: Program, steps: tuple[Move, ...], distance_left: float
@@ -397,7 +397,7 @@ class _Search:
         features = StateFeatures(
             distance_left,
             parent.level,
-            len({shape_class(scope) for _, scope in paths(program)}),
+            len(set(map(shape_class, program_scopes(program)))),
             _factorisations(derivation),
             relative_work,
         )

@@ -1,19 +1,24 @@
-"""Tidying: moves that never make a program worse and are therefore not searched but done (design §8).
+"""Cleanup: moves that never make a program worse, and are therefore not searched but done.
 
-Copies of inner scopes merge into their reader, conditions of inner domains and of sums are relaxed away, and what is only read
-through padding shrinks to what matters.
+Copies of inner scopes merge into their reader, conditions of inner domains and of sums are relaxed
+away, and what is only read through padding shrinks to what matters (design §8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import permutations
 from math import prod
 from typing import Any
 
-from derive.rewriting.body_queries import ReadContext, reads
+from derive.rewriting.body_queries import (
+    ReadContext,
+    bound_indices,
+    has_reduction,
+    reads,
+)
 from derive.rewriting.moves import Move, Rule, apply
-from derive.rewriting.paths import child, paths
+from derive.rewriting.paths import Path, child, paths
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import NESTING
 from derive.rules.intra import (
@@ -21,306 +26,379 @@ from derive.rules.intra import (
     boundary_tightening,
     summation_splitting,
     traversal_merging,
-    variable_substitution,
 )
-from derive.search.repairs import split_move
+from derive.search.repairs import split_move, substitution_move
 from einalg.errors import EinalgError
 from einalg.language.analysis.simplify import with_joined_quotients
 from einalg.language.index.affine import Affine, Index, Modulo, floordiv, modulo
+from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.ir.body import fresh_index
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
-MAX_CLEANUP_MOVES = 48  # moves of one tidying
+MAX_CLEANUP_MOVES = 48
+
+Rules = Mapping[str, Rule]
 
 
-def cleaned_up(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
-    """The program after all tidying moves, and these."""
-    done: list[Move] = []
-    while len(done) < MAX_CLEANUP_MOVES:
-        for move in _proposals(program):
-            try:
-                program = apply(program, move, rules)
-            except EinalgError:
-                continue
-            done.append(move)
+def cleaned_up(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
+    """Return the program after all cleanup moves, and these."""
+    steps: list[Move] = []
+    while len(steps) < MAX_CLEANUP_MOVES:
+        step = _first_applicable(program, _proposals(program), rules)
+        if step is None:
             break
-        else:
-            break
-    return program, done
+        program, move = step
+        steps.append(move)
+    return program, steps
+
+
+def _first_applicable(
+    program: Program, proposals: Iterator[Move], rules: Rules
+) -> tuple[Program, Move] | None:
+    for move in proposals:
+        try:
+            return apply(program, move, rules), move
+        except EinalgError:
+            continue
+    return None
 
 
 def fully_inlined(
-    program: Program, rules: Mapping[str, Rule], allowed: Callable[[Program], bool] = lambda _: True
+    program: Program, rules: Rules, is_allowed: Callable[[Program], bool] = lambda _: True
 ) -> tuple[Program, list[Move]]:
-    """The program with every statement and inner scope that merges into its reader merged, and the moves: one spelling for many.
+    """Return the program with all merged that merges into its reader: one spelling for many.
 
-    A merging that gives what is not `allowed` is left out.
+    Statements and inner scopes merge, and the moves come with the program. A merging that gives
+    what is not allowed is left out.
     """
-    program, done = cleaned_up(program, rules)
-    while len(done) < MAX_CLEANUP_MOVES:
-        for move in _mergings(program):
-            try:
-                merged, tidying = cleaned_up(apply(program, move, rules), rules)
-            except EinalgError:
-                continue
-            if not allowed(merged):
-                continue
-            program = merged
-            done += [move, *tidying]
+    program, steps = cleaned_up(program, rules)
+    while len(steps) < MAX_CLEANUP_MOVES:
+        merging = _first_merging(program, rules, is_allowed)
+        if merging is None:
             break
-        else:
-            break
-    return program, done
+        program, moves = merging
+        steps += moves
+    return program, steps
 
 
-def fissioned(program: Program, rules: Mapping[str, Rule]) -> tuple[Program, list[Move]]:
-    """The program with a scope for every reduction that is part of a body, and for every summed factor that need not be computed so often.
+def _first_merging(
+    program: Program, rules: Rules, is_allowed: Callable[[Program], bool]
+) -> tuple[Program, list[Move]] | None:
+    for move in _mergings(program):
+        try:
+            merged, cleaning = cleaned_up(apply(program, move, rules), rules)
+        except EinalgError:
+            continue
+        if is_allowed(merged):
+            return merged, [move, *cleaning]
+    return None
 
-    Equal ones are then computed once. The moves come with it.
+
+def fissioned(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
+    """Return the program with a scope for every reduction that is part of a body, and the moves.
+
+    So has every summed factor that need not be computed so often. Equal ones are computed once.
     """
-    done: list[Move] = []
-    while len(done) < MAX_CLEANUP_MOVES and (move := next(_partings(program), None)) is not None:
+    steps: list[Move] = []
+    while len(steps) < MAX_CLEANUP_MOVES:
+        move = next(_fissions(program), None)
+        if move is None:
+            break
         program = apply(program, move, rules)
-        done.append(move)
-    return program, done
+        steps.append(move)
+    return program, steps
 
 
-def _partings(program: Program) -> Iterator[Move]:
-    """Innermost reductions that have something around them, then factors."""
+def _fissions(program: Program) -> Iterator[Move]:
+    """Split off innermost reductions that have something around them, then factors."""
     for path, scope in paths(program):
         for position, node in enumerate(reductions(scope.body)):
-            if (
-                node is not scope.body
-                and node.iterators
-                and not any(True for _ in reductions(node.body))
-            ):
-                yield Move(
-                    summation_splitting.RULE.name, path, {"reduction": position, "outer": []}
-                )
+            if node is not scope.body and node.iterators and not has_reduction(node.body):
+                args = {"reduction": position, "outer": []}
+                yield Move(summation_splitting.RULE.name, path, args)
     for path, scope in paths(program):
-        yield from (
-            Move(staging.RULE.name, path, args)
-            for args in staging.subterms(scope)
-            if args.get("factors") and args["reduction"] is not None
-        )
+        for args in staging.subterms(scope):
+            if args.get("factors") and args["reduction"] is not None:
+                yield Move(staging.RULE.name, path, args)
 
 
 def _mergings(program: Program) -> Iterator[Move]:
-    """Statements of which nothing is computed twice first, then the innermost scopes before those around them."""
+    """Merge statements of which nothing is computed twice, then scopes, the innermost first."""
     for name, scope in program.statements:
+        if name in program.outputs:
+            continue
         readers = [reader for reader, other in program.statements if name in other.tensors]
-        if name not in program.outputs and (
-            len(readers) == 1 or isinstance(scope.body, Access) or _in_parts(program, name)
-        ):
-            yield from (Move(NESTING.name, (reader,), {"producer": name}) for reader in readers)
+        if len(readers) == 1 or isinstance(scope.body, Access) or _is_read_in_parts(program, name):
+            yield from _nestings(readers, name)
     for path, scope in reversed(list(paths(program))):
-        yield from (
-            Move(traversal_merging.RULE.name, path, {"inner": k})
-            for k in range(len(inner_scopes(scope)))
-        )
+        for position in range(len(inner_scopes(scope))):
+            yield Move(traversal_merging.RULE.name, path, {"inner": position})
         yield from _joins(path, scope)
-        yield from (
-            Move(boundary_tightening.RULE.name, path, args)
-            for args in boundary_tightening.find(scope)
-            if "reduction" in args
-        )
+        for args in boundary_tightening.find(scope):
+            if "reduction" in args:
+                yield Move(boundary_tightening.RULE.name, path, args)
 
 
-def _in_parts(program: Program, name: str) -> bool:
-    """Whether the boxes that are read of a statement have no more points together than it has: each reader has a part of its own."""
-    boxes: set[tuple[tuple[int, int], ...]] = set()
+def _nestings(readers: Iterable[str], producer: str) -> Iterator[Move]:
+    for reader in readers:
+        yield Move(NESTING.name, (reader,), {"producer": producer})
+
+
+Box = tuple[tuple[int, int], ...]
+
+
+def _is_read_in_parts(program: Program, name: str) -> bool:
+    """Tell whether the readers of a statement share none of its points.
+
+    The boxes that are read then have no more points together than the statement has.
+    """
+    boxes: set[Box] = set()
+    for read in _reads_of_statement(program, name):
+        box = _box_read(read)
+        if box is None:
+            return False
+        boxes.add(box)
+    return sum(map(_points, boxes)) <= prod(program[name].shape)
+
+
+def _reads_of_statement(program: Program, name: str) -> Iterator[ReadContext]:
     for _, scope in program.statements:
-        for inner in all_scopes(scope) if name in scope.tensors else ():
+        if name not in scope.tensors:
+            continue
+        for inner in all_scopes(scope):
             for read in reads(inner):
                 if isinstance(read.access.tensor, Tensor) and read.access.tensor.name == name:
-                    used = [next(iter(s.indices)) for s in read.access.subscripts if s.terms]
-                    if len(set(used)) < len(used) or not all(
-                        s.as_index() for s in read.access.subscripts if s.terms
-                    ):
-                        return False
-                    boxes.add(tuple(_interval(s, read) for s in read.access.subscripts))
-    return sum(prod(high - low for low, high in box) for box in boxes) <= prod(program[name].shape)
+                    yield read
 
 
-def _interval(subscript: Affine, read: ReadContext) -> tuple[int, int]:
+def _box_read(read: ReadContext) -> Box | None:
+    """Return the box that a read runs through; None where it is no box with an index an axis."""
+    indices: list[Index] = []
+    for subscript in read.access.subscripts:
+        if subscript.terms:
+            index = subscript.as_index()
+            if index is None or index in indices:
+                return None
+            indices.append(index)
+    return tuple(_half_open_interval(s, read) for s in read.access.subscripts)
+
+
+def _half_open_interval(subscript: Affine, read: ReadContext) -> tuple[int, int]:
     low, high = subscript.interval(read.ranges)
     return low, high + 1
 
 
-def _joins(path: Any, scope: Scope) -> Iterator[Move]:
-    """Two summed indices that occur only as digits of one number become that number."""
+def _points(box: Box) -> int:
+    return prod(high - low for low, high in box)
+
+
+def _joins(path: Path, scope: Scope) -> Iterator[Move]:
+    """Make one number of two summed indices that occur only as its digits.
+
+    In `A[4*i + j]`, with j from 0 to 3, they are the digits of a number that runs over A.
+    """
     for position, node in enumerate(reductions(scope.body)):
-        forms = [s for a in accesses(node.body) for s in a.subscripts] + [
-            c.form for c in node.where
-        ]
-        taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
+        forms = _forms(node)
+        used = bound_indices(scope)
         for high, low in permutations(node.iterators, 2):
-            base = low.extent
-            whole = fresh_index(high.index.name, taken)
-            if (
-                low.low
-                or high.extent < 2
-                or base < 2
-                or not all(
-                    _are_digits(form, (high.index, low.index), whole, base) for form in forms
-                )
-            ):
+            if low.low or high.extent < 2 or low.extent < 2:
                 continue
-            forward = {
-                it.index.name: it.index.name for it in node.iterators if it not in (high, low)
-            }
-            backward = dict(forward)
-            forward[whole.name] = str(affine(high.index) * base + low.index)
-            backward[high.index.name], backward[low.index.name] = (
-                str(affine(whole) // base),
-                str(affine(whole) % base),
-            )
-            yield Move(
-                variable_substitution.RULE.name,
-                path,
-                {"target": position, "forward": forward, "backward": backward},
-            )
+            whole = fresh_index(high.index.name, used)
+            if all(_are_digits(form, high, low, whole) for form in forms):
+                yield _join_move(path, position, node, (high, low, whole))
 
 
-def _are_digits(form: Affine, digits: tuple[Index, Index], whole: Index, base: int) -> bool:
-    """Whether two indices stand in a form as the digits of one number, whatever that number is then called."""
-    if form.indices.isdisjoint(digits):
+def _forms(node: Reduce) -> list[Affine]:
+    """Return the subscripts of what is reduced, and the conditions."""
+    forms: list[Affine] = []
+    for access in accesses(node.body):
+        forms += access.subscripts
+    for condition in node.where:
+        forms.append(condition.form)
+    return forms
+
+
+def _join_move(
+    path: Path, position: int, node: Reduce, digits: tuple[LoopIndex, LoopIndex, Index]
+) -> Move:
+    high, low, whole = digits
+    forward: dict[str, str] = {}
+    for it in node.iterators:
+        if it not in (high, low):
+            forward[it.index.name] = it.index.name
+    backward = dict(forward)
+    forward[whole.name] = str(affine(high.index) * low.extent + low.index)
+    backward[high.index.name] = str(affine(whole) // low.extent)
+    backward[low.index.name] = str(affine(whole) % low.extent)
+    return substitution_move(path, position, forward, backward)
+
+
+def _are_digits(form: Affine, high: LoopIndex, low: LoopIndex, whole: Index) -> bool:
+    """Tell whether two indices stand in a form as the digits of one number, then called `whole`."""
+    if form.indices.isdisjoint((high.index, low.index)):
         return True
-    high, low = digits
-    joined = with_joined_quotients(
-        form.substitute({high: floordiv(affine(whole), base), low: modulo(affine(whole), base)})
-    )
-    return not _has_digits(joined, whole)
+    base = low.extent
+    digits = {
+        high.index: floordiv(affine(whole), base),
+        low.index: modulo(affine(whole), base),
+    }
+    return not _has_digits(with_joined_quotients(form.substitute(digits)), whole)
 
 
 def _has_digits(form: Affine, whole: Index) -> bool:
-    """Whether a quotient or a remainder of an index by itself occurs."""
-    parts = [atom.argument for atom, _ in form.terms if not isinstance(atom, Index)]
-    return any(part.indices == {whole} or _has_digits(part, whole) for part in parts)
+    """Tell whether a quotient or a remainder of an index by itself occurs."""
+    for atom, _ in form.terms:
+        if isinstance(atom, Index):
+            continue
+        if atom.argument.indices == {whole} or _has_digits(atom.argument, whole):
+            return True
+    return False
 
 
 def _proposals(program: Program) -> Iterator[Move]:
-    yield from _of_statements(program)
-    spots = list(paths(program))
-    for path, scope in spots:
-        yield from _of_conditions(path, scope)
-    for path, scope in spots:
-        yield from _of_lattices(path, scope)
-    for path, scope in spots:
-        yield from _of_copies(path, scope)
-    for path, scope in spots:
-        yield from _of_padding(path, scope)
+    yield from _statement_moves(program)
+    places = list(paths(program))
+    for propose in (_condition_moves, _lattice_moves, _copy_moves, _padding_moves):
+        for path, scope in places:
+            yield from propose(path, scope)
 
 
-def _of_statements(program: Program) -> Iterator[Move]:
-    """A sum, or a copy of a scope, that one other statement reads, and a copy of another statement, is an inner scope of its readers."""
+def _statement_moves(program: Program) -> Iterator[Move]:
+    """Nest statements in their readers.
+
+    These are sums and copies of scopes that one other statement reads, and copies of statements.
+    """
     readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
         for tensor in scope.tensors:
             readers.setdefault(tensor, []).append(name)
     for name, scope in program.statements:
-        copied = isinstance(scope.body, Access) and any(t in program.names for t in scope.tensors)
-        alone = len(readers.get(name, ())) == 1 and (
-            is_copy(scope) or any(True for _ in reductions(scope.body))
-        )
-        if name not in program.outputs and (copied or alone):
-            yield from (
-                Move(NESTING.name, (reader,), {"producer": name})
-                for reader in readers.get(name, ())
-            )
+        if name in program.outputs or name not in readers:
+            continue
+        if _copies_statement(program, scope) or (
+            len(readers[name]) == 1 and (is_copy(scope) or has_reduction(scope.body))
+        ):
+            yield from _nestings(readers[name], name)
 
 
-def _of_copies(path: Any, scope: Scope) -> Iterator[Move]:
-    """Copies of scopes below this one, or this one as the copy of a copy; a copy of a copy of a tensor is one copy of the tensor."""
+def _copies_statement(program: Program, scope: Scope) -> bool:
+    if not isinstance(scope.body, Access):
+        return False
+    return any(tensor in program.names for tensor in scope.tensors)
+
+
+def _copy_moves(path: Path, scope: Scope) -> Iterator[Move]:
+    """Merge copies of scopes below this one, and this one where it is the copy of a copy.
+
+    A copy of a copy of a tensor becomes one copy of the tensor.
+    """
     for position, inner in enumerate(inner_scopes(scope)):
         if is_copy(inner):
-            if [
-                isinstance(deep.body, Access) and not is_copy(deep) for deep in inner_scopes(inner)
-            ] == [True]:
+            if _copies_tensor_copy(inner):
                 yield Move(traversal_merging.RULE.name, (*path, position), {"inner": 0})
             yield Move(traversal_merging.RULE.name, path, {"inner": position})
-    if len(path) == 1 and is_copy(scope) and inner_scopes(scope) and _same_axes(scope):
+    if len(path) == 1 and is_copy(scope) and inner_scopes(scope) and _has_same_axes(scope):
         yield Move(traversal_merging.RULE.name, path, {"inner": 0})
 
 
+def _copies_tensor_copy(scope: Scope) -> bool:
+    """Tell whether the only scope inside is a copy of a tensor that is not computed."""
+    inner = inner_scopes(scope)
+    return len(inner) == 1 and isinstance(inner[0].body, Access) and not is_copy(inner[0])
+
+
 def is_copy(scope: Scope) -> bool:
-    """Whether a scope only reads another scope, or another statement."""
+    """Tell whether a scope only reads another scope, or another statement."""
     if not isinstance(scope.body, Access):
         return False
     base = unpadded(scope.body.base)
     return isinstance(base, Scope) or base.role == "intermediate"
 
 
-def _same_axes(scope: Scope) -> bool:
-    """Whether a copy of a scope has its axes in the same order, and so changes nothing but the box."""
+def _has_same_axes(scope: Scope) -> bool:
+    """Tell whether a copy of a scope keeps the order of its axes, and so changes only the box."""
     body: Any = scope.body
-    bare = [s.as_index() for s in body.subscripts if s.terms]
-    return bare == [it.index for it in scope.iterators if it.extent != 1]
+    read = [subscript.as_index() for subscript in body.subscripts if subscript.terms]
+    return read == [it.index for it in scope.iterators if it.extent != 1]
 
 
-def _of_conditions(path: Any, scope: Scope) -> Iterator[Move]:
+def _condition_moves(path: Path, scope: Scope) -> Iterator[Move]:
     for position, inner in enumerate(inner_scopes(scope)):
-        yield from _relaxed(path, {"inner": position}, inner)
+        yield from _relaxations(path, {"inner": position}, inner)
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
-            yield from _relaxed(path, {"reduction": position}, node)
+            yield from _relaxations(path, {"reduction": position}, node)
 
 
-def _relaxed(path: Any, place: dict[str, int], domain: Any) -> Iterator[Move]:
-    """Conditions that only cut corners off a box are left out; one that leaves a lattice says that another box fits, and stays."""
-    lattice = [c for c in domain.where if c.relation != ">="]
+def _relaxations(path: Path, place: dict[str, int], domain: Any) -> Iterator[Move]:
+    """Leave out conditions that only cut corners off a box.
+
+    One that leaves a lattice, as `h % 2 == 0`, says that another box fits, and stays.
+    """
+    lattice = [condition for condition in domain.where if condition.relation != ">="]
     if len(lattice) < len(domain.where):
         box = [[it.low, it.high] for it in domain.iterators]
-        yield Move(
-            boundary_relaxing.RULE.name,
-            path,
-            {**place, "box": box, "where": [str(c) for c in lattice]},
-        )
+        args = {**place, "box": box, "where": list(map(str, lattice))}
+        yield Move(boundary_relaxing.RULE.name, path, args)
 
 
-def _of_lattices(path: Any, scope: Scope) -> Iterator[Move]:
-    """Summed indices that a condition holds to one residue class are split by its modulus, and only that class is left."""
+def _lattice_moves(path: Path, scope: Scope) -> Iterator[Move]:
+    """Split summed indices that a condition holds to one residue class by its modulus.
+
+    Only that class is then left of the sum.
+    """
     for position, node in enumerate(reductions(scope.body)):
-        found: dict[Index, int] = {}
+        moduli: dict[Index, int] = {}
         for condition in node.where:
-            atoms = [a for a, _ in condition.form.terms]
-            if condition.relation == "==" and len(atoms) == 1 and isinstance(atoms[0], Modulo):
-                (modulo,) = atoms
-                alone = modulo.argument.indices
-                if (
-                    len(alone) == 1
-                    and alone <= set(node.indices)
-                    and abs(modulo.argument.coefficient(next(iter(alone)))) == 1
-                ):
-                    found[next(iter(alone))] = modulo.divisor
-        if found:
-            taken = {*scope.indices, *(i for n in reductions(scope.body) for i in n.indices)}
-            yield split_move(path, node.iterators, found, position, taken)
+            residue = _residue_class(condition)
+            if residue is not None and residue[0] in node.indices:
+                moduli[residue[0]] = residue[1]
+        if moduli:
+            yield split_move(path, node.iterators, moduli, position, bound_indices(scope))
 
 
-def _of_padding(path: Any, scope: Scope) -> Iterator[Move]:
-    padded = any(
-        isinstance(a.base, Padded) for inner in inner_scopes(scope) for a in accesses(inner.body)
-    )
-    conditioned = any(node.where for node in reductions(scope.body))
-    if (
-        padded
-        or conditioned
-        or any(
-            isinstance(a.base, Padded) and isinstance(a.tensor, Scope) for a in accesses(scope.body)
-        )
-    ):
-        for args in boundary_tightening.find(scope):
-            if "reduction" in args or _smaller(child(scope, args["inner"]), args["box"]):
-                yield Move(boundary_tightening.RULE.name, path, args)
+def _residue_class(condition: Constraint) -> tuple[Index, int] | None:
+    """Return the index and the modulus of a condition like `(r + 1) % 2 == 0`; None for others."""
+    terms = condition.form.terms
+    if condition.relation != "==" or len(terms) != 1 or not isinstance(terms[0][0], Modulo):
+        return None
+    atom = terms[0][0]
+    if len(atom.argument.indices) != 1:
+        return None
+    (index,) = atom.argument.indices
+    if abs(atom.argument.coefficient(index)) != 1:
+        return None
+    return index, atom.divisor
 
 
-def _smaller(inner: Scope, box: Any) -> bool:
-    """Whether the box cuts away points that are never read, or padding that is read along an axis by itself."""
-    return any(high > low for low, high in box) and any(
-        (low, high) != (it.low, it.high) for it, (low, high) in zip(inner.iterators, box)
-    )
+def _padding_moves(path: Path, scope: Scope) -> Iterator[Move]:
+    if not _may_have_idle_points(scope):
+        return
+    for args in boundary_tightening.find(scope):
+        if "reduction" in args or _cuts_away(child(scope, args["inner"]), args["box"]):
+            yield Move(boundary_tightening.RULE.name, path, args)
+
+
+def _may_have_idle_points(scope: Scope) -> bool:
+    """Tell whether conditions or padding may make points of an inner domain do nothing."""
+    if any(node.where for node in reductions(scope.body)):
+        return True
+    for inner in inner_scopes(scope):
+        if any(isinstance(access.base, Padded) for access in accesses(inner.body)):
+            return True
+    for access in accesses(scope.body):
+        if isinstance(access.base, Padded) and isinstance(access.tensor, Scope):
+            return True
+    return False
+
+
+def _cuts_away(inner: Scope, box: Any) -> bool:
+    """Tell whether a box that is not empty leaves out points of an inner scope."""
+    if all(high <= low for low, high in box):
+        return False
+    return any((low, high) != (it.low, it.high) for it, (low, high) in zip(inner.iterators, box))

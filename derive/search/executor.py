@@ -1,6 +1,7 @@
-"""Work that leaves this process: an ordered map over anything with `concurrent.futures.Executor.submit` (design §8).
+"""Work that leaves this process, by anything with `concurrent.futures.Executor.submit`.
 
-Items are pure, picklable and restartable. What a worker loses is computed again, so that a result never depends on where it was made.
+Items are pure, picklable and restartable. What a worker loses is computed again, so that a result
+never depends on where it was made (design §8).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What the function did with one item: its value, or the exception that it raised."""
+    """The value of a function for one item, or the exception that it raised."""
 
     value: Any = None
     error: Exception | None = None
@@ -32,7 +33,7 @@ class TaskResult:
 
 @dataclass(frozen=True)
 class GuardedTask:
-    """The function, called so that an exception of its own is told from one of the executor: this one is returned, that one raised."""
+    """A function whose own exceptions are returned: those that are raised are the executor's."""
 
     function: Callable[[Any], Any]
 
@@ -44,16 +45,17 @@ class GuardedTask:
 
 
 class TaskFailure(Exception):
-    """An executor did not do some work, for a reason of its own: the work is to be done again."""
+    """An executor failed to do some work, for a reason of its own: it is to be done again."""
 
 
 def ordered_map(
     executor: Any, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> list[Result]:
-    """The function's results in the order of the items, computed by an executor, or here where it is None.
+    """Return the function's results in the order of the items; without an executor, computed here.
 
-    Processes, threads, loky, Dask (`Client.get_executor()`) and MPI all are executors. Where one loses work, as a killed worker does,
-    the missing results are computed once more by it if it still takes work, else here. An exception of the function is raised as it is.
+    Processes, threads, loky, Dask (`Client.get_executor()`) and MPI all are executors. Where one
+    loses work, as a killed worker does, the missing results are computed once more by it if it
+    still takes work, else here. An exception of the function is raised as it is.
 
     >>> ordered_map(None, abs, [-2, 1])
     [2, 1]
@@ -61,9 +63,9 @@ def ordered_map(
     work = list(items)
     if executor is None:
         return [function(item) for item in work]
-    attempt = GuardedTask(function)
-    done, reason = _submitted(executor, attempt, dict(enumerate(work)))
-    missing = {position: item for position, item in enumerate(work) if position not in done}
+    task = GuardedTask(function)
+    results, reason = _submitted(executor, task, dict(enumerate(work)))
+    missing = {position: item for position, item in enumerate(work) if position not in results}
     if missing:
         log.warning(
             "einalg: %d of %d results were lost by the executor (%s); they are computed again",
@@ -71,50 +73,59 @@ def ordered_map(
             len(work),
             reason,
         )
-        done |= _submitted(executor, attempt, missing)[0]
-    return [
-        done[position].get() if position in done else function(item)
-        for position, item in enumerate(work)
-    ]
+        results |= _submitted(executor, task, missing)[0]
+    values = []
+    for position, item in enumerate(work):
+        if position in results:
+            values.append(results[position].get())
+        else:
+            values.append(function(item))
+    return values
 
 
 def _submitted(
-    executor: Any, attempt: GuardedTask, items: dict[int, Any]
+    executor: Any, task: GuardedTask, items: dict[int, Any]
 ) -> tuple[dict[int, TaskResult], str]:
-    """The outcomes that come back, by position, and what became of the first other one."""
-    futures, done, reasons = {}, {}, []
+    """Return the results that come back, by position, and why the first other one did not."""
+    futures, results = {}, {}
+    reasons: list[str] = []
     try:
         for position, item in items.items():
-            futures[position] = submit_task(executor, attempt, item)
+            futures[position] = submit_task(executor, task, item)
     except TaskFailure as loss:
         reasons.append(str(loss))
     for position, future in futures.items():
         try:
-            done[position] = task_result(future)
+            results[position] = task_result(future)
         except TaskFailure as loss:
             reasons.append(str(loss))
-    return done, reasons[0] if reasons else ""
+    return results, reasons[0] if reasons else ""
 
 
-def submit_task(executor: Any, attempt: GuardedTask, item: Any) -> Any:
-    """A future of the attempt; `TaskFailure` where the executor is broken, closed or out of reach."""
+def submit_task(executor: Any, task: GuardedTask, item: Any) -> Any:
+    """Return a future of a task.
+
+    Raises `TaskFailure` where the executor is broken, closed or out of reach.
+    """
     try:
-        return executor.submit(attempt, item)
+        return executor.submit(task, item)
     except Exception as error:
-        raise TaskFailure(_told(error)) from error
+        raise TaskFailure(_first_line(error)) from error
 
 
 def task_result(future: Any) -> TaskResult:
-    """What the attempt of a future came to; `TaskFailure` where it did not come back: a worker that was killed, a value that does not travel."""
+    """Return the result of a future.
+
+    Raises `TaskFailure` where it did not come back, as from a worker that was killed, or where its
+    value does not travel.
+    """
     try:
         return future.result()
     except (Exception, CancelledError) as error:
-        raise TaskFailure(_told(error)) from error
+        raise TaskFailure(_first_line(error)) from error
 
 
-def _told(error: BaseException) -> str:
-    return (
-        f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        if str(error)
-        else type(error).__name__
-    )
+def _first_line(error: BaseException) -> str:
+    if not str(error):
+        return type(error).__name__
+    return f"{type(error).__name__}: {str(error).splitlines()[0]}"

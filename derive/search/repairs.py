@@ -1,12 +1,17 @@
-"""Repairs: the rule applications that a reason suggests, by which an expression converges towards an operator (design §7, §8)."""
+"""Repairs: the moves that a reason suggests, by which an expression converges to an operator.
+
+Design §7, §8.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from derive.matching import Reason, normal_form
 from derive.matching.patterns.normal_form import NormalForm, ReadAxis
+from derive.rewriting.body_queries import bound_indices, has_reduction, index_extents
 from derive.rewriting.moves import Move
 from derive.rewriting.paths import Path
 from derive.rules.algebra import distribution, staging
@@ -19,48 +24,61 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
-GATHERS = ("mixed", "quotient", "padded", "twice", "parameters")
-TO_GATHER = ("padded", "twice", "parameters", "quotient")
+GATHERED_KINDS = ("mixed", "quotient", "padded", "twice", "parameters")  # that a copy removes
+MIXED_KINDS = ("mixed", "quotient")
+
+MixedAxis = tuple[Any, Any]  # the number of a read in the normal form, and its axis
 
 
-def repairs(path: Path, scope: Scope, found: Iterable[Reason]) -> Iterator[Move]:
-    """Moves at one scope that remove some of the reasons against an operator, the most telling first."""
-    found = list(found)
-    kinds = {r.kind for r in found}
+def repairs(path: Path, scope: Scope, reasons: Iterable[Reason]) -> Iterator[Move]:
+    """Yield moves at one scope that remove some of the reasons, the most telling first."""
+    reasons = list(reasons)
+    kinds = {reason.kind for reason in reasons}
     if "body" in kinds or "sum" in kinds:
-        yield from _of_body(path, scope)
+        yield from _body_repairs(path, scope)
         return
-    if kinds & {"mixed", "quotient"}:
-        mixed = [(r.read, r.axis) for r in found if r.kind in ("mixed", "quotient")]
+    mixed = [(reason.read, reason.axis) for reason in reasons if reason.kind in MIXED_KINDS]
+    if mixed:
         yield from _skews(path, scope, mixed)
         yield from _splits(path, scope, mixed)
-    yield from _of_strays(
-        path, scope, {i.name for r in found if r.kind == "stray" for i in r.indices}
-    )
-    yield from _stagings(path, scope, found)
+    yield from _stray_repairs(path, scope, _stray_indices(reasons))
+    yield from _stagings(path, scope, reasons)
 
 
-def _found(path: Path, scope: Scope, rule: Any) -> Iterator[Move]:
+def _moves_of(path: Path, scope: Scope, rule: Any) -> Iterator[Move]:
     for args in rule.find(scope):
         yield Move(rule.name, path, args)
 
 
-def _of_body(path: Path, scope: Scope) -> Iterator[Move]:
-    """A sum with something around it is split off; longer products and sums of products come apart."""
+def _body_repairs(path: Path, scope: Scope) -> Iterator[Move]:
+    """Split off a sum with something around it; take longer products and sums of products apart."""
     for position, node in enumerate(reductions(scope.body)):
         if node is not scope.body:
             yield Move(summation_splitting.RULE.name, path, {"reduction": position, "outer": []})
-    if any(True for _ in reductions(scope.body)):
-        yield from _found(path, scope, distribution.RULE)
-        yield from (move for move in _found(path, scope, staging.RULE) if "factors" in move.args)
+    if has_reduction(scope.body):
+        yield from _moves_of(path, scope, distribution.RULE)
+        for move in _moves_of(path, scope, staging.RULE):
+            if "factors" in move.args:
+                yield move
     if isinstance(scope.body, Reduce):
-        yield from _found(path, scope, summation_splitting.RULE)
+        yield from _moves_of(path, scope, summation_splitting.RULE)
 
 
-def _of_strays(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]:
-    """What is summed over one operand alone is summed first."""
-    if isinstance(scope.body, Reduce) and strays & {i.name for i in scope.body.indices}:
-        outer = [i.name for i in scope.body.indices if i.name not in strays]
+def _stray_indices(reasons: Iterable[Reason]) -> set[str]:
+    strays: set[str] = set()
+    for reason in reasons:
+        if reason.kind == "stray":
+            strays.update(index.name for index in reason.indices)
+    return strays
+
+
+def _stray_repairs(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]:
+    """Sum first over what stands in one operand alone."""
+    if not isinstance(scope.body, Reduce):
+        return
+    names = [index.name for index in scope.body.indices]
+    if not strays.isdisjoint(names):
+        outer = [name for name in names if name not in strays]
         yield Move(summation_splitting.RULE.name, path, {"reduction": 0, "outer": outer})
 
 
@@ -68,176 +86,218 @@ def _of_strays(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]:
 
 
 def _original(scope: Scope, profile: NormalForm, read: int, axis: int) -> tuple[int, Affine] | None:
-    """The number of the read in the scope as it is written, and its subscript."""
-    base = profile.reads[read].access.base
-    tensor = unpadded(base)
+    """Return the number of a read in the scope as it is written, and its subscript."""
+    tensor = unpadded(profile.reads[read].access.base)
     for number, access in enumerate(accesses(scope.body)):
         if unpadded(access.base) == tensor and access.subscripts[axis].terms:
             return number, access.subscripts[axis]
     return None
 
 
-def _mixed_forms(scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> list[tuple[int, Affine]]:
+def _mixed_forms(scope: Scope, mixed: Iterable[MixedAxis]) -> list[tuple[int, Affine]]:
     profile = normal_form(scope)
-    return [f for read, axis in mixed if (f := _original(scope, profile, read, axis)) is not None]
+    forms = []
+    for read, axis in mixed:
+        original = _original(scope, profile, read, axis)
+        if original is not None:
+            forms.append(original)
+    return forms
 
 
-def _splits(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Iterator[Move]:
-    """Keep the summed indices of mixed subscripts outside: all of them, or all but one of each subscript."""
+def _splits(path: Path, scope: Scope, mixed: Iterable[MixedAxis]) -> Iterator[Move]:
+    """Keep the summed indices of mixed subscripts outside: all, or all but one of each subscript.
+
+    A window `h + r + 2*s` is split with r and s outside, with s alone, and with r alone.
+    """
     if not isinstance(scope.body, Reduce):
         return
-    extents = {it.index: it.extent for it in scope.body.iterators}
-    groups = [_summed(form, extents) for _, form in _mixed_forms(scope, mixed)]
-    windows = [g for g in groups if g]
-    if not windows:
-        return
-    choices = [windows]
-    if any(len(g) > 1 for g in windows):
-        choices = [[g[1:] for g in windows], [g[:-1] for g in windows], windows]
     seen: list[tuple[str, ...]] = []
-    for choice in choices:
-        outer = tuple(dict.fromkeys(i.name for group in choice for i in group))
+    for choice in _window_choices(_windows(scope, scope.body, mixed)):
+        names: dict[str, None] = {}
+        for indices in choice:
+            names.update(dict.fromkeys(index.name for index in indices))
+        outer = tuple(names)
         if outer and outer not in seen and len(outer) < len(scope.body.iterators):
             seen.append(outer)
             yield Move(summation_splitting.RULE.name, path, {"reduction": 0, "outer": outer})
 
 
-def _summed(form: Affine, extents: Any) -> list[Index]:
-    """The summed indices of a form, the one with the smallest coefficient first."""
-    return sorted(
-        (i for i in form.indices if extents.get(i, 1) > 1),
-        key=lambda i: (abs(form.coefficient(i)), i.name),
-    )
+def _windows(scope: Scope, node: Reduce, mixed: Iterable[MixedAxis]) -> list[list[Index]]:
+    """Return the summed indices of each mixed subscript, without the subscripts that have none."""
+    extents = index_extents(node.iterators)
+    windows = []
+    for _, form in _mixed_forms(scope, mixed):
+        indices = _summed_indices(form, extents)
+        if indices:
+            windows.append(indices)
+    return windows
 
 
-def _skews(path: Path, scope: Scope, mixed: Iterable[tuple[Any, Any]]) -> Iterator[Move]:
-    """One new index for the output indices that several mixed subscripts add up, for all of these at once."""
-    outputs = {it.index: it for it in scope.iterators}
-    taken = {*outputs, *(i for node in reductions(scope.body) for i in node.indices)}
-    forward: dict[Index, Affine] = {i: affine(i) for i in outputs}
-    backward = dict(forward)
-    renamed: dict[Index, Index] = {}
+def _window_choices(windows: list[list[Index]]) -> list[list[list[Index]]]:
+    if all(len(indices) <= 1 for indices in windows):
+        return [windows]
+    without_first = [indices[1:] for indices in windows]
+    without_last = [indices[:-1] for indices in windows]
+    return [without_first, without_last, windows]
+
+
+def _summed_indices(form: Affine, extents: Mapping[Index, int]) -> list[Index]:
+    """Return the summed indices of a form, the one with the smallest coefficient first."""
+    summed = [index for index in form.indices if extents.get(index, 1) > 1]
+    return sorted(summed, key=lambda index: (abs(form.coefficient(index)), index.name))
+
+
+@dataclass(frozen=True)
+class _Skew:
+    """A form that takes the place of one of its output indices: `t = h + 2*w`, and h from it."""
+
+    index: Index
+    name: Index
+    forward: Affine
+    backward: Affine
+
+
+def _skews(path: Path, scope: Scope, mixed: Iterable[MixedAxis]) -> Iterator[Move]:
+    """Make one index of the output indices that a subscript adds up, for all subscripts at once."""
+    used = bound_indices(scope)
+    skews: dict[Index, _Skew] = {}
     for number, form in _mixed_forms(scope, mixed):
-        own = [
-            (i, form.coefficient(i)) for i in form.indices if i in outputs and outputs[i].extent > 1
-        ]
         if not form.is_affine():
             yield from _quotient_maps(path, scope, form)
             return
-        if len(own) < 2:
-            continue
-        free = [
-            (i, c)
-            for i, c in own
-            if abs(c) == 1 and i not in renamed and _only_in(scope, i, number)
-        ]
-        if not free:
-            continue
-        index, sign = free[0]
-        alone = all(i in outputs for i in form.indices)
-        part = affine(form.const if alone else 0)
-        for i, c in own:
-            part = part + affine(i) * c
-        part = part * sign
-        name = fresh_index("t", {*taken, *renamed.values()})
-        renamed[index] = name
-        forward[name] = part
-        backward[index] = affine(name) - (part - affine(index))
-    if renamed:
-        order = [renamed.get(i, i) for i in outputs]
-        texts = {i.name: str(forward[i]) for i in order}
-        yield Move(
-            variable_substitution.RULE.name,
-            path,
-            {
-                "target": variable_substitution.TRAVERSAL,
-                "forward": texts,
-                "backward": {i.name: str(backward[i]) for i in outputs},
-            },
-        )
+        skew = _skew(scope, number, form, skews.keys(), used)
+        if skew is not None:
+            skews[skew.index] = skew
+            used.add(skew.name)
+    if skews:
+        yield _skew_move(path, scope, skews)
 
 
-def _only_in(scope: Scope, index: Index, number: int) -> bool:
-    """Whether no other read moves with an index."""
-    return all(
-        k == number or all(index not in s.indices for s in access.subscripts)
-        for k, access in enumerate(accesses(scope.body))
-    )
+def _skew(
+    scope: Scope, number: int, form: Affine, skewed: Set[Index], used: set[Index]
+) -> _Skew | None:
+    """Return the skew that a mixed subscript of a read suggests, on an index of no other read."""
+    extents = index_extents(scope.iterators)
+    indices = [index for index in form.indices if extents.get(index, 1) > 1]
+    if len(indices) < 2:
+        return None
+    for index in indices:
+        sign = form.coefficient(index)
+        if abs(sign) == 1 and index not in skewed and _is_only_in(scope, index, number):
+            break
+    else:
+        return None
+    # Where no summed index stands beside, the offset goes into the new index too.
+    total = affine(form.const if form.indices <= extents.keys() else 0)
+    for other in indices:
+        total = total + affine(other) * form.coefficient(other)
+    total = total * sign
+    name = fresh_index("t", used)
+    return _Skew(index, name, total, affine(name) - (total - affine(index)))
+
+
+def _skew_move(path: Path, scope: Scope, skews: Mapping[Index, _Skew]) -> Move:
+    forward: dict[str, str] = {}
+    backward: dict[str, str] = {}
+    for index in scope.indices:
+        skew = skews.get(index)
+        if skew is None:
+            forward[index.name] = backward[index.name] = str(affine(index))
+        else:
+            forward[skew.name.name] = str(skew.forward)
+            backward[index.name] = str(skew.backward)
+    return substitution_move(path, variable_substitution.TRAVERSAL, forward, backward)
+
+
+def substitution_move(
+    path: Path, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
+) -> Move:
+    """Return the move that renames the points of a traversal or of a reduction (its position)."""
+    args = {"target": target, "forward": forward, "backward": backward}
+    return Move(variable_substitution.RULE.name, path, args)
+
+
+def _is_only_in(scope: Scope, index: Index, number: int) -> bool:
+    """Tell whether no other read than this one moves with an index."""
+    for other, access in enumerate(accesses(scope.body)):
+        if other != number and any(index in s.indices for s in access.subscripts):
+            return False
+    return True
 
 
 def _quotient_maps(path: Path, scope: Scope, form: Affine) -> Iterator[Move]:
-    """The maps that make a subscript with a quotient bare."""
+    """Yield the maps that make a subscript with a quotient bare."""
     for args in variable_substitution.find(scope):
-        if args["target"] == variable_substitution.TRAVERSAL and any(
-            "//" in text for text in args["forward"].values()
-        ):
+        if args["target"] != variable_substitution.TRAVERSAL:
+            continue
+        if any("//" in text for text in args["forward"].values()):
             yield Move(variable_substitution.RULE.name, path, args)
 
 
 # Staging.
 
 
-def _stagings(path: Path, scope: Scope, found: list[Reason]) -> Iterator[Move]:
-    """Copies of the reads that are in the way."""
-    profile = normal_form(scope)
-    wanted = {
-        unpadded(profile.reads[r.read].access.base)
-        for r in found
-        if r.kind in GATHERS and r.read is not None
-    }
-    if any(r.kind == "parameters" for r in found):
-        wanted |= {
-            unpadded(read.access.base)
-            for read in profile.reads
-            if any(axis.index is None for axis in read.axes)
-        }
+def _stagings(path: Path, scope: Scope, reasons: list[Reason]) -> Iterator[Move]:
+    """Yield copies of the reads that are in the way."""
+    wanted = _tensors_to_copy(scope, reasons)
     if not wanted:
         return
     distinct = staging.distinct_reads(scope)
     for args in staging.find(scope):
-        if (
-            "access" in args
-            and args["access"] is not None
-            and unpadded(distinct[args["access"]][0].access.base) in wanted
-        ):
+        number = args.get("access")
+        if number is not None and unpadded(distinct[number][0].access.base) in wanted:
             yield Move(staging.RULE.name, path, args)
 
 
-def mixed_axes(scope: Scope) -> list[tuple[int, ReadAxis]]:
-    """The subscripts that several indices share and that are no digits of one number, with the number of their read."""
+def _tensors_to_copy(scope: Scope, reasons: list[Reason]) -> set[Any]:
     profile = normal_form(scope)
-    return [
-        (k, axis)
-        for k, read in enumerate(profile.reads)
-        for axis in read.axes
-        if axis.index is None and not profile.separable(axis)
-    ]
+    wanted = set()
+    for reason in reasons:
+        if reason.kind in GATHERED_KINDS and reason.read is not None:
+            wanted.add(unpadded(profile.reads[reason.read].access.base))
+    if any(reason.kind == "parameters" for reason in reasons):
+        for read in profile.reads:
+            if any(axis.index is None for axis in read.axes):
+                wanted.add(unpadded(read.access.base))
+    return wanted
+
+
+def mixed_axes(scope: Scope) -> list[tuple[int, ReadAxis]]:
+    """Return the subscripts that several indices share, each with the number of its read.
+
+    The digits of one number, as in `4*i + j` with j below 4, share no subscript.
+    """
+    profile = normal_form(scope)
+    mixed = []
+    for number, read in enumerate(profile.reads):
+        for axis in read.axes:
+            if axis.index is None and not profile.separable(axis):
+                mixed.append((number, axis))
+    return mixed
 
 
 def split_move(
-    path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any, taken: set[Index]
+    path: Path, iterators: Any, blocks: Mapping[Index, int], target: Any, used: set[Index]
 ) -> Move:
-    """Several indices at once as (block, place inside it)."""
-    taken = set(taken)
+    """Return the move that makes (block, place inside it) of several indices at once."""
+    used = set(used)
     forward: dict[str, str] = {}
     backward: dict[str, str] = {}
     for it in iterators:
-        backward[it.index.name], parts = _halves(it, blocks.get(it.index), taken)
-        forward.update(parts)
-    return Move(
-        variable_substitution.RULE.name,
-        path,
-        {"target": target, "forward": forward, "backward": backward},
-    )
+        backward[it.index.name], digits = _digits(it, blocks.get(it.index), used)
+        forward.update(digits)
+    return substitution_move(path, target, forward, backward)
 
 
-def _halves(it: LoopIndex, block: int | None, taken: set[Index]) -> tuple[str, dict[str, str]]:
+def _digits(it: LoopIndex, block: int | None, used: set[Index]) -> tuple[str, dict[str, str]]:
+    """Return an index from its digits, and its digits: `"4*h1 + h2", {"h1": "h//4", …}`."""
     if block is None:
         return it.index.name, {it.index.name: it.index.name}
-    high = fresh_index(it.index.name + "1", taken)
-    low = fresh_index(it.index.name + "2", taken | {high})
-    taken |= {high, low}
-    return str(affine(high) * block + low), {
+    high = fresh_index(it.index.name + "1", used)
+    low = fresh_index(it.index.name + "2", used | {high})
+    used |= {high, low}
+    digits = {
         high.name: str(affine(it.index) // block),
         low.name: str(affine(it.index) % block),
     }
+    return str(affine(high) * block + low), digits

@@ -1,11 +1,11 @@
-"""What a search explored: a row for each state that it kept, and the tree of them as a picture (design §8)."""
+"""The log of a search: a row for each state that it kept, and their tree (design §8)."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from derive.rewriting.moves import Move, Rule, apply
@@ -14,20 +14,21 @@ from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
 from einalg.text.wording import counted, shortened
 
-RED, YELLOW, GREEN = (
-    (0xF4, 0xA5, 0x9A),
-    (0xFB, 0xE8, 0xA6),
-    (0xA8, 0xDB, 0xA8),
-)  # light, so that black text reads well
-LONGEST_LABEL = 60
-LONGEST_TEXT = 40  # rows that the plain text shows
+RGB = tuple[int, int, int]
+# Light colours, so that black text reads well.
+RED: RGB = (0xF4, 0xA5, 0x9A)
+YELLOW: RGB = (0xFB, 0xE8, 0xA6)
+GREEN: RGB = (0xA8, 0xDB, 0xA8)
+MAX_LABEL_LENGTH = 60
+MAX_TEXT_ROWS = 40  # that the plain text shows
 
 
 @dataclass(frozen=True)
 class SearchNode:
-    """A state: its number, the state that it was made from and the move that made it, its distance to an operator.
+    """A state: its number, its parent, the last move to it, its distance to an operator.
 
-    `candidate` is whether it was kept as one, with its estimated `seconds`. `steps` are all moves that lead there from the other state.
+    `candidate` tells whether it was kept as one, with its estimated `seconds`. `steps` are all
+    moves that lead there from the parent.
     """
 
     number: int
@@ -51,79 +52,83 @@ class SearchNode:
         return f"distance {self.distance:g}, {self.seconds * 1e3:.3f} ms"
 
     def as_record(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        return {
-            **{name: getattr(self, name) for name in _PLAIN},
-            "steps": [step.as_record() for step in self.steps],
-        }
+        """Return the row as JSON values."""
+        record = {name: getattr(self, name) for name in _KINDS}
+        return {**record, "steps": [step.as_record() for step in self.steps]}
 
     @classmethod
     def from_record(cls, row: Any) -> SearchNode:
         """Read a row back; `RecordError` where it is broken."""
-        kinds = {
-            "number": int,
-            "parent": (int, type(None)),
-            "move": str,
-            "distance": (int, float),
-            "candidate": bool,
-        }
-        kinds["seconds"] = (int, float, type(None))
-        steps = row.get("steps", []) if isinstance(row, dict) else None  # older records have none
-        if not isinstance(steps, list) or any(
-            not isinstance(row.get(name, ...), kinds[name]) for name in _PLAIN
-        ):
+        if not isinstance(row, dict):
             raise RecordError("a row of what was explored is broken")
-        return cls(
-            **{name: row[name] for name in _PLAIN}, steps=tuple(map(Move.from_record, steps))
-        )
+        values = {}
+        for name, kind in _KINDS.items():
+            values[name] = row.get(name, ...)
+            if not isinstance(values[name], kind):
+                raise RecordError("a row of what was explored is broken")
+        steps = row.get("steps", [])  # older records have none
+        if not isinstance(steps, list):
+            raise RecordError("a row of what was explored is broken")
+        return cls(**values, steps=tuple(map(Move.from_record, steps)))
 
 
-_PLAIN = tuple(f.name for f in fields(SearchNode) if f.name != "steps")
+_KINDS: Mapping[str, Any] = {  # the types of the values in a record, but for the steps
+    "number": int,
+    "parent": (int, type(None)),
+    "move": str,
+    "distance": (int, float),
+    "candidate": bool,
+    "seconds": (int, float, type(None)),
+}
 
 
 def dot(rows: Iterable[SearchNode], best: int | None = None) -> str:
-    r"""The tree as Graphviz text: red is far from an operator, green near; candidates are boxes, the path to `best` is bold.
+    r"""Return the tree as Graphviz text.
 
+    Red is far from an operator, green near; candidates are boxes, the path to `best` is bold.
     Without `best`, it is the path to the candidate of the least seconds.
 
-    >>> rows = [SearchNode(0, None, "", 3.0, True, 0.002), SearchNode(1, 0, "summation splitting", 0.0, True, 0.001)]
-    >>> print(dot(rows))
+    >>> start = SearchNode(0, None, "", 3.0, False, None)
+    >>> print(dot([start, SearchNode(1, 0, "lifting", 0.0, False, None)]))
     digraph explored {
       node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];
       edge [color="#888888", fontname="sans-serif", fontsize=8];
-      n0 [label="as it is\n2.000 ms", fillcolor="#f4a59a", shape=box, tooltip="as it is: distance 3", penwidth=3];
-      n1 [label="summation splitting\n1.000 ms", fillcolor="#a8dba8", shape=box, tooltip="summation splitting: distance 0", penwidth=3];
-      n0 -> n1 [penwidth=3, color="#000000"];
+      n0 [label="as it is", fillcolor="#f4a59a", tooltip="as it is: distance 3"];
+      n1 [label="lifting", fillcolor="#a8dba8", tooltip="lifting: distance 0"];
+      n0 -> n1;
     }
     """
-    kept = list(rows)
-    path = _path(kept, _best(kept) if best is None else best)
-    farthest = max((row.distance for row in kept), default=0.0)
-    known = {row.number for row in kept}
+    rows = list(rows)
+    path = _path(rows, _best(rows) if best is None else best)
+    numbers = {row.number for row in rows}
     lines = [
         "digraph explored {",
         '  node [fontname="sans-serif", fontsize=10, style="filled", shape=ellipse];',
         '  edge [color="#888888", fontname="sans-serif", fontsize=8];',
     ]
-    labels = shortened((row.label for row in kept), LONGEST_LABEL)
-    lines += [_node(row, labels[row.label], farthest, row.number in path) for row in kept]
-    lines += [_edge(row, row.number in path) for row in kept if row.parent in known]
+    farthest = max((row.distance for row in rows), default=0.0)
+    labels = shortened((row.label for row in rows), MAX_LABEL_LENGTH)
+    for row in rows:
+        lines.append(_node(row, labels[row.label], farthest, row.number in path))
+    for row in rows:
+        if row.parent in numbers:
+            lines.append(_edge(row, row.number in path))
     return "\n".join([*lines, "}"])
 
 
 def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
-    shown = "\\n".join(map(_escaped, textwrap.wrap(label, LONGEST_LABEL // 2)))
-    shown += f"\\n{row.seconds * 1e3:.3f} ms" if row.candidate and row.seconds is not None else ""
-    parts = [
-        f'label="{shown}"',
-        f'fillcolor="{colour(row.distance / farthest if farthest > 0 else 0.0)}"',
-    ]
-    parts += ["shape=box"] if row.candidate else []
-    parts += [
-        f'tooltip="{_escaped(row.label)}: distance {row.distance:g}"',
-        *(["penwidth=3"] if bold else []),
-    ]
-    return f"  n{row.number} [{', '.join(parts)}];"
+    label_lines = list(map(_escaped, textwrap.wrap(label, MAX_LABEL_LENGTH // 2)))
+    if row.candidate and row.seconds is not None:
+        label_lines.append(f"{row.seconds * 1e3:.3f} ms")
+    text = "\\n".join(label_lines)
+    share = row.distance / farthest if farthest > 0 else 0.0
+    attributes = [f'label="{text}"', f'fillcolor="{colour(share)}"']
+    if row.candidate:
+        attributes.append("shape=box")
+    attributes.append(f'tooltip="{_escaped(row.label)}: distance {row.distance:g}"')
+    if bold:
+        attributes.append("penwidth=3")
+    return f"  n{row.number} [{', '.join(attributes)}];"
 
 
 def _edge(row: SearchNode, bold: bool) -> str:
@@ -132,14 +137,20 @@ def _edge(row: SearchNode, bold: bool) -> str:
 
 
 def colour(share: float) -> str:
-    """Green at 0, by yellow, to red at 1.
+    """Return a colour from green at 0, by yellow, to red at 1.
 
     >>> colour(0), colour(0.5), colour(1)
     ('#a8dba8', '#fbe8a6', '#f4a59a')
     """
     share = min(1.0, max(0.0, share))
-    one, two, part = (GREEN, YELLOW, 2 * share) if share <= 0.5 else (YELLOW, RED, 2 * share - 1)
-    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(one, two))
+    if share <= 0.5:
+        return _blend(GREEN, YELLOW, 2 * share)
+    return _blend(YELLOW, RED, 2 * share - 1)
+
+
+def _blend(one: RGB, two: RGB, part: float) -> str:
+    channels = (round(a + (b - a) * part) for a, b in zip(one, two))
+    return "#" + bytes(channels).hex()
 
 
 def _escaped(text: str) -> str:
@@ -147,12 +158,16 @@ def _escaped(text: str) -> str:
 
 
 def _best(rows: Sequence[SearchNode]) -> int | None:
-    costs = [(row.seconds, row.number) for row in rows if row.candidate and row.seconds is not None]
+    """Return the number of the candidate of the least seconds."""
+    costs = []
+    for row in rows:
+        if row.candidate and row.seconds is not None:
+            costs.append((row.seconds, row.number))
     return min(costs)[1] if costs else None
 
 
 def _path(rows: Sequence[SearchNode], last: int | None) -> set[int]:
-    """The numbers of a state and of those that it came from."""
+    """Return the numbers of a state and of its ancestors."""
     parents = {row.number: row.parent for row in rows}
     path: set[int] = set()
     while last is not None and last in parents and last not in path:
@@ -162,7 +177,7 @@ def _path(rows: Sequence[SearchNode], last: int | None) -> set[int]:
 
 
 class SearchTree:
-    """The tree of what a search explored, from `start`; in Jupyter a picture to zoom and walk in. `dot` is the same as Graphviz text."""
+    """The tree of what a search explored from `start`; in Jupyter a picture to zoom and walk in."""
 
     def __init__(
         self,
@@ -174,11 +189,11 @@ class SearchTree:
 
     @property
     def dot(self) -> str:
-        """The tree as Graphviz text."""
+        """Return the tree as Graphviz text."""
         return dot(self.rows)
 
     def svg(self) -> str | None:
-        """The picture that Graphviz makes, or None where it is not installed."""
+        """Return the picture that Graphviz makes, or None where it is not installed."""
         try:
             import graphviz
         except ImportError:
@@ -189,7 +204,7 @@ class SearchTree:
 
     @property
     def best_path(self) -> set[int]:
-        """The numbers of the states from the start to the candidate of the least seconds."""
+        """Return the numbers of the states up to the candidate of the least seconds."""
         return _path(self.rows, _best(self.rows))
 
     def nearest(self, limit: int) -> list[SearchNode]:
@@ -198,25 +213,36 @@ class SearchTree:
         return [row for row in self._in_order() if row.number in shown]
 
     def programs(self, rows: Sequence[SearchNode]) -> list[str]:
-        """The expressions of states, each after the one that it was made from; empty where that is not known."""
-        known: dict[int | None, Program] = {} if self.start is None else {None: self.start}
+        """Return the expressions of states, parents before children; empty where not known."""
+        known: dict[int | None, Program] = {}
+        if self.start is not None:
+            known[None] = self.start
+        texts = []
         for row in rows:
-            before = known.get(row.parent) if row.parent is None or row.steps else None
-            try:
-                for step in row.steps:
-                    before = apply(before, step, self.rules) if before is not None else None
-            except EinalgError:  # by a rule that is not given here
-                before = None
-            if before is not None:
-                known[row.number] = before
-        return [str(known.get(row.number, "")) for row in rows]
+            program = self._program(row, known.get(row.parent))
+            if program is not None:
+                known[row.number] = program
+            texts.append("" if program is None else str(program))
+        return texts
+
+    def _program(self, row: SearchNode, parent: Program | None) -> Program | None:
+        """Return the program of a state; None where its steps or their rules are not known."""
+        if parent is None or (row.parent is not None and not row.steps):
+            return None
+        program = parent
+        try:
+            for step in row.steps:
+                program = apply(program, step, self.rules)
+        except EinalgError:  # by a rule that is not given here
+            return None
+        return program
 
     def __str__(self) -> str:
-        """The tree, indented, with the states next to an operator first where there are many."""
-        rows, path = self.nearest(LONGEST_TEXT), self.best_path
+        """Return the tree, indented; of many states those next to an operator."""
+        rows, path = self.nearest(MAX_TEXT_ROWS), self.best_path
         if not rows:
             return "nothing was explored"
-        labels = shortened((row.label for row in rows), LONGEST_LABEL)
+        labels = shortened((row.label for row in rows), MAX_LABEL_LENGTH)
         lines = [self._line(row, labels[row.label], path) for row in rows]
         hidden = len(self.rows) - len(rows)
         if hidden:
@@ -225,22 +251,26 @@ class SearchTree:
 
     __repr__ = __str__
 
-    def _near(self, most: int) -> set[int]:
-        """The numbers of so many states, the nearest to an operator, and of those that they were made from."""
+    def _near(self, limit: int) -> set[int]:
+        """Return the numbers of the states nearest to an operator, and of their ancestors."""
         path = self.best_path
-        near = sorted(
-            self.rows,
-            key=lambda row: (row.number not in path, not row.candidate, row.distance, row.number),
-        )[:most]
-        return set().union(*(_path(self.rows, row.number) for row in near)) if near else set()
+
+        def rank(row: SearchNode) -> tuple[Any, ...]:
+            return row.number not in path, not row.candidate, row.distance, row.number
+
+        numbers: set[int] = set()
+        for row in sorted(self.rows, key=rank)[:limit]:
+            numbers |= _path(self.rows, row.number)
+        return numbers
 
     def _in_order(self) -> list[SearchNode]:
-        """Each state followed by those made from it."""
-        known = {row.number for row in self.rows}
+        """Return each state followed by its children."""
+        numbers = {row.number for row in self.rows}
         children: dict[int | None, list[SearchNode]] = {}
         for row in self.rows:
-            children.setdefault(row.parent if row.parent in known else None, []).append(row)
-        ordered, todo = [], list(reversed(children.get(None, [])))
+            parent = row.parent if row.parent in numbers else None
+            children.setdefault(parent, []).append(row)
+        ordered, todo = [], children.get(None, [])[::-1]
         while todo:
             row = todo.pop()
             ordered.append(row)
@@ -248,5 +278,6 @@ class SearchTree:
         return ordered
 
     def _line(self, row: SearchNode, label: str, path: set[int]) -> str:
-        depth = len(_path(self.rows, row.number)) - 1
-        return f"{'*' if row.number in path else ' '} {'  ' * depth}{label}  ({row.note})"
+        mark = "*" if row.number in path else " "
+        indent = "  " * (len(_path(self.rows, row.number)) - 1)
+        return f"{mark} {indent}{label}  ({row.note})"
