@@ -1,4 +1,4 @@
-"""The Python door of the notation: `indices`, `tensor`, `L`, `Sum`, `Max`, `Min`, `Prod` (design
+"""The notation in Python: `indices`, `tensor`, `L`, `Sum`, `Max`, `Min`, `Prod` (design
 §4).
 """
 
@@ -33,14 +33,14 @@ def indices(names: str) -> Any:
     >>> 2*h + w - 1
     2*h + w - 1
     """
-    made = (
-        tuple(Index(name) for name in names.replace(",", " ").split())
-        if isinstance(names, str)
-        else ()
-    )
-    if not made:
+    symbols = []
+    if isinstance(names, str):
+        symbols = [Index(name) for name in names.replace(",", " ").split()]
+    if not symbols:
         raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
-    return made[0] if len(made) == 1 else made
+    if len(symbols) == 1:
+        return symbols[0]
+    return tuple(symbols)
 
 
 def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Tensor:
@@ -57,12 +57,14 @@ def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Te
 
 def binder(key: Any) -> list[LoopIndex]:
     """Read `h`, `h:224`, `t:-1:225` of `L[...]`, `Sum[...]`."""
-    found = [_iterator(entry) for entry in (key if isinstance(key, tuple) else (key,))]
-    bound = [it.index for it in found]
-    twice = next((index for index in bound if bound.count(index) > 1), None)
-    if twice is not None:
-        raise BoundTwice(twice).error()
-    return found
+    entries = key if isinstance(key, tuple) else (key,)
+    iterators = [_iterator(entry) for entry in entries]
+    bound: set[Index] = set()
+    for it in iterators:
+        if it.index in bound:
+            raise BoundTwice(it.index).error()
+        bound.add(it.index)
+    return iterators
 
 
 def _iterator(entry: Any) -> LoopIndex:
@@ -73,20 +75,23 @@ def _iterator(entry: Any) -> LoopIndex:
             f"expected an index or index:size between the brackets, not {entry}\n"
             "  e.g. L[h, w:224, t:-1:225](...)"
         )
-    index, low, high = (
-        (entry.start, 0, entry.stop)
-        if entry.step is None
-        else (entry.start, entry.stop, entry.step)
-    )
+    index, low, high = entry.start, entry.stop, entry.step
+    if high is None:
+        low, high = 0, low
     if not isinstance(index, Index):
-        shown = ":".join(
-            "" if part is None else str(part) for part in (entry.start, entry.stop, entry.step)
-        ).rstrip(":")
         raise NotationError(
-            f"a range is written index:size or index:start:end, not {shown}\n"
+            f"a range is written index:size or index:start:end, not {_slice_text(entry)}\n"
             "  e.g. h:224, or t:-1:225"
         )
     return LoopIndex(index, _integer(low, index.name), _integer(high, index.name))
+
+
+def _slice_text(entry: slice) -> str:
+    """Return a slice as it is written, e.g. `3:4`."""
+    parts = []
+    for part in (entry.start, entry.stop, entry.step):
+        parts.append("" if part is None else str(part))
+    return ":".join(parts).rstrip(":")
 
 
 def _integer(value: Any, what: str) -> int:
@@ -105,7 +110,7 @@ def _integer(value: Any, what: str) -> int:
 
 
 def as_body(value: Any) -> Any:
-    """A number or an expression over accesses; a whole tensor is refused."""
+    """Read a number or an expression over accesses; a whole tensor is refused."""
     if isinstance(value, Indexable):
         axes = ", ".join("ijklmnpq"[: value.rank]) or "()"
         name = value.name if isinstance(value, Tensor) else "(...)"
@@ -117,16 +122,17 @@ def as_body(value: Any) -> Any:
         body = sympy.sympify(value, strict=True)
     except (sympy.SympifyError, TypeError, AttributeError):
         body = None
-    if not isinstance(body, Boolean) and not (isinstance(body, sympy.Expr) and body.is_commutative):
+    is_number = isinstance(body, sympy.Expr) and body.is_commutative
+    if not is_number and not isinstance(body, Boolean):
         raise NotationError(
             f"{value!r} cannot be the body of an expression\n"
             "  a body is made of accesses, numbers and functions of them"
         )
-    return _settled(body)
+    return _normalized(body)
 
 
-def _settled(body: Any) -> Any:
-    """The one spelling in which equal bodies are equal: index arithmetic outside accesses is
+def _normalized(body: Any) -> Any:
+    """Return the one spelling in which equal bodies are equal: index arithmetic outside accesses is
     SymPy's own, decimals are doubles.
     """
     if isinstance(body, (Access, Reduce)):
@@ -136,39 +142,43 @@ def _settled(body: Any) -> Any:
     if body.is_Float:
         return sympy.sympify(float(body))
     if body.args:
-        parts = tuple(map(_settled, body.args))
-        if isinstance(body, ROUNDING) or any(a is not b for a, b in zip(parts, body.args)):
-            body = _with_settled_conditions(applied(body.func, parts))
-    imaginary = body.is_number and body.is_extended_real is False
-    what = (
-        "divides by 0"
-        if body is sympy.zoo
-        else "has no value"
-        if body is sympy.nan
-        else "is imaginary"
-        if imaginary
-        else ""
-    )
-    if what:
+        operands = tuple(map(_normalized, body.args))
+        changed = any(a is not b for a, b in zip(operands, body.args))
+        if changed or isinstance(body, ROUNDING):
+            body = _with_normalized_conditions(applied(body.func, operands))
+    problem = _problem(body)
+    if problem:
         raise NotationError(
-            f"this {what}\n  leave it out where it does: Piecewise((a, condition), (b, True))"
+            f"this {problem}\n  leave it out where it does: Piecewise((a, condition), (b, True))"
         )
     return body
 
 
-def _with_settled_conditions(body: Any) -> Any:
-    """Settle the conditions of a `Piecewise` again: SymPy brings numbers to one side, which makes
-    index arithmetic anew.
+def _problem(body: Any) -> str:
+    """Return why a body is no number, or nothing."""
+    if body is sympy.zoo:
+        return "divides by 0"
+    if body is sympy.nan:
+        return "has no value"
+    if body.is_number and body.is_extended_real is False:
+        return "is imaginary"
+    return ""
+
+
+def _with_normalized_conditions(body: Any) -> Any:
+    """Normalize the conditions of a `Piecewise` again: SymPy brings numbers to one side, which
+    makes index arithmetic anew.
     """
     if not isinstance(body, sympy.Piecewise):
         return body
-    conditions = [_settled(condition) for _, condition in body.args]
-    if all(new is old for new, (_, old) in zip(conditions, body.args)):
+    cases, changed = [], False
+    for value, condition in body.args:
+        normalized = _normalized(condition)
+        changed = changed or normalized is not condition
+        cases.append(sympy.Tuple.__new__(ExprCondPair, value, normalized))
+    if not changed:
         return body
-    pairs = zip((value for value, _ in body.args), conditions)
-    return sympy.Basic.__new__(
-        sympy.Piecewise, *(sympy.Tuple.__new__(ExprCondPair, *pair) for pair in pairs)
-    )
+    return sympy.Basic.__new__(sympy.Piecewise, *cases)
 
 
 class _Traversal:
@@ -233,24 +243,19 @@ class _ReductionBuilder:
 
     def __call__(self, *values: Any) -> Any:
         if self.elementwise is None or not values:
-            given = ", ".join(map(str, values))
+            arguments = ", ".join(map(str, values))
             raise NotationError(
-                f"{self.op} reduces over indices, and none is given\n  write {self.op}[i]({given})"
+                f"{self.op} reduces over indices, and none is given\n"
+                f"  write {self.op}[i]({arguments})"
             )
-        bodies = [as_body(v) for v in values]
-        truths = [
-            body
-            for body in bodies
-            if isinstance(body, Boolean) and not isinstance(body, IndexArithmetic)
-        ]
-        truth = next(
-            iter(truths), None
-        )  # an index is a symbol, which SymPy counts among the truth values
-        if truth is not None:
-            raise NotationError(
-                f"{self.op} compares numbers, and {truth} is a truth value\n"
-                f"  write Piecewise((a, {truth}), (b, True))"
-            )
+        bodies = [as_body(value) for value in values]
+        for body in bodies:
+            # An index is a symbol, which SymPy counts among the truth values.
+            if isinstance(body, Boolean) and not isinstance(body, IndexArithmetic):
+                raise NotationError(
+                    f"{self.op} compares numbers, and {body} is a truth value\n"
+                    f"  write Piecewise((a, {body}), (b, True))"
+                )
         return self.elementwise(*bodies)
 
     def __repr__(self) -> str:

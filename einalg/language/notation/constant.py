@@ -13,8 +13,8 @@ from einalg.language.ir.tensor import Constant
 
 
 def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
-    """A tensor with known values: nested lists of ints, fractions or SymPy rationals, or an array
-    of integers.
+    """Make a tensor with known values: nested lists of ints, fractions or SymPy rationals, or an
+    array of integers.
 
     The values are exact in proofs and in `ea.evaluate`, rounded to `dtype` in generated code, and
     belong to the identity of the expression. A float is taken as the binary fraction that it is.
@@ -41,12 +41,14 @@ def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
 
 @lru_cache(maxsize=1024)
 def array_of(tensor: Constant) -> np.ndarray[Any, Any]:
-    """The values of a constant in its dtype, as an array that must not be written to.
+    """Return the values of a constant in its dtype, as an array that must not be written to.
 
     >>> array_of(constant("H", [1, 0.5]))
     array([1. , 0.5], dtype=float32)
     """
-    numbers = [int(v) if v.is_Integer else float(v) for v in tensor.values]
+    numbers: list[int | float] = []
+    for value in tensor.values:
+        numbers.append(int(value) if value.is_Integer else float(value))
     array = np.array(numbers, dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
     array.flags.writeable = False
     return array

@@ -27,6 +27,7 @@ from einalg.language.notation.grammar import (
     CONSTANTS,
     MAX_ARGUMENTS,
     MAX_EXPONENT,
+    MAX_GAMMA_ARGUMENT,
     MAX_NESTED,
     MAX_NUMBER,
     MAX_PARTS,
@@ -37,7 +38,8 @@ from einalg.language.notation.range_inference import build_scope
 from einalg.language.notation.source import SourceText
 
 EXTREMA = (sympy.Max, sympy.Min)
-GROWING = (sympy.gamma, sympy.loggamma)  # SymPy computes them of whole numbers, digit for digit
+# SymPy computes them of whole numbers, digit for digit.
+FAST_GROWING = (sympy.gamma, sympy.loggamma)
 
 
 class ExpressionParser:
@@ -51,17 +53,8 @@ class ExpressionParser:
                 f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n"
                 "  name some of them: T[i] = ..."
             )
-        self.words = sorted(
-            (n for n in parts if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset)
-        )
-        self.bindings = [
-            name
-            for part in parts
-            for key in _bound_by(part)
-            for name in ast.walk(key)
-            if isinstance(name, ast.Name)
-        ]
-        self.bindings.sort(key=lambda n: (n.lineno, n.col_offset))
+        self.words = _names_in_order(parts)
+        self.bindings = _binding_names(parts)
         self.bound = {name.id for name in self.bindings}
         self.read: list[tuple[Access, ast.Subscript]] = []
 
@@ -84,27 +77,31 @@ class ExpressionParser:
             reason = " ".join(str(error).split())
             raise self.source.error(
                 node,
-                (
-                    f"this has no value: {reason}\n"
-                    "  compute with elements, indices and numbers, and compare them"
-                ),
+                f"this has no value: {reason}\n"
+                "  compute with elements, indices and numbers, and compare them",
             ) from None
 
     def place(self, about: Any) -> Any:
-        """The part of the grammar tree that an error is about."""
+        """Return the part of the grammar tree that an error is about, or None."""
         if isinstance(about, Index):
-            return next((n for n in self.words if n.id == about.name), None)
+            return next((name for name in self.words if name.id == about.name), None)
         if isinstance(about, BoundTwice):
-            return ([n for n in self.bindings if n.id == about.index.name] + [None, None])[1]
+            return self.second_binding(about.index)
         access, axis = about if isinstance(about, tuple) else (about, None)
-        node = next((n for a, n in self.read if a == access), None)
+        node = next((place for read, place in self.read if read == access), None)
         if node is None or axis is None:
             return node
         return node.slice.elts[axis] if isinstance(node.slice, ast.Tuple) else node.slice
 
+    def second_binding(self, index: Index) -> ast.Name | None:
+        places = [name for name in self.bindings if name.id == index.name]
+        if len(places) < 2:
+            return None
+        return places[1]
+
     def value(self, node: ast.expr) -> Any:
-        """The value of an expression; indices and whole numbers stay such, so that their sums are
-        index arithmetic.
+        """Return the value of an expression; indices and whole numbers stay such, so that their
+        sums are index arithmetic.
         """
         reader = getattr(self, f"read_{type(node).__name__}", None)
         if reader is None:
@@ -115,50 +112,46 @@ class ExpressionParser:
         return self.guard(node, as_body, self.value(node))
 
     def iterators(self, key: ast.expr) -> list[LoopIndex]:
-        """What stands between the brackets of `L[...]`, `Sum[...]` and of a left side."""
-        entries = key.elts if isinstance(key, ast.Tuple) else [key]
+        """Read what stands between the brackets of `L[...]`, `Sum[...]` and of a left side."""
+        entries = _entries(key)
         for entry in entries:
-            self.guard(entry, binder, self._entry(entry))
-        return self.guard(key, binder, tuple(self._entry(entry) for entry in entries))
+            self.guard(entry, binder, self._iterator(entry))
+        return self.guard(key, binder, tuple([self._iterator(entry) for entry in entries]))
 
-    def _entry(self, node: ast.expr) -> Any:
+    def _iterator(self, node: ast.expr | None) -> Any:
+        if node is None:
+            return None
         if isinstance(node, ast.Slice):
-            return slice(
-                *(
-                    None if part is None else self._entry(part)
-                    for part in (node.lower, node.upper, node.step)
-                )
-            )
+            return slice(*map(self._iterator, (node.lower, node.upper, node.step)))
         if isinstance(node, ast.Name):
             return self.guard(node, Index, node.id)
         return self.value(node)
 
     def read_Name(self, node: ast.Name) -> Any:
-        if node.id in CONSTANTS:
-            return CONSTANTS[node.id]
-        if node.id in self.tensors and node.id not in self.bound:
-            axes = ", ".join("ijklmnpq"[: self.tensors[node.id].rank]) or "()"
+        name = node.id
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in self.bound:
+            return self.guard(node, Index, name)
+        if name in self.tensors:
+            axes = ", ".join("ijklmnpq"[: self.tensors[name].rank]) or "()"
             raise self.source.error(
                 node,
-                (
-                    f"{node.id} is a tensor, and here stands a number\n"
-                    f"  give it its subscripts: {node.id}[{axes}]"
-                ),
+                f"{name} is a tensor, and here stands a number\n"
+                f"  give it its subscripts: {name}[{axes}]",
             )
-        if (node.id in FUNCTIONS or node.id in BINDERS) and node.id not in self.bound:
+        if name in FUNCTIONS or name in BINDERS:
             raise self.source.error(
                 node,
-                (
-                    f"{node.id} is a function of the notation, and here stands a number\n"
-                    f"  call it: {node.id}(...)"
-                ),
+                f"{name} is a function of the notation, and here stands a number\n"
+                f"  call it: {name}(...)",
             )
-        return self.guard(node, Index, node.id)
+        return self.guard(node, Index, name)
 
     def read_Constant(self, node: ast.Constant) -> Any:
         value = node.value
         if isinstance(value, bool):
-            return sympy.true if value else sympy.false
+            return sympy.sympify(value)
         if not isinstance(value, (int, float)):
             message = (
                 f"{ast.unparse(node)} is not a number of the notation\n"
@@ -168,19 +161,21 @@ class ExpressionParser:
         return self.checked(node, value)
 
     def checked(self, node: Any, value: Any) -> Any:
-        """The value, whose numbers have grown no further than is sensible; its parts were checked
-        before.
+        """Return the value, whose numbers have grown no further than is sensible; its parts were
+        checked before.
         """
-        numbers: list[Any] = (
-            [value.as_coeff_Mul()[0], value.as_coeff_Add()[0]]
-            if isinstance(value, sympy.Expr)
-            else [sympy.sympify(value)]
-        )
-        if any(max(abs(n.p), n.q) > MAX_NUMBER for n in numbers if n.is_Rational):
-            raise self.source.error(
-                node,
-                "a number here has more than 300 digits\n  write it as a decimal number, e.g. 1e40",
-            )
+        numbers: list[Any] = []
+        if isinstance(value, sympy.Expr):
+            numbers += value.as_coeff_Mul()[0], value.as_coeff_Add()[0]
+        else:
+            numbers.append(sympy.sympify(value))
+        for number in numbers:
+            if number.is_Rational and max(abs(number.p), number.q) > MAX_NUMBER:
+                raise self.source.error(
+                    node,
+                    "a number here has more than 300 digits\n"
+                    "  write it as a decimal number, e.g. 1e40",
+                )
         return value
 
     def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -205,71 +200,52 @@ class ExpressionParser:
         if isinstance(left, int) and isinstance(node.op, (ast.Div, ast.Pow)):
             left = Integer(left)  # exact, where Python's own result is a float
         if isinstance(node.op, ast.Pow):
-            self.check_power(node, left, right)
+            self.check_power(node, right)
         return self.checked(node, self.guard(node, BINARY[type(node.op)], left, right))
 
-    def check_power(self, node: ast.BinOp, left: Any, right: Any) -> None:
-        exponent = sympy.sympify(right)
+    def check_power(self, node: ast.BinOp, exponent: Any) -> None:
+        exponent = sympy.sympify(exponent)
         if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
             raise self.source.error(
                 node.right,
-                (
-                    f"exponents up to {MAX_EXPONENT} are read\n"
-                    "  write a larger power as exp(exponent*log(base))"
-                ),
+                f"exponents up to {MAX_EXPONENT} are read\n"
+                "  write a larger power as exp(exponent*log(base))",
             )
 
     def read_Compare(self, node: ast.Compare) -> Any:
         for op in node.ops:
             if type(op) not in COMPARE:
                 raise self.source.error(node, not_in_notation(type(op)))
-        values = [self.value(v) for v in (node.left, *node.comparators)]
+        values = [self.value(side) for side in (node.left, *node.comparators)]
         parts = []
         for op, left, right in zip(node.ops, values, values[1:]):
-            parts.append(
-                self.guard(
-                    node,
-                    lambda *sides, op=op: sympy.sympify(COMPARE[type(op)](*sides)),
-                    left,
-                    right,
-                )
-            )
-        return parts[0] if len(parts) == 1 else self.guard(node, sympy.And, *parts)
+            parts.append(self.guard(node, _comparison(COMPARE[type(op)]), left, right))
+        if len(parts) == 1:
+            return parts[0]
+        return self.guard(node, sympy.And, *parts)
 
     def read_Tuple(self, node: ast.Tuple) -> Any:
-        return tuple(self.value(e) for e in node.elts)
+        return tuple([self.value(item) for item in node.elts])
 
     def read_Subscript(self, node: ast.Subscript) -> Any:
         base = self.base(node.value)
-        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        entries = _entries(node.slice)
         for entry in entries:
             if isinstance(entry, ast.Slice):
                 raise self.source.error(
                     entry,
-                    (
-                        "a slice cannot stand in a subscript\n"
-                        "  bind an index that has this range: L[i:1:3](A[i])"
-                    ),
+                    "a slice cannot stand in a subscript\n"
+                    "  bind an index that has this range: L[i:1:3](A[i])",
                 )
-        subscripts = tuple(self.guard(entry, affine, self.value(entry)) for entry in entries)
+        subscripts = tuple([self.guard(entry, affine, self.value(entry)) for entry in entries])
         access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
         return access
 
     def base(self, node: ast.expr) -> Any:
-        """What is indexed or padded."""
+        """Read what is indexed or padded."""
         if isinstance(node, ast.Name):
-            if node.id in self.tensors:
-                return self.tensors[node.id]
-            known = ", ".join(self.tensors)
-            facts = f"  known: {known}\n" if known else ""
-            raise self.source.error(
-                node,
-                (
-                    f"unknown tensor {node.id!r}\n"
-                    f"{facts}  give its shape: parse(..., {node.id}=(8, 64))"
-                ),
-            )
+            return self.tensor(node)
         value = self.value(node)
         if not isinstance(value, Indexable):
             raise self.source.error(
@@ -278,28 +254,33 @@ class ExpressionParser:
             )
         return value
 
+    def tensor(self, node: ast.Name) -> Any:
+        if node.id in self.tensors:
+            return self.tensors[node.id]
+        known = ""
+        if self.tensors:
+            known = f"  known: {', '.join(self.tensors)}\n"
+        raise self.source.error(
+            node,
+            f"unknown tensor {node.id!r}\n{known}  give its shape: parse(..., {node.id}=(8, 64))",
+        )
+
     def read_Attribute(self, node: ast.Attribute) -> Any:
         raise self.source.error(
             node,
-            (
-                f".{node.attr} is not part of the notation\n"
-                "  tensors and scopes have .pad(amounts, fill=0), and nothing else"
-            ),
+            f".{node.attr} is not part of the notation\n"
+            "  tensors and scopes have .pad(amounts, fill=0), and nothing else",
         )
 
     def read_Call(self, node: ast.Call) -> Any:
-        if any(isinstance(a, ast.Starred) for a in node.args) or any(
-            k.arg is None for k in node.keywords
-        ):
+        has_starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+        if has_starred or any(keyword.arg is None for keyword in node.keywords):
             raise self.source.error(node, not_in_notation(ast.Starred))
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "pad":
-            return self.padded(node, node.func.value)
-        if (
-            isinstance(node.func, ast.Subscript)
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in BINDERS
-        ):
-            return self.binding(node, node.func.value.id, node.func.slice)
+        called: Any = node.func
+        if isinstance(called, ast.Attribute) and called.attr == "pad":
+            return self.padded(node, called.value)
+        if _is_binder(called) and isinstance(called.value, ast.Name):
+            return self.binding(node, called.value.id, called.slice)
         return self.function(node)
 
     def padded(self, node: ast.Call, base: ast.expr) -> Any:
@@ -307,16 +288,16 @@ class ExpressionParser:
         return self.guard(node, self.base(base).pad, *map(self.value, node.args), **named)
 
     def binding(self, node: ast.Call, name: str, key: ast.expr) -> Any:
+        """Read `L[...](body)` or a reduction."""
         iterators = self.iterators(key)
         where = self.named(node, "where", f"{name}[...](body, where=condition)").get("where")
-        where = self.guard(node.keywords[0].value if node.keywords else node, constraints, where)
+        place = node.keywords[0].value if node.keywords else node
+        where = self.guard(place, constraints, where)
         if len(node.args) != 1:
             raise self.source.error(
                 node,
-                (
-                    f"{name}[...] takes one body, and here are {len(node.args)}\n"
-                    f"  {name}[...](body, where=condition)"
-                ),
+                f"{name}[...] takes one body, and here are {len(node.args)}\n"
+                f"  {name}[...](body, where=condition)",
             )
         body = self.body(node.args[0])
         if name == "L":
@@ -324,14 +305,16 @@ class ExpressionParser:
         return self.guard(node, Reduce, name, iterators, where, body)
 
     def named(self, node: ast.Call, known: str, usage: str) -> dict[str, Any]:
-        found = {}
+        """Read the named arguments of a call, which may be `known` alone."""
+        arguments = {}
         for keyword in node.keywords:
             if keyword.arg != known:
                 raise self.source.error(keyword, f"{keyword.arg}= is not known here\n  {usage}")
-            found[known] = self.value(keyword.value)
-        return found
+            arguments[known] = self.value(keyword.value)
+        return arguments
 
     def function(self, node: ast.Call) -> Any:
+        """Read a function of elements."""
         if not isinstance(node.func, ast.Name):
             raise self.source.error(
                 node.func, "this is not a function\n  write a product with *: 3*(a + b)"
@@ -343,89 +326,144 @@ class ExpressionParser:
                 node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}"
             )
         self.named(node, "", f"write {name}(...) without names")
+        self.check_number_of_arguments(node, name)
+        values = [self.value(argument) for argument in node.args]
+        self.check_arguments(node, name, values)
+
+        def call(*arguments: Any) -> Any:
+            return _apply(function, [_argument(value) for value in arguments])
+
+        return self.checked(node, self.guard(node, call, *values))
+
+    def check_number_of_arguments(self, node: ast.Call, name: str) -> None:
         if not node.args:
             raise self.source.error(node, f"{name} has no arguments\n  e.g. {name}(A[i])")
         if len(node.args) > MAX_ARGUMENTS:
-            message = (
+            raise self.source.error(
+                node,
                 f"{name} has {len(node.args)} arguments; at most {MAX_ARGUMENTS} are read\n"
-                f"  write a reduction: {name}[i](A[i])"
+                f"  write a reduction: {name}[i](A[i])",
             )
-            raise self.source.error(node, message)
-        values = [self.value(a) for a in node.args]
-        if function in GROWING and any(
-            isinstance(v, (int, Integer)) and abs(v) > 170 for v in values
-        ):
+
+    def check_arguments(self, node: ast.Call, name: str, values: list[Any]) -> None:
+        """Refuse what SymPy would compute for a very long time."""
+        function = FUNCTIONS[name]
+        if function in FAST_GROWING and any(map(_is_large_integer, values)):
             raise self.source.error(
                 node,
                 f"{name} of so large a whole number is not read\n  write it as a decimal number",
             )
-        if function in EXTREMA and max(map(_nested_extrema, values)) >= MAX_NESTED:
+        if function in EXTREMA and max(map(_extrema_depth, values)) >= MAX_NESTED:
             raise self.source.error(
                 node,
-                (
-                    f"more than {MAX_NESTED} of Max and Min in each other are not read\n"
-                    "  name the inner ones: T[i] = ..."
-                ),
+                f"more than {MAX_NESTED} of Max and Min in each other are not read\n"
+                "  name the inner ones: T[i] = ...",
             )
-        return self.checked(
-            node,
-            self.guard(
-                node, lambda *given: _applied(function, list(map(_argument, given))), *values
-            ),
-        )
 
     def instead_of(self, name: str) -> str:
-        """What to write for a function that the notation has not."""
+        """Return what to write for a function that the notation has not."""
         if name in self.tensors:
             return f"a tensor takes its subscripts in square brackets: {name}[i, j]"
         if name in BINDERS:
             return f"write it with its indices: {name}[i](...)"
-        return f"write {SPELT[name]}" if name in SPELT else f"known: {known_functions()}"
+        if name in SPELT:
+            return f"write {SPELT[name]}"
+        return f"known: {known_functions()}"
 
 
-def _applied(function: Any, given: list[Any]) -> Any:
-    """A function of its arguments; SymPy would compare those of an extremum in pairs, which takes
-    long and tells apart numbers alone.
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison whose value is SymPy's, also of two numbers."""
+    return lambda left, right: sympy.sympify(compare(left, right))
+
+
+def _apply(function: Any, arguments: list[Any]) -> Any:
+    """Apply a function of the notation.
+
+    SymPy would compare the arguments of an extremum in pairs, which takes long and decides between
+    numbers alone.
     """
-    others = [
-        value
-        for value in given
-        if isinstance(value, sympy.Expr) and not value.is_number and not isinstance(value, EXTREMA)
-    ]
-    finite = [
-        value
-        for value in given
-        if getattr(sympy.sympify(value), "is_finite", False) and sympy.sympify(value).is_number
-    ]
-    apart = (
-        function in EXTREMA
-        and len(set(others)) == len(others) == len(given) - len(finite)
-        and len(finite) <= 1 < len(given)
+    if function in EXTREMA and _are_incomparable(arguments):
+        return function(*arguments, evaluate=False)
+    return applied(function, arguments)
+
+
+def _are_incomparable(arguments: list[Any]) -> bool:
+    """Whether several arguments are distinct expressions, with one finite number at most."""
+    finite_numbers = 0
+    expressions = []
+    for argument in arguments:
+        value = sympy.sympify(argument)
+        if value.is_number and getattr(value, "is_finite", False):
+            finite_numbers += 1
+        elif isinstance(argument, sympy.Expr) and not value.is_number:
+            if isinstance(argument, EXTREMA):
+                return False
+            expressions.append(argument)
+    is_told_apart = finite_numbers <= 1 and len(set(expressions)) == len(expressions)
+    return (
+        is_told_apart and len(arguments) > 1 and len(arguments) == finite_numbers + len(expressions)
     )
-    return function(*given, evaluate=False) if apart else applied(function, given)
 
 
 def _argument(value: Any) -> Any:
-    """An argument of a SymPy function; a tuple is a case of Piecewise."""
-    return tuple(map(_argument, value)) if isinstance(value, tuple) else as_body(value)
+    """Return an argument of a SymPy function; a tuple is a case of Piecewise."""
+    if isinstance(value, tuple):
+        return tuple(map(_argument, value))
+    return as_body(value)
 
 
-def _nested_extrema(value: Any) -> int:
-    """How many `Max` and `Min` of elements stand in each other at most."""
+def _is_large_integer(value: Any) -> bool:
+    return isinstance(value, (int, Integer)) and abs(value) > MAX_GAMMA_ARGUMENT
+
+
+def _extrema_depth(value: Any) -> int:
+    """Return how many `Max` and `Min` of elements stand in each other at most."""
     if not isinstance(value, sympy.Basic) or isinstance(value, (Access, Reduce)) or not value.args:
         return 0
-    return isinstance(value, EXTREMA) + max(map(_nested_extrema, value.args))
+    return isinstance(value, EXTREMA) + max(map(_extrema_depth, value.args))
 
 
-def _bound_by(node: ast.AST) -> Iterable[ast.expr]:
-    """The brackets in which a part of the grammar tree binds indices."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Subscript)
-        and getattr(node.func.value, "id", None) in BINDERS
-    ):
-        yield node.func.slice
+def _entries(key: ast.expr) -> list[ast.expr]:
+    """Return what stands between brackets, separated by commas."""
+    if isinstance(key, ast.Tuple):
+        return key.elts
+    return [key]
+
+
+def _names_in_order(parts: Iterable[ast.AST]) -> list[ast.Name]:
+    names = [part for part in parts if isinstance(part, ast.Name)]
+    return sorted(names, key=_position)
+
+
+def _position(name: ast.Name) -> tuple[int, int]:
+    return name.lineno, name.col_offset
+
+
+def _binding_names(parts: Iterable[ast.AST]) -> list[ast.Name]:
+    """Return the names in the brackets that bind indices, in the order of the text."""
+    names: list[ast.AST] = []
+    for part in parts:
+        for brackets in _binding_brackets(part):
+            names.extend(ast.walk(brackets))
+    return _names_in_order(names)
+
+
+def _binding_brackets(node: ast.AST) -> Iterable[ast.expr]:
+    """Yield the brackets in which a part of the grammar tree binds indices."""
+    if isinstance(node, ast.Call):
+        called: Any = node.func
+        if _is_binder(called):
+            yield called.slice
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
-        yield from (target.slice for target in node.targets if isinstance(target, ast.Subscript))
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
-        yield node.target.slice
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Subscript):
+            yield target.slice
+
+
+def _is_binder(called: Any) -> bool:
+    """Whether a called expression is `L[...]`, `Sum[...]` and so on."""
+    return isinstance(called, ast.Subscript) and getattr(called.value, "id", None) in BINDERS

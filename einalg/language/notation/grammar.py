@@ -43,11 +43,11 @@ MAX_TEXT = 100_000  # characters
 MAX_DEPTH = 80  # nested brackets
 MAX_PARTS = 20_000  # nodes of the grammar in one statement
 MAX_ARGUMENTS = 64  # of one function, for SymPy compares those of Max and of Piecewise pairwise
-MAX_NESTED = (
-    6  # Max and Min in each other, for SymPy compares them in time that is exponential in that
-)
+# Max and Min in each other: SymPy compares them in time that is exponential in their number.
+MAX_NESTED = 6
 MAX_NUMBER = 10**300  # what a float can hold, nearly
 MAX_EXPONENT = 1000
+MAX_GAMMA_ARGUMENT = 170  # the largest whole number whose factorial a float holds
 
 INSTEAD: dict[type, str] = {
     ast.BoolOp: "write & and | between comparisons in brackets: (i >= j) & (j >= 0)",
@@ -93,8 +93,7 @@ NAMED: dict[type, str] = {
 
 
 def not_in_notation(kind: type) -> str:
-    """The message for a part of Python's grammar that is not part of the notation."""
-    return (
-        f"{NAMED.get(kind, kind.__name__)} is not part of the notation\n"
-        f"  {INSTEAD.get(kind, PLAIN)}"
-    ).replace("`and` and `or` is", "`and` and `or` are")
+    """Return the message for a part of Python's grammar that is not part of the notation."""
+    name = NAMED.get(kind, kind.__name__)
+    verb = "are" if kind is ast.BoolOp else "is"
+    return f"{name} {verb} not part of the notation\n  {INSTEAD.get(kind, PLAIN)}"

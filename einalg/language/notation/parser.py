@@ -1,4 +1,4 @@
-"""The text door: a subset of Python's grammar, read with `ast` (design §4)."""
+"""Parser of the text notation: a subset of Python's grammar, read with `ast` (design §4)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from einalg.language.notation.expression_parser import ExpressionParser
 from einalg.language.notation.range_inference import build_scope
 from einalg.language.notation.source import SourceText
 
-LEFT, READ = (
-    re.compile(r"\s*[^\W\d]\w*"),
-    re.compile(r"[^\W\d]\w*(?=[\[.])"),
-)  # the name of a statement, and of what is subscripted or padded
-Alike = dict[
-    Any, tuple[list[str], Scope]
-]  # what was read in lines, by these without the names of the tensors
+# The name of a statement, and of what is subscripted or padded.
+STATEMENT_NAME = re.compile(r"\s*[^\W\d]\w*")
+READ_NAME = re.compile(r"[^\W\d]\w*(?=[\[.])")
+ParsedLines = dict[Any, tuple[list[str], Scope]]  # by the line without the names of tensors
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
 
@@ -52,8 +49,8 @@ def parse(text: str, **tensors: Any) -> Any:
 
 
 def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tuple[str, Scope]]:
-    """The statements of a program that may be longer than a text that is read at once: one in each
-    line.
+    """Read the statements of a program that may be longer than a text that is read at once: one in
+    each line.
 
     >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
     [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
@@ -70,23 +67,23 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
 
 
 def line_reader() -> Callable[[str, Mapping[str, Tensor]], Scope]:
-    """What reads the statements of a program one by one, in any order, each with the tensors that
-    it reads.
+    """Return what reads the statements of a program one by one, in any order, each with the tensors
+    that it reads.
 
     >>> line_reader()("O[i] = T[i] + A[i]", {"T": Tensor("T", (4,)), "A": Tensor("A", (4,))})
     L[i:4](A[i] + T[i])
     """
-    alike: Alike = {}
+    parsed: ParsedLines = {}
 
     def read(line: str, tensors: Mapping[str, Tensor]) -> Scope:
-        ((_, scope),) = _StatementParser(SourceText(""), dict(tensors), alike).line(line)
+        ((_, scope),) = _StatementParser(SourceText(""), dict(tensors), parsed).line(line)
         return scope
 
     return read
 
 
 def parse_value(text: str) -> Any:
-    """An index form or a condition from text; every name is an index.
+    """Read an index form or a condition from text; every name is an index.
 
     >>> parse_value("2*h + r - 1")
     2*h + r - 1
@@ -108,88 +105,93 @@ def parse_value(text: str) -> Any:
 def _as_tensor(name: str, value: Any) -> Any:
     if isinstance(value, Indexable):
         return value
-    return Tensor(name, (value,) if isinstance(value, int) else value)
+    shape = (value,) if isinstance(value, int) else value
+    return Tensor(name, shape)
 
 
 class _StatementParser:
     """Reads statement by statement; each one's result is a tensor for the next."""
 
-    def __init__(self, source: SourceText, tensors: dict[str, Any], alike: Alike | None = None):
+    def __init__(
+        self, source: SourceText, tensors: dict[str, Any], parsed: ParsedLines | None = None
+    ):
         self.source, self.tensors = source, tensors
         self.scopes: dict[str, Scope] = {}
-        self.alike: Alike = {} if alike is None else alike
+        self.parsed: ParsedLines = {}
+        if parsed is not None:
+            self.parsed = parsed
 
     def module(self, module: ast.Module) -> Any:
+        """Read a text: a scope, or a program."""
         if not module.body:
             raise NotationError("the text is empty\n  write a statement, e.g. O[i] += A[i,j]*x[j]")
-        if (
-            len(module.body) == 1
-            and isinstance(module.body[0], ast.Expr)
-            and not isinstance(module.body[0].value, ast.Compare)
-        ):
-            return self.expression(module.body[0])
-        statements: list[tuple[str, Scope]] = []
-        *_, last = module.body
+        *rest, last = module.body
+        if not rest and isinstance(last, ast.Expr) and not isinstance(last.value, ast.Compare):
+            return self.expression(last)
         outputs = _names(last)
-        for node in module.body if outputs is None else module.body[:-1]:
-            statements.append(self.taken(node))
         if outputs is not None:
+            statements = [self.statement(node) for node in rest]
             return self.with_outputs(statements, last, outputs)
-        return statements[0][1] if len(statements) == 1 else Program(statements)
+        statements = [self.statement(node) for node in module.body]
+        if len(statements) == 1:
+            return statements[0][1]
+        return Program(statements)
 
     def line(self, text: str) -> list[tuple[str, Scope]]:
-        """The statements of a line, which is read once for all that differ in the names of tensors
-        alone, as those of equal layers do.
+        """Read the statements of a line; lines that differ in the names of tensors alone, as those
+        of equal layers do, are parsed once.
         """
-        name, reads, form = self.form(text)
-        if name not in self.tensors and form in self.alike:
-            names, scope = self.alike[form]
-            return [
-                self.kept(
-                    name,
-                    substitute_tensors(
-                        scope,
-                        {old: self.tensors[new] for old, new in zip(names, reads) if old != new},
-                    ),
-                )
-            ]
+        name, reads, key = self.signature(text)
+        if name not in self.tensors and key in self.parsed:
+            names, scope = self.parsed[key]
+            renamed = {old: self.tensors[new] for old, new in zip(names, reads) if old != new}
+            return [self.define(name, substitute_tensors(scope, renamed))]
         self.source = SourceText(text)
-        statements = [self.taken(node) for node in self.source.module().body]
-        if [one for one, _ in statements] == [name]:
-            self.alike[form] = reads, statements[0][1]
+        statements = [self.statement(node) for node in self.source.module().body]
+        if len(statements) == 1 and statements[0][0] == name:
+            self.parsed[key] = reads, statements[0][1]
         return statements
 
-    def form(self, text: str) -> tuple[str, list[str], Any]:
-        """The name that a line gives, those of the tensors that it reads, and the line with what
-        these are in their places.
+    def signature(self, text: str) -> tuple[str, list[str], Any]:
+        """Return the name that a line assigns, the names of the tensors that it reads, and the line
+        with numbers for these and with their kinds, e.g. `"[i] = #0[i]*2"`.
         """
-        left = LEFT.match(text)
-        name, begin = (left[0].strip(), left.end()) if left else ("", 0)
+        name, rest = "", text
+        match = STATEMENT_NAME.match(text)
+        if match:
+            name, rest = match[0].strip(), text[match.end() :]
         numbers: dict[str, int] = {}
 
-        def number(found: re.Match[str]) -> str:
-            return (
-                f"#{numbers.setdefault(found[0], len(numbers))}"
-                if found[0] in self.tensors
-                else found[0]
-            )
+        def number(match: re.Match[str]) -> str:
+            if match[0] not in self.tensors:
+                return match[0]
+            return f"#{numbers.setdefault(match[0], len(numbers))}"
 
-        rest = READ.sub(number, text[begin:])
+        rest = READ_NAME.sub(number, rest)
         return name, list(numbers), (rest, *map(self.kind, numbers))
 
     def kind(self, name: str) -> Any:
-        """What a tensor is but for its name, and where it has values."""
+        """Return all of a tensor but its name, and the points at which it has values."""
         scope = self.scopes.get(name)
-        return self.tensors[name].kind, (
-            scope.iterators,
-            scope.where,
-        ) if scope is not None and scope.where else None
+        if scope is None or not scope.where:
+            return self.tensors[name].kind, None
+        return self.tensors[name].kind, (scope.iterators, scope.where)
 
-    def taken(self, node: ast.stmt) -> tuple[str, Scope]:
-        """A statement, which the next ones may read."""
-        return self.kept(*self.statement(node))
+    def statement(self, node: ast.stmt) -> tuple[str, Scope]:
+        """Read a statement, which the next ones may read."""
+        target, name = self.left_side(node)
+        reader = ExpressionParser(self.source, self.tensors, node)
+        if isinstance(target, ast.Subscript):
+            scope = self.assigned(reader, node, target)
+        else:
+            scope = self.named(reader, node, name)
+        for inner in all_scopes(scope):
+            if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
+                reader.guard(node, check_scope, inner, self.scopes)
+        return self.define(name, scope)
 
-    def kept(self, name: str, scope: Scope) -> tuple[str, Scope]:
+    def define(self, name: str, scope: Scope) -> tuple[str, Scope]:
+        """Let the next statements read a scope by its name."""
         self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
         return name, scope
 
@@ -201,10 +203,8 @@ class _StatementParser:
             known = ", ".join(self.scopes) or "none"
             raise self.source.error(
                 node,
-                (
-                    f"the last line names the results, but there is no statement {unknown[0]}\n"
-                    f"  the statements: {known}"
-                ),
+                f"the last line names the results, but there is no statement {unknown[0]}\n"
+                f"  the statements: {known}",
             )
         if len(set(outputs)) < len(outputs):
             raise self.source.error(node, "the last line names a result twice\n  name each once")
@@ -218,7 +218,21 @@ class _StatementParser:
             )
         return value
 
-    def statement(self, node: ast.stmt) -> tuple[str, Scope]:
+    def left_side(self, node: ast.stmt) -> tuple[ast.expr, str]:
+        """Return what a statement assigns to, and the name that it gives."""
+        target = self.target(node)
+        name = target.value if isinstance(target, ast.Subscript) else target
+        if not isinstance(name, ast.Name) or (name is target and not isinstance(node, ast.Assign)):
+            raise self.source.error(target, f"this cannot stand on the left side\n  {STATEMENT}")
+        if name.id in self.tensors:
+            raise self.source.error(
+                name,
+                f"{name.id} is already the name of an input or of an earlier statement\n"
+                f"  choose another name: {name.id}1",
+            )
+        return target, name.id
+
+    def target(self, node: ast.stmt) -> ast.expr:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
             raise self.source.error(node, f"this compares, and a statement assigns\n  {STATEMENT}")
         if isinstance(node, ast.Expr):
@@ -227,34 +241,13 @@ class _StatementParser:
                 "a program is made of statements, and this has no name\n  name it: T = L[...](...)",
             )
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-            target = node.target
-        else:
-            raise self.source.error(node, f"this is not a statement of the notation\n  {STATEMENT}")
-        name = target.value if isinstance(target, ast.Subscript) else target
-        if not isinstance(name, ast.Name) or name is target and not isinstance(node, ast.Assign):
-            raise self.source.error(target, f"this cannot stand on the left side\n  {STATEMENT}")
-        if name.id in self.tensors:
-            raise self.source.error(
-                name,
-                (
-                    f"{name.id} is already the name of an input or of an earlier statement\n"
-                    f"  choose another name: {name.id}1"
-                ),
-            )
-        reader = ExpressionParser(self.source, self.tensors, node)
-        scope = (
-            self.assigned(reader, node, target)
-            if isinstance(target, ast.Subscript)
-            else self.named(reader, node, name.id)
-        )
-        for inner in all_scopes(scope):
-            if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
-                reader.guard(node, check_scope, inner, self.scopes)
-        return name.id, scope
+            return node.targets[0]
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            return node.target
+        raise self.source.error(node, f"this is not a statement of the notation\n  {STATEMENT}")
 
-    def named(self, reader: ExpressionParser, node: ast.Assign | ast.AugAssign, name: str) -> Scope:
+    def named(self, reader: ExpressionParser, node: Any, name: str) -> Scope:
+        """Read `name = scope`."""
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
             raise self.source.error(
@@ -263,9 +256,8 @@ class _StatementParser:
             )
         return scope
 
-    def assigned(
-        self, reader: ExpressionParser, node: ast.Assign | ast.AugAssign, target: ast.Subscript
-    ) -> Scope:
+    def assigned(self, reader: ExpressionParser, node: Any, target: ast.Subscript) -> Scope:
+        """Read `name[indices] = body` or `name[indices] += body`."""
         iterators = reader.iterators(target.slice)
         body = reader.body(node.value)
         loose = _unbound(body, {it.index for it in iterators})
@@ -282,22 +274,30 @@ class _StatementParser:
 
 
 def _names(node: ast.stmt) -> list[str] | None:
-    """The names of a line that consists of names, or None."""
+    """Return the names of a line that consists of names, or None."""
     if not isinstance(node, ast.Expr):
         return None
     parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-    names = [part.id for part in parts if isinstance(part, ast.Name)]
-    return names if names and len(names) == len(parts) else None
+    names = []
+    for part in parts:
+        if not isinstance(part, ast.Name):
+            return None
+        names.append(part.id)
+    return names or None
 
 
 def _unbound(body: Any, bound: set[Index]) -> list[Index]:
-    """Free indices of a body in order of first occurrence in its subscripts."""
-    inner = {i for r in reductions(body) for i in r.indices} - bound
+    """Return the free indices of a body in order of first occurrence in its subscripts."""
     free = {i for i in body.free_symbols if isinstance(i, Index)} - bound
-    seen: dict[Index, None] = {}
+    ordered: dict[Index, None] = {}
     for access in accesses(body):
         for form in access.subscripts:
-            for atom in sorted(form.indices, key=lambda i: i.name):
-                if atom in free:
-                    seen.setdefault(atom)
-    return [*seen, *sorted((i for i in free - set(seen) - inner), key=lambda i: i.name)]
+            ordered.update(dict.fromkeys(sorted(form.indices & free, key=_name)))
+    elsewhere = free.difference(ordered)
+    for reduction in reductions(body):
+        elsewhere.difference_update(set(reduction.indices) - bound)
+    return [*ordered, *sorted(elsewhere, key=_name)]
+
+
+def _name(index: Index) -> str:
+    return index.name

@@ -86,7 +86,10 @@ def _lazy_statement(
 
 
 def _tensors(record: Any) -> dict[str, Tensor]:
-    return {name: _tensor_from_record(name, tensor) for name, tensor in record["tensors"].items()}
+    tensors = {}
+    for name, tensor in record["tensors"].items():
+        tensors[name] = _tensor_from_record(name, tensor)
+    return tensors
 
 
 def _lines(record: Any) -> list[str]:
@@ -96,12 +99,12 @@ def _lines(record: Any) -> list[str]:
 
 def _tensor_record(tensor: Tensor) -> dict[str, Any]:
     record = {
-        "axes": [list(axis) for axis in tensor.axes],
+        "axes": list(map(list, tensor.axes)),
         "dtype": tensor.dtype,
         "role": tensor.role,
     }
     if isinstance(tensor, Constant):
-        record["values"] = [str(value) for value in tensor.values]
+        record["values"] = list(map(str, tensor.values))
     return record
 
 

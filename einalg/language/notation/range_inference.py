@@ -8,7 +8,7 @@ checks. Nothing is shrunk silently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,43 +46,53 @@ class _Use:
         return f"{describe(self.access.base)} axis {self.axis}"
 
     def unresolved(self) -> list[_Binding]:
-        return [
-            self.bound[i] for i in sorted(self.form.indices, key=str) if self.bound[i].range is None
-        ]
+        bindings = [self.bound[index] for index in sorted(self.form.indices, key=str)]
+        return [binding for binding in bindings if binding.range is None]
 
     def ranges(self, without: Index) -> dict[Index, tuple[int, int]]:
-        return {i: b.range for i, b in self.bound.items() if b.range is not None and i != without}
+        ranges = {}
+        for index, binding in self.bound.items():
+            if binding.range is not None and index != without:
+                ranges[index] = binding.range
+        return ranges
 
 
 @dataclass
 class _Problem:
+    """The bound indices of a body and the subscripts that say something of their ranges."""
+
     bindings: list[_Binding] = field(default_factory=list)
     uses: list[_Use] = field(default_factory=list)
     of_reduction: dict[int, list[_Binding]] = field(default_factory=dict)
 
 
 def build_scope(iterators: list[LoopIndex], body: Any, where: Any = None) -> Scope:
-    """A checked scope from iterators of which some ranges are still open (in the reductions of
+    """Return a checked scope of iterators of which some ranges are still open (in the reductions of
     `body` too).
     """
     problem = _Problem()
-    outer = [_Binding(it.index, _given(it)) for it in iterators]
+    outer = _open_bindings(iterators)
     problem.bindings += outer
     bound: dict[Index, _Binding] = {}
     for binding in outer:
         _bind(bound, binding)
     _collect(body, bound, problem)
     if any(b.range is None for b in problem.bindings):
-        _bare(problem)
-        _rounds(problem)
+        _infer_from_bare_subscripts(problem)
+        _infer_in_rounds(problem)
     closed = _close(body, problem)
     scope = Scope([_iterator(b) for b in outer], where, closed)
     check_scope(scope)
     return scope
 
 
-def _given(it: LoopIndex) -> tuple[int, int] | None:
-    return None if it.high is None else (it.low, it.high)
+def _open_bindings(iterators: Iterable[LoopIndex]) -> list[_Binding]:
+    """Return the bindings of iterators, without ranges where these are to be inferred."""
+    bindings = []
+    for it in iterators:
+        written = None if it.high is None else (it.low, it.high)
+        bindings.append(_Binding(it.index, written))
+    return bindings
 
 
 def _iterator(binding: _Binding) -> LoopIndex:
@@ -97,30 +107,36 @@ def _bind(bound: dict[Index, _Binding], binding: _Binding) -> None:
 
 
 def _collect(body: Any, bound: dict[Index, _Binding], problem: _Problem) -> None:
+    """Note every subscript and every reduction of a body."""
     if isinstance(body, Access):
         for axis, form in enumerate(body.subscripts):
-            loose = sorted(i.name for i in form.indices if i not in bound)
-            if loose:
-                message = (
-                    f"index {loose[0]} is not bound\n"
-                    f"  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
-                )
-                raise NotationError(message).regarding((body, axis))
+            _check_bound(body, axis, bound)
             problem.uses.append(_Use(body, axis, form, bound))
     elif isinstance(body, Reduce):
         inner = dict(bound)
-        own = [_Binding(it.index, _given(it)) for it in body.iterators]
-        for binding in own:
+        bindings = _open_bindings(body.iterators)
+        for binding in bindings:
             _bind(inner, binding)
-        problem.bindings += own
-        problem.of_reduction[id(body)] = own
+        problem.bindings += bindings
+        problem.of_reduction[id(body)] = bindings
         _collect(body.body, inner, problem)
     elif not isinstance(body, IndexArithmetic):
         for argument in getattr(body, "args", ()):
             _collect(argument, bound, problem)
 
 
-def _bare(problem: _Problem) -> None:
+def _check_bound(access: Access, axis: int, bound: Mapping[Index, _Binding]) -> None:
+    loose = sorted(i.name for i in access.subscripts[axis].indices if i not in bound)
+    if loose:
+        message = (
+            f"index {loose[0]} is not bound\n"
+            f"  add it to L[...] or to a reduction, e.g. Sum[{loose[0]}](...)"
+        )
+        raise NotationError(message).regarding((access, axis))
+
+
+def _infer_from_bare_subscripts(problem: _Problem) -> None:
+    """Give the indices that are a whole subscript the range of the axis; step (i)."""
     for use in problem.uses:
         index = use.form.as_index()
         if index is None:
@@ -140,35 +156,42 @@ def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeErr
     else:
         sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
     both = LoopIndex(binding.index, max(a, c), min(b, d))
-    remedy = (
-        f"write {both} where it is bound, or use two indices"
-        if both.extent > 0
-        else "use two indices"
-    )
+    remedy = "use two indices"
+    if both.extent > 0:
+        remedy = f"write {both} where it is bound, or use two indices"
     return RangeError(f"index {binding.index} has {sizes}\n  {remedy}")
 
 
-def _rounds(problem: _Problem) -> None:
+def _infer_in_rounds(problem: _Problem) -> None:
+    """Give the other indices ranges, round by round; step (ii)."""
     while open_bindings := [b for b in problem.bindings if b.range is None]:
-        found: dict[int, tuple[int, int]] = {}
-        for use in problem.uses:
-            unresolved = use.unresolved()
-            if len(unresolved) == 1 and (widest := _widest(use, unresolved[0].index)) is not None:
-                known = found.get(id(unresolved[0]))
-                low, high = (
-                    widest
-                    if known is None
-                    else (max(known[0], widest[0]), min(known[1], widest[1]))
-                )
-                found[id(unresolved[0])] = (low, high)
-                unresolved[0].source = use.source
-        if not found:
+        ranges = _ranges_of_a_round(problem)
+        if not ranges:
             raise RangeError(_cannot_infer(problem, open_bindings)).regarding(
                 open_bindings[0].index
             )
         for binding in open_bindings:
-            if id(binding) in found:
-                binding.range = _from_zero(binding, *found[id(binding)])
+            if id(binding) in ranges:
+                binding.range = _from_zero(binding, *ranges[id(binding)])
+
+
+def _ranges_of_a_round(problem: _Problem) -> dict[int, tuple[int, int]]:
+    """Return the ranges, by the `id` of the binding, that follow from those which are known: the
+    widest with which every subscript of no other open index stays inside.
+    """
+    ranges: dict[int, tuple[int, int]] = {}
+    for use in problem.uses:
+        unresolved = use.unresolved()
+        if len(unresolved) != 1:
+            continue
+        (binding,) = unresolved
+        widest = _widest(use, binding.index)
+        if widest is None:
+            continue
+        low, high = ranges.get(id(binding), widest)
+        ranges[id(binding)] = max(low, widest[0]), min(high, widest[1])
+        binding.source = use.source
+    return ranges
 
 
 def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
@@ -188,7 +211,7 @@ def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
 
 
 def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
-    """The range, which is silently so only where it starts at 0 and holds something."""
+    """Return an inferred range, which must start at 0 and hold something."""
     name, source = binding.index, binding.source
     if high <= low:
         message = (
@@ -207,33 +230,46 @@ def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
 
 
 def _cannot_infer(problem: _Problem, unresolved: list[_Binding]) -> str:
-    names = list(dict.fromkeys(str(b.index) for b in unresolved))
-    known = [
-        f"{b.index} in [{b.range[0]},{b.range[1]}) ({b.source})"
-        for b in problem.bindings
-        if b.range is not None
-    ]
-    used = {i for use in problem.uses for i in use.form.indices}
-    reason = "each appears only beside another unresolved index, or under // or %"
-    if not any(b.index in used for b in unresolved):
-        reason = "no subscript uses it" if len(names) == 1 else "no subscript uses them"
-    facts = f"  known: {', '.join(dict.fromkeys(known))}\n" if known else ""
+    """Return the message for indices of which no subscript says anything."""
+    names = list(dict.fromkeys(str(binding.index) for binding in unresolved))
+    facts = _known_ranges(problem)
     return (
-        f"cannot infer the range of {', '.join(names)}: {reason}\n"
+        f"cannot infer the range of {', '.join(names)}: {_reason(problem, unresolved, names)}\n"
         f"{facts}  write {names[0]}:SIZE where it is bound"
     )
 
 
+def _reason(problem: _Problem, unresolved: list[_Binding], names: list[str]) -> str:
+    used = set().union(*(use.form.indices for use in problem.uses))
+    if not used.isdisjoint(binding.index for binding in unresolved):
+        return "each appears only beside another unresolved index, or under // or %"
+    if len(names) == 1:
+        return "no subscript uses it"
+    return "no subscript uses them"
+
+
+def _known_ranges(problem: _Problem) -> str:
+    """Return a line with the ranges that are known, or nothing."""
+    known: dict[str, None] = {}
+    for binding in problem.bindings:
+        if binding.range is not None:
+            low, high = binding.range
+            known[f"{binding.index} in [{low},{high}) ({binding.source})"] = None
+    if not known:
+        return ""
+    return f"  known: {', '.join(known)}\n"
+
+
 def _close(body: Any, problem: _Problem) -> Any:
-    """The body with every reduction's ranges filled in."""
+    """Return the body with every reduction's ranges filled in."""
 
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
-        own = problem.of_reduction[id(node)]
         inner = rebuild(node.body, leaf)
         if inner is node.body and all(it.high is not None for it in node.iterators):
             return node
-        return Reduce(node.op, [_iterator(b) for b in own], node.where, inner)
+        iterators = [_iterator(binding) for binding in problem.of_reduction[id(node)]]
+        return Reduce(node.op, iterators, node.where, inner)
 
     return rebuild(body, leaf)

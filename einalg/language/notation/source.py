@@ -33,9 +33,9 @@ class SourceText:
 
     def _misspelt(self, error: SyntaxError) -> NotationError:
         line, column = max(error.lineno or 1, 1), max((error.offset or 1) - 1, 0)
-        width = (
-            (error.end_offset or 0) - (error.offset or 0) if error.end_lineno == error.lineno else 1
-        )
+        width = 1
+        if error.end_lineno == error.lineno:
+            width = (error.end_offset or 0) - (error.offset or 0)
         remedy = "the text is read as Python: check the brackets and the signs up to here"
         return NotationError(f"{error.msg}\n  {remedy}").below(
             underline(self.text, column, width, line)
@@ -49,11 +49,9 @@ class SourceText:
         if error.placed:
             return error
         start = self._column(node.lineno, node.col_offset)
-        end = (
-            self._column(node.lineno, node.end_col_offset)
-            if node.end_lineno == node.lineno
-            else len(self.lines[node.lineno - 1])
-        )
+        end = len(self.lines[node.lineno - 1])
+        if node.end_lineno == node.lineno:
+            end = self._column(node.lineno, node.end_col_offset)
         return error.below(underline(self.text, start, end - start, node.lineno))
 
     def _column(self, line: int, offset: int) -> int:
@@ -77,16 +75,37 @@ def undented(text: Any) -> str:
         raise NotationError(
             "the text holds half of a surrogate pair, which is no character\n  decode it as UTF-8"
         )
-    depth = deepest = 0
-    lines = []
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n"):
-        lines.append(line if depth > 0 else line.lstrip(" \t"))
-        for character in line.split("#")[0]:
-            depth += (character in OPENING) - (character in CLOSING)
-            deepest = max(deepest, depth)
-    if deepest > MAX_DEPTH:
+    lines = _without_indentation(text)
+    depth = _max_depth(lines)
+    if depth > MAX_DEPTH:
         raise NotationError(
-            f"the expression has {deepest} nested brackets; at most {MAX_DEPTH} are read\n"
+            f"the expression has {depth} nested brackets; at most {MAX_DEPTH} are read\n"
             "  name the inner parts: T[i] = ..."
         )
     return "\n".join(lines).rstrip()
+
+
+def _without_indentation(text: str) -> list[str]:
+    """Return the lines; those inside brackets keep their indentation."""
+    depth = 0
+    lines = []
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n"):
+        lines.append(line if depth > 0 else line.lstrip(" \t"))
+        for character in _code(line):
+            depth += (character in OPENING) - (character in CLOSING)
+    return lines
+
+
+def _max_depth(lines: list[str]) -> int:
+    """Return how many brackets are open at most."""
+    depth = deepest = 0
+    for line in lines:
+        for character in _code(line):
+            depth += (character in OPENING) - (character in CLOSING)
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def _code(line: str) -> str:
+    """Return a line without its comment."""
+    return line.split("#")[0]
