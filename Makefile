@@ -27,7 +27,7 @@ gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on t
 	$(BIN)/python -m pytest -m gpu tests/codegen
 
 browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
-	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/jupyter
+	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .
@@ -47,7 +47,7 @@ docs-serve: $(VENV)/.installed-docs  ## the documentation at http://127.0.0.1:80
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook
-	$(BIN)/python -m pytest -n $(WORKERS) tests/test_notebooks.py
+	$(BIN)/python -m pytest -n $(WORKERS) tests/docs/test_notebooks.py
 
 bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are bench/*.py, one question each
 	$(BIN)/python -m bench.language

@@ -19,8 +19,8 @@ from codegen.targets.c.compiler import REQUIRED_FLAGS, Compiler, _find, find_com
 from einalg.errors import CodegenError
 from einalg.language.ir.program import as_program
 from einalg.storage import disk_cache
-from tests.codegen.harness import compiler
-from tests.codegen.test_compiler import script
+from tests.helpers.compiler_script import script
+from tests.helpers.kernels import compiler
 
 TEXT = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j], 0)\nV[i] = Max[j:6](U[i,j])\nO[i,j] = U[i,j] - V[i]"
 TENSORS = dict(A=(5, 7), W=ea.tensor("W", (7, 6), role="weight"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.harness import agrees, flat, run_programs
-from tests.ops.harness import CASES, load_cases, parameter_sets
+from tests.helpers.kernels import agrees, flat, run_programs
+from tests.helpers.operators.harness import CASES, load_cases, parameter_sets
 
 load_cases()
 SETS = 2  # parameter sets of each case

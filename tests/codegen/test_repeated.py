@@ -8,7 +8,7 @@ import einalg as ea
 from codegen.ir.nodes import For, walk
 from codegen.lowering.lower import lower
 from einalg.language.ir.program import as_program
-from tests.codegen.expressions.repeated import TEXTS
+from tests.helpers.expressions.repeated import TEXTS
 
 
 def around(name: str, text: str, shapes: dict[str, tuple[int, ...]]) -> set[str]:

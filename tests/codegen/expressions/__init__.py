@@ -1,6 +1,0 @@
-"""Expressions of every kind that code is generated for: `EXPRESSIONS[name]()` gives a scope or a flat program."""
-
-from tests.codegen.expressions import constants, general, repeated
-from tests.codegen.expressions.registry import EXPRESSIONS
-
-__all__ = ["EXPRESSIONS", "constants", "general", "repeated"]

@@ -1,0 +1,167 @@
+"""Programs as ONNX models: onnxruntime, or onnx's own evaluator for what it has not, gives the values of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import einalg as ea
+from derive.search.best_first import kernels_of
+from einalg.errors import CodegenError
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.program import Program
+from tests.helpers.expressions import EXPRESSIONS
+from tests.helpers.expressions.values import ARRAYS
+from tests.helpers.kernels import agrees, evaluated, flat
+from tests.helpers.operators.harness import CASES, load_cases, parameter_sets
+from tests.helpers.random_programs import SLOW, programs_with_arrays
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+from codegen.targets.onnx import onnx_model  # noqa: E402
+
+load_cases()
+SETS = 2  # parameter sets of each case
+WITHOUT = ("atan2", "tgamma", "lgamma")  # which ONNX has no operator for
+
+
+def model_of(program: Program) -> Any:
+    return onnx_model(
+        list(program.inputs.values()), {}, [(program, kernels_of(program), None)], program.outputs
+    )
+
+
+def nodes(expression: Any) -> list[str]:
+    """The operators of the model, without the names of its results."""
+    return [
+        node.op_type for node in model_of(flat(expression)).graph.node if node.op_type != "Identity"
+    ]
+
+
+def values_of(model: Any, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    given = {
+        name: np.asarray(arrays[name]).astype(numpy_dtype(t.dtype))
+        for name, t in program.inputs.items()
+    }
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        assert "NOT_IMPLEMENTED" in str(error), error
+        with np.errstate(all="ignore"):
+            found = onnx.reference.ReferenceEvaluator(model).run(None, given)
+    else:
+        found = session.run(None, given)
+    return dict(zip(program.outputs, map(np.asarray, found)))
+
+
+def check(program: Program, arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Fail where the model of a program has other values; a function that ONNX has not is told as such."""
+    try:
+        model = model_of(program)
+    except CodegenError as error:
+        assert str(error).rpartition(" ")[2] in WITHOUT
+        return
+    found = values_of(model, program, arrays)
+    rough = any(
+        node.op_type == "Erf" for node in model.graph.node
+    )  # onnx's own is of single precision
+    for name, values in expected.items():
+        dtype = "f32" if rough and program[name].dtype == "f64" else program[name].dtype
+        assert agrees(found[name], values, dtype), (
+            f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
+        )
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_operators(name: str) -> None:
+    for case in CASES[name].values():
+        for _, (expression, arrays, expected) in parameter_sets(name, case, SETS):
+            program = flat(expression)
+            check(
+                program,
+                arrays,
+                expected if isinstance(expected, dict) else {program.outputs[0]: expected},
+            )
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
+def test_expressions(name: str) -> None:
+    program = flat(EXPRESSIONS[name]())
+    check(program, ARRAYS[name], evaluated(program, ARRAYS[name]))
+
+
+@settings(max_examples=60, suppress_health_check=SLOW)
+@given(programs_with_arrays())
+def test_random_programs(case: Any) -> None:
+    program, arrays = case
+    check(program, arrays, evaluated(program, arrays))
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("O[i:4] = Sum[s:7](Sum[r:5](A[i]*B[i])*Sum[r:1, w:1](A[i]**2))", (4, 4)),
+        ("O[i:4] = Sum[s:7](A[i]*Sum[r:1](A[s])*Sum[r:5](A[i]*B[i]))", (7, 4)),
+        ("O[i:1] = Sum[s:2](A[i]*B[i])", (1, 1)),
+        ("O[i,j] = Sum[s:3](3*A[i]*B[j])/2", (4, 5)),
+        (
+            "O[i,j] = Sum[()](A[i], where=(Eq(i%2,1))) + Sum[()](A[i]*B[j], where=(Eq(i%2,0)))",
+            (4, 5),
+        ),
+        ("O[i,j] = Max[()](A[i], where=(Eq(i%2,1)))*B[j]", (4, 5)),
+        ("O[i:6,j] = B[j] + Sum[()](A[2], where=(Eq(i%2,1)))", (4, 5)),
+    ],
+)
+def test_sums_over_what_does_not_vary(text: str, sizes: tuple[int, int]) -> None:
+    program = flat(ea.parse(text, A=sizes[:1], B=sizes[1:]))
+    arrays = {
+        name: np.random.default_rng(0).normal(size=tensor.shape).astype(np.float32)
+        for name, tensor in program.inputs.items()
+    }
+    check(program, arrays, evaluated(program, arrays))
+
+
+A, K = ea.tensor("A", (2, 6, 9, 8)), ea.tensor("K", (4, 6, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("expression", "operators"),
+    [
+        (ea.ops.matmul(ea.tensor("X", (5, 7)), ea.tensor("Y", (7, 3))), ["MatMul"]),
+        (
+            ea.parse("O[i,j] += X[k,i]*Y[j,k]", X=(7, 5), Y=(3, 7)),
+            ["Transpose", "Transpose", "MatMul"],
+        ),
+        (ea.ops.conv2d(A, K, stride=2, padding=(1, 0), dilation=(1, 2)), ["Slice", "Conv"]),
+        (ea.ops.conv2d(A, ea.tensor("K", (6, 3, 3, 3)), groups=2), ["Conv"]),
+        (
+            ea.ops.conv_transpose2d(A, ea.tensor("K", (6, 4, 4, 4)), stride=2, padding=1),
+            ["ConvTranspose"],
+        ),
+        (ea.ops.max_pool2d(A, 3, stride=2, padding=1), ["MaxPool"]),
+        (ea.ops.avg_pool2d(A, (2, 3), stride=1), ["AveragePool"]),
+        (ea.parse("O[n,i] = A[n,2*i+1]", A=(3, 9)), ["Slice"]),
+        (ea.parse("O[i:20,j] = A[i//5, i%5]*B[j]", A=(4, 5), B=(6,)), ["Mul"]),
+        (ea.parse("O[i] = A[i,i]", A=(4, 4)), ["Slice"]),
+        (ea.parse("O[i,k] = Max(A.pad(0,1)[i,k-1], 0)", A=(4, 5)), ["Pad", "Max"]),
+        (
+            ea.parse("O[n,h] += A[n,c,h+r]*K[c,r]*K[c,r]", A=(2, 3, 8), K=(3, 4)),
+            ["Pow", "Gather", "Transpose", "Einsum"],
+        ),
+    ],
+)
+def test_operators_of_the_model(expression: Any, operators: list[str]) -> None:
+    assert [operator for operator in nodes(expression) if operator != "Reshape"] == operators
+
+
+def test_a_half_of_the_channels_is_a_slice() -> None:
+    half = ea.parse("O[n,f,h,w] += A[n,c+3,h+r,w+s]*K[f,c,r,s]", A=(2, 6, 9, 8), K=(4, 3, 3, 3))
+    assert nodes(half) == ["Slice", "Conv"]

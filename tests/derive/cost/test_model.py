@@ -1,0 +1,379 @@
+"""Costs: weights-only statements are free, kernels are measured once and kept on disk, whatever is found there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.measure.calibration import identity, rates
+from derive.cost.model import COSTS, MeasuredCostModel, Roofline, calibrated, done_once, total
+from derive.results.candidates import Candidate
+from derive.results.selection import SELECTION, promising
+from derive.search.best_first import kernels_of
+from einalg.errors import CodegenError
+from einalg.storage.disk_cache import DiskCache
+
+MODEL = Roofline(library=1e9, generated=1e8, bandwidth=1e9, call=1e-3)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Clock:
+    """A backend whose kernels take as long as it says."""
+
+    def __init__(self, seconds=0.5, error=None, name="here", rates=None):
+        self.taken, self.error, self.name, self.told, self.asked = seconds, error, name, rates, []
+
+    def kernel_timers(self, kernels):
+        return [partial(self.timed, kernel) for kernel in kernels]
+
+    def timed(self, kernel):
+        self.asked.append(kernel)
+        if self.error:
+            raise self.error
+        return self.taken
+
+    def rates(self):
+        self.asked.append("rates")
+        return self.told
+
+    def identity(self):
+        return self.name
+
+
+def kernels(text, **shapes):
+    return kernels_of(
+        ea.Program(p.statements)
+        if isinstance(p := ea.parse(text, **shapes), ea.Program)
+        else ea.Program([("O", p)])
+    )
+
+
+def one(text="O[i] = A[i]+1", **shapes):
+    return kernels(text, **(shapes or dict(A=(4,))))[0]
+
+
+FOLDED = "W[i,j] = 2*K[i,j]\nV[i,j] = W[j,i]+1\nU[i,j] = V[i,j]*B[j]\nO[i,j] = U[i,j]+A[j]"
+
+
+def test_what_depends_on_weights_alone_costs_nothing():
+    free = kernels(FOLDED, A=(3,), B=(3,), K=ea.tensor("K", (3, 3), role="weight"))
+    paid = kernels(FOLDED, A=(3,), B=(3,), K=(3, 3))
+    assert done_once(free) == {"W", "V"} and not done_once(paid)
+    assert total(MODEL, paid) == pytest.approx(2 * total(MODEL, free), rel=1e-2)
+
+
+def test_a_result_is_never_done_once():
+    weight = ea.tensor("K", (3,), role="weight")
+    assert not done_once(kernels("O[i] = 2*K[i]", K=weight))
+
+
+def test_each_kernel_is_measured_once_whatever_its_names():
+    clock = Clock()
+    model = MeasuredCostModel(MODEL, clock)
+    assert model.seconds(one()) == model.seconds(one("O[j] = B[j]+1", B=(4,))) == 0.5
+    assert len(clock.asked) == 1
+    for other in (
+        one(A=(5,)),
+        one("O[i] = A[i]+2", A=(4,)),
+        one(A=ea.tensor("A", (4,), "f64")),
+        replace(one(), op="other"),
+    ):
+        model.seconds(other)
+    assert len(clock.asked) == 5
+
+
+def test_measured_seconds_are_kept_on_disk():
+    first, elsewhere = Clock(0.25), Clock(name="there")
+    assert (
+        MeasuredCostModel(MODEL, first).seconds(one())
+        == MeasuredCostModel(MODEL, Clock(), again=0).seconds(one())
+        == 0.25
+    )
+    assert MeasuredCostModel(MODEL, elsewhere).seconds(one()) == 0.5
+    assert MeasuredCostModel(MODEL, Clock(), cache=None).seconds(one()) == 0.5
+
+
+def test_a_figure_of_a_busy_moment_does_not_stay():
+    """The next processes look again, as often as is worth it, and the lowest figure counts."""
+    seconds, looks = [], []
+    for taken in (0.75, 0.25, 0.5, 0.1, 0.1):
+        clock = Clock(taken)
+        model = MeasuredCostModel(MODEL, clock)
+        seconds.append(model.seconds(one()))
+        assert model.seconds(one()) == seconds[-1]
+        looks.append(len(clock.asked))
+    assert seconds == [0.75, 0.25, 0.25, 0.25, 0.25] and looks == [1, 1, 1, 0, 0]
+
+
+def test_second_looks_are_bounded_and_may_fail():
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one(A=(5,)))
+    clock = Clock(error=CodegenError("no compiler now"))
+    model = MeasuredCostModel(MODEL, clock, again=1e-9)
+    assert model.seconds(one()) == model.seconds(one(A=(5,))) == 0.25
+    assert len(clock.asked) == 1 and not model.estimated
+
+
+def test_what_is_done_once_is_a_weight_of_what_reads_it():
+    asked = []
+
+    class Model(Ready):
+        def seconds(self, kernel):
+            asked.append({name: t.role for name, t in kernel.scope.tensors.items()})
+            return 1.0
+
+    text = "W[i,j] = 2*K[i,j]\nO[i,j] += A[i,k]*W[k,j]"
+    found = kernels(text, A=(3, 3), K=ea.tensor("K", (3, 3), role="weight"))
+    assert total(Model(), found) == 1.0 and asked == [{"A": "input", "W": "weight"}]
+    model = MeasuredCostModel(MODEL, Clock())
+    plain = kernels("O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=(3, 3))[0]
+    weighted = kernels(
+        "O[i,j] += A[i,k]*W[k,j]", A=(3, 3), W=ea.tensor("W", (3, 3), role="weight")
+    )[0]
+    assert model.identity(plain) != model.identity(weighted)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b'{"seconds": "x"}',
+        b'{"seconds": -1}',
+        b'{"seconds": NaN}',
+        b'{"seconds": true}',
+        b"\xff",
+    ],
+)
+def test_a_foreign_entry_is_measured_again(content):
+    model = MeasuredCostModel(MODEL, Clock(0.25))
+    COSTS.store(model.identity(one()), content)
+    assert model.seconds(one()) == 0.25
+
+
+def test_a_damaged_entry_is_measured_again(own_folder, caplog):
+    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
+    (path,) = own_folder.rglob("*.json")
+    path.write_bytes(path.read_bytes()[:-3])
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert MeasuredCostModel(MODEL, Clock(0.75)).seconds(one()) == 0.75
+    assert "is damaged" in caplog.text
+    assert MeasuredCostModel(MODEL, Clock(), again=0).seconds(one()) == 0.75
+
+
+def test_a_full_disk(own_folder, monkeypatch, caplog):
+    real = os.replace
+
+    def replaced(source, target):
+        if own_folder in Path(target).parents:
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        assert MeasuredCostModel(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
+    assert "No space left" in caplog.text and not [p for p in own_folder.rglob("*") if p.is_file()]
+    assert MeasuredCostModel(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, (
+        "kept for this process"
+    )
+
+
+def test_two_processes_at_once(own_folder):
+    text = "from einalg.storage.disk_cache import DiskCache\nfor n in range(200):\n    DiskCache('costs', '.json', 'x').store('key', b'%d' % (n % 7))"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", text],
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        )
+        for _ in range(2)
+    ]
+    shelf = DiskCache("costs", ".json", "x")
+    while any(process.poll() is None for process in running):
+        assert shelf.read("key") in (None, *(b"%d" % n for n in range(7)))
+    assert [process.returncode for process in running] == [0, 0] and not list(
+        own_folder.rglob(".new-*")
+    )
+
+
+def test_what_is_replaced_is_gone(own_folder, caplog):
+    shelf = DiskCache("costs", ".json", "x")
+    with caplog.at_level(logging.WARNING, "einalg"):
+        for n in range(20):
+            shelf.replace("key", b"%d" % n)
+            assert shelf.read("key") == b"%d" % n
+    assert len(list(own_folder.rglob("key-*"))) == 1 and not caplog.text
+
+
+def test_where_measuring_fails_the_estimate_is_used_and_marked():
+    model = MeasuredCostModel(MODEL, Clock(error=CodegenError("no code for it")))
+    assert model.seconds(one()) == MODEL.seconds(one()) and list(model.estimated.values()) == [
+        "no code for it"
+    ]
+    clock = Clock()
+    model = MeasuredCostModel(replace(MODEL, call=3.0), clock)
+    assert (
+        model.seconds(one()) > 3.0
+        and not clock.asked
+        and "estimated to run for 3.0 s" in model.estimated[model.identity(one())]
+    )
+    assert not list(Path(os.environ["EINALG_CACHE"]).rglob("*.json")), (
+        "an estimate is not kept as a measurement"
+    )
+
+
+RATES = {"library": 3e11, "generated": 2e10, "bandwidth": 3e10, "call": 1e-6}
+
+
+def test_the_roofline_is_calibrated_once():
+    clock = Clock(rates=RATES)
+    assert calibrated(clock) == calibrated(clock) == Roofline(**RATES)
+    assert clock.asked == ["rates"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {**RATES, "call": 0}, {**RATES, "library": float("inf")}, {"library": 1}]
+)
+def test_rates_that_cannot_be(wrong):
+    assert calibrated(Clock(rates=wrong, name=json.dumps(wrong))) == Roofline()
+
+
+def candidate(kernels, moves, cost):
+    return Candidate(None, kernels, moves, cost, "proved")
+
+
+class Ready:
+    """A model that needs nothing made ready."""
+
+    def make_ready(self, kernels):
+        pass
+
+
+class Half(Ready):
+    def seconds(self, kernel):
+        return 0.5
+
+
+def test_measured_seconds_decide_who_is_promising():
+    quick, slow = kernels("O[i] = A[i]+1", A=(4,)), kernels("O[i] = A[i]*2", A=(4,))
+    candidates = [candidate(quick, (1,), 2.0), candidate(slow, (1,), 1.0), candidate(slow, (), 3.0)]
+
+    class Model(Ready):
+        def seconds(self, kernel):
+            return 0.1 if kernel is quick[0] else 0.4
+
+    ordered, left = promising(candidates, Model())
+    assert left == 0
+    assert (
+        [c.cost for c in ordered] == [0.1, 0.4, 3.0]
+        and ordered[0].kernels is quick
+        and ordered[-1] is candidates[-1]
+    )
+    many = [candidate(quick, (1,), 1 + n / 30) for n in range(30)]
+    assert len(promising(many + candidates[2:], Model())[0]) == SELECTION.shortlist + 1
+
+
+def test_time_ends_the_measuring():
+    quick = kernels("O[i] = A[i]+1", A=(4,))
+    candidates = [*(candidate(quick, (1,), 1 + n / 3) for n in range(3)), candidate(quick, (), 9.0)]
+    ordered, left = promising(candidates, Half(), until=0.0)
+    assert [c.cost for c in ordered] == [0.5, 9.0] and left == 2
+
+
+def test_what_is_far_from_the_lowest_estimate_is_not_measured():
+    """But the expression as it is."""
+    quick = kernels("O[i] = A[i]+1", A=(4,))
+    candidates = [
+        candidate(quick, (1,), 1.0),
+        candidate(quick, (1,), 0.9 * SELECTION.max_estimate_ratio),
+        candidate(quick, (1,), 1.1 * SELECTION.max_estimate_ratio),
+        candidate(quick, (), 9.0),
+    ]
+    ordered, left = promising(candidates, Half())
+    assert [c.cost for c in ordered] == [0.5, 0.5, 9.0] and left == 0
+
+
+def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
+    cheap, long = (
+        kernels("O[i] = A[i]+1", A=(4,)),
+        kernels("T[i] = A[i]*2\nU[i] = T[i]*3\nO[i] = U[i]*4", A=(4,)),
+    )
+    asked = []
+
+    class Model(Ready):
+        def seconds(self, kernel):
+            asked.append(kernel.output)
+            return 1.0
+
+    slow = candidate(long, (1,), 0.2)
+    ordered, _ = promising(
+        [*(candidate(cheap, (1,), 0.1) for _ in range(SELECTION.shortlist)), slow], Model()
+    )
+    assert (
+        asked == ["O"] * SELECTION.shortlist + ["T", "U"]
+        and [c.cost for c in ordered] == [1.0] * SELECTION.shortlist
+        and slow.cost == 2.0
+    )
+    assert total(Model(), long) == 3.0
+
+
+def test_what_is_unknown_is_made_ready_together():
+    """Each distinct kernel once, none that is known, or kept, or estimated to run too long."""
+    texts = ["O[i] = A[i]+1", "O[i] = A[i]*2", "O[j] = B[j]+1", "O[i] = A[i]-3"]
+    first, second, alike, third = (one(text, **{text[7]: (4,)}) for text in texts)
+    clock, together = Clock(seconds=0.25), []
+    timers = clock.kernel_timers
+    clock.kernel_timers = lambda kernels: (
+        together.append([k.scope for k in kernels]) or timers(kernels)
+    )
+    MeasuredCostModel(MODEL, clock).seconds(third)
+    measured = MeasuredCostModel(MODEL, clock, again=0.0)
+    measured.make_ready([first, second, alike, third])
+    assert together == [[third.scope], [alike.scope, second.scope]]
+    assert [measured.seconds(kernel) for kernel in (first, second, alike, third)] == [0.25] * 4
+    assert len(together) == 2 and len(clock.asked) == 3
+    measured.make_ready([first, second])
+    slow = MeasuredCostModel(MODEL, clock, longest=0.0)
+    slow.make_ready([one("O[i] = A[i]+5")])
+    assert together[2:] == [[], []]
+
+
+def test_this_machine_is_measured():
+    assert all(0 < rate < float("inf") for rate in rates().values()) and set(rates()) == set(RATES)
+    assert identity("cpu") != identity("other")
+    d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(5, 7), B=(7, 3)), states=2)
+    assert d.best.measured and list(Path(os.environ["EINALG_CACHE"]).rglob("costs/**/*.json"))
+
+
+def test_candidates_beyond_the_accuracy_are_rejected_and_counted():
+    product = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(5, 64), B=(64, 3))
+    with pytest.raises(ea.CodegenError, match="gives the values of the reference"):
+        ea.derive(product, states=2, accuracy=0)
+    assert ea.derive(product, states=2, accuracy=1e-3).best.error < 1e-3
+    with pytest.raises(ea.NotationError, match="accuracy is a relative error"):
+        ea.derive(product, accuracy=-1)
+
+
+def test_weights_are_bound_before_a_candidate_is_timed():
+    program = ea.parse(FOLDED, A=(3,), B=(3,), K=ea.tensor("K", (3, 3), role="weight"))
+    d = ea.derive(program, states=2)
+    assert "once, from weights" in str(d.original) and d.original.error < 1e-5
+    given = {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}
+    bound = d.best.compile().bind(K=given["K"])
+    np.testing.assert_allclose(bound(A=given["A"], B=given["B"]), ea.evaluate(program, **given))

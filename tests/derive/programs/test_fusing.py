@@ -1,0 +1,167 @@
+"""Programs made ready for a search: element-wise statements fused, factors of results taken into the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.programs.passes.normalise import shaped, with_epilogues
+from derive.programs.passes.weight_folding import folded
+from derive.search.best_first import kernels_of
+from einalg.language.analysis.compile_time import settled
+from einalg.language.ir.program import as_program
+from tests.helpers.networks import assert_same_values, network, weight
+
+
+def test_shaping_fuses_what_is_elementwise():
+    program = network()
+    flat, moves = shaped(program)
+    assert_same_values(program, flat)
+    assert (
+        len(flat.statements) == 4 and len(moves) > 2
+    )  # two convolutions with all that follows, of which the first is read twice
+
+
+def test_shaping_takes_reductions_out_of_their_bodies():
+    program = as_program(
+        ea.parse("O[i] = Max(Sum[j:4](A[i,j]*B[j]) + c[i], 0)", A=(3, 4), B=(4,), c=(3,))
+    )
+    flat, _ = shaped(program)
+    assert_same_values(program, flat)
+    assert type(flat.statements[0][1].body).__name__ == "Reduce" and len(flat.statements) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T[i] = A[i] + 1\nO[i] = T[i]*T[4-i]",
+        "T[i] = A[i]\nO[i] = T.pad(1)[i+1] + T[i]",
+        "T[i] = A[i]*2\nO[i] = Max[j:5](T[j]) + T[i]",
+    ],
+)
+def test_shaping_keeps_what_is_read_at_several_points(text):
+    program = ea.parse(text, A=(5,))
+    assert_same_values(program, shaped(program)[0])
+
+
+@pytest.mark.parametrize(
+    ("order", "statements"),
+    [
+        ("i:3, j:40, k:5", 2),  # the sum over all j at each j
+        ("i:3, k:5, j:40", 1),
+        ("k:5, i:3, j:40", 1),
+        ("j:40, i:3, k:5", 2),
+        ("i:3, j:1, k:5", 1),
+    ],
+)
+def test_sums_are_not_made_a_part_of_what_would_compute_them_again(order, statements):
+    text = f"m[i:3, k:5] = Sum[r:40](x[i, r, k]**2 + 1)/40\nO[{order}] = x[i, j, k] - m[i, k]"
+    program = as_program(ea.parse(text, x=(3, 40, 5)))
+    after = with_epilogues(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
+@pytest.mark.parametrize(
+    ("order", "statements"), [("n:3, h:7, c:8", 2), ("n:3, c:8, h:7", 1), ("c:8, n:3, h:7", 1)]
+)
+def test_functions_are_not_computed_at_every_point_that_reads_them(order, statements):
+    program = as_program(
+        ea.parse(
+            f"s[n:3, c:8] = exp(-z[n, c])\nO[{order}] = x[n, h, c]*s[n, c]", x=(3, 7, 8), z=(3, 8)
+        )
+    )
+    after, _ = shaped(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
+def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
+    program = as_program(
+        ea.parse("s[c:8] = exp(v[c])\nO[n:3, c:8, h:7] = x[n, c, h]*s[c]", x=(3, 8, 7), v=(8,))
+    )
+    after, _ = shaped(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == 1
+
+
+def test_copies_are_read_where_they_lie_where_products_stay_operators():
+    """A transposed matrix is; one whose rows are rolled would be no operand of an operator."""
+    for copy, ops in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
+        program = as_program(
+            ea.parse(
+                f"B[k:8, j:8] = {copy}\nO[i:3, j:8] = Sum[k:8](x[i, k]*B[k, j])", x=(3, 8), A=(8, 8)
+            )
+        )
+        after, _ = shaped(program)
+        assert_same_values(program, after)
+        assert [kernel.op for kernel in kernels_of(after)] == ops
+
+
+def test_factors_of_a_batch_norm_are_in_the_weights():
+    program, _ = shaped(network())
+    flat = folded(program)
+    assert_same_values(program, flat)
+    known = settled(flat)
+    running = [s for name, s in flat.statements if name not in known]
+    assert (
+        len(running) == 4 and len(known) == 4
+    )  # for each of the two, scaled weights and what is added
+    assert not any(
+        x in t for s in running for t in s.tensors for x in ("gamma", "variance", "mean", "beta")
+    )
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "O[i,j] = T[i,j]*s[i]",  # of a row, which the weights do not have
+        "O[i,j] = T[i,j]*g[j]*T[i,j]",
+        "O[i,j] = Max(T[i,j], 0)*x[j]",  # x is no weight
+    ],
+)
+def test_what_is_no_factor_of_the_weights_stays(after):
+    text = f"T[i,j] += A[i,k]*W[k,j]\n{after}"
+    tensors = dict(A=(3, 4), W=weight("W", 4, 5), s=weight("s", 3), g=weight("g", 5), x=(5,))
+    program = ea.parse(text, **{n: t for n, t in tensors.items() if f"{n}[" in text})
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert flat["O"].body == program["O"].body
+
+
+def test_a_factor_goes_through_sums_and_products():
+    program = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(g[j]*(T[i,j] - m[j])/2 + b[j] + A[i,j], 0)",
+        A=(3, 4), W=weight("W", 4, 4), g=weight("g", 4), m=weight("m", 4), b=weight("b", 4),
+    )  # fmt: skip
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert ea.prove(program, flat).verdict == "proved"
+    assert (
+        not any(
+            name == "g" and "W" not in dict(flat.statements)["T"].tensors
+            for name in flat["T"].tensors
+        )
+        and "W" not in flat["T"].tensors
+    )
+
+
+def test_a_mask_that_is_computed_is_asked():
+    """What a statement of truths says went lost where it was fused with the statement that asks for it: `where` was its first operand."""
+    text = "m[i:2, j:9] = Ne(p[j], 0) & Ne(q[i, j], 0)\nO[i:2, j:9] = Piecewise((x[i, j], Ne(m[i, j], 0)), (-1, True))"
+    program = as_program(ea.parse(text, p=weight("p", 9), q=(2, 9), x=(2, 9)))
+    after, moves = shaped(program)
+    assert moves and len(after.statements) == 1 and {"p", "q", "x"} == set(after.inputs)
+    assert_same_values(program, after)
+
+
+def test_what_is_no_longer_read_is_not_given():
+    """A mask and its opposite leave nothing of what they choose: the network still takes, and checks, what a call gives."""
+    text = "m[i:5] = Ne(q[i], 0)\nn[i:5] = Eq(q[i], 0)\nO[i:5] = Piecewise((x[i] + w[i], Ne(m[i], 0) & Ne(n[i], 0)), (y[i], True))"
+    program = as_program(ea.parse(text, w=weight("w", 5), q=(5,), x=(5,), y=(5,)))
+    arrays = {name: np.arange(5.0, dtype=np.float32) for name in program.inputs}
+    optimized = ea.optimize(program, arrays, seconds=2)
+    np.testing.assert_array_equal(
+        optimized(*(arrays[name] for name in program.inputs if name != "w")), arrays["y"]
+    )

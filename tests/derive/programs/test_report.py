@@ -1,0 +1,188 @@
+"""What a report says of programs and their layers, in text and in Jupyter alike."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import einalg as ea
+from derive.matching import with_operator_names
+from derive.programs.layers import Layer
+from derive.programs.report import MAX_BAR_CHARACTERS, Report
+from derive.results.candidates import Candidate
+from derive.search.best_first import kernels_of
+from einalg.display.results.report import ELSE, report_html
+from einalg.language.ir.program import Program, as_program
+from einalg.text.terminal import COLUMNS
+
+SIZES = {"Input": (16, 64, 32), "Weight": (16, 32, 48), "Scale": (16, 64)}
+
+
+def parsed(text: str, **shapes) -> Program:
+    return as_program(ea.parse(text, **shapes))
+
+
+BELOW = parsed("O[i] = Max(A[i], 0)", A=(4,))
+PRODUCT = parsed("O[i,j] += A[i,k]*B[k,j]", A=(8, 9), B=(9, 7))
+TURNED = parsed("T[k,i] = A[i,k]\nO[i,j] += T[k,i]*B[k,j]", A=(8, 9), B=(9, 7))
+WIDE = parsed(
+    "O[batch,row,column] += Input[batch,row,inner]*Weight[batch,inner,column]*Scale[batch,row]",
+    **SIZES,
+)
+
+
+def reported(**layer):
+    layer = {"names": ["O"], "weights": [], **layer}
+    return report_of(
+        [SimpleNamespace(text="O[i] = A[i] < 1", program=BELOW, candidate=None, **layer)],
+        (2e-3, 1e-3),
+    )
+
+
+def report_of(layers, seconds, times=None):
+    part = SimpleNamespace(
+        seconds=seconds,
+        verdict="proved",
+        error=0.0,
+        layers=layers,
+        changes=(),
+        workspace=3 << 20,
+        slices=None,
+    )
+    return Report([part], [SimpleNamespace(operator="<sort>", why="no order")], 1.0, times)
+
+
+def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:
+    return Candidate(
+        program, with_operator_names(kernels_of(program)), ("move",) * moves, cost, "proved", True, 2e-7
+    )
+
+
+def two_layers(times=None):
+    """Two statements of 4 ms each that now take 1 ms each, and one of 2 ms that is as it was, in 12 ms and in 4 ms."""
+    fast = Layer(["C0", "C1"], PRODUCT, candidate(TURNED, 1e-3), 4e-3, weights=["w<0>"])
+    same = Layer(["D"], PRODUCT, candidate(PRODUCT, 2e-3, 0), 2e-3)
+    return report_of([fast, same], (12e-3, 4e-3), times)
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (dict(original=None), "it was not searched"),
+        (dict(original=1e-3), "what was found for it is not faster in the whole"),
+    ],
+)
+def test_why_a_layer_stays_as_it_is(layer, said):
+    report = reported(**layer)
+    assert f"stays as it is: {said}" in str(
+        report
+    ) and f"<td>stays as it is: {said}</td>" in report_html(report)
+
+
+def test_the_memory_between_kernels_is_told():
+    assert "proved, largest error 0.0e+00, 3.0 MiB between kernels" in str(reported(original=None))
+
+
+def test_texts_are_escaped():
+    html = report_html(reported(original=None))
+    assert "A[i] &lt; 1" in html and "&lt;sort&gt;" in html
+
+
+def test_equal_layers_are_counted():
+    assert "  O (once): " in str(reported(original=None))
+    assert "  C0 (2 times): " in str(reported(original=None, names=["C0", "C1"]))
+    found = reported(
+        original=None, names=["C0", "C1"], weights=["stem_weight", *(f"w{k}" for k in range(6))]
+    )
+    assert "  C0 (2 times, with stem_weight, w0, w1, w2, …): " in str(
+        found
+    ) and "<td>stem_weight, w0, w1, w2, …</td>" in report_html(found)
+    assert str(reported(original=None)).startswith("1 program, 1 opaque call; ")
+
+
+def bars(text: str) -> list[tuple[str, str, str, int]]:
+    """The bars of a text: before or after, milliseconds, share, length."""
+    found = re.findall(r"^ +(before|after) +(.*) ms +(\d+%)  (█*)$", text, re.MULTILINE)
+    return [(when, each, share, len(bar)) for when, each, share, bar in found]
+
+
+def test_bars_of_a_text_are_of_all_statements_of_a_layer():
+    half = round(MAX_BAR_CHARACTERS * 2 / 8)
+    first = [
+        ("before", "2 × 4.000", "67%", MAX_BAR_CHARACTERS),
+        ("after", "2 × 1.000", "50%", half),
+    ]
+    assert bars(str(two_layers())) == [
+        *first,
+        ("before", "2.000", "17%", half),
+        ("after", "2.000", "50%", half),
+    ]
+
+
+def test_shares_of_layers_that_take_longer_one_by_one_add_up():
+    layers = [Layer([name], PRODUCT, candidate(PRODUCT, 2e-3, 0), 3e-3) for name in "CD"]
+    assert [share for _, _, share, _ in bars(str(report_of(layers, (4e-3, 1e-3))))] == ["50%"] * 4
+
+
+def test_a_layer_is_told_before_and_after():
+    """With its kernels and its statements, where they differ."""
+    text = str(two_layers())
+    first, second = text.partition("\n  D (once)")[::2]
+    kernels = [f"      {kernel}" for kernel in with_operator_names(kernels_of(TURNED))]
+    assert (
+        "1 move, proved, error 2.0e-07; 0 states searched; it became\n      T[k:9, i:8] = A[i, k]\n      O[i:8, j:7] = "
+        in first
+    )
+    assert first.count("  O = matmul(A, B)") == 1 and all(kernel in first for kernel in kernels)
+    assert (
+        second.count("  O = matmul(A, B)") == 1
+        and "it became" not in second
+        and "0 moves, proved, error 2.0e-07" in second
+    )
+    html = report_html(two_layers())
+    assert (
+        html.count("<details><summary>after</summary><pre>T[k:9, i:8] = A[i, k]\n")
+        == 1
+        == html.count("<summary>before</summary>O = matmul(A, B)")
+    )
+
+
+def test_a_page_has_bars_of_programs_and_of_calls():
+    html = report_html(two_layers((20e-3, 5e-3)))
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
+    assert widths == pytest.approx(
+        [100, 25, *(100 * s / 12 for s in (8, 2, 2, 2, 2))], abs=0.01
+    )  # the calls, then layers and the rest
+    assert (
+        "a call, in the framework</strong> 20.000 ms" in html
+        and "4.000 <small>67%</small>" in html
+        and f"</i>{ELSE}" in html
+    )
+    assert "w&lt;0&gt;" in html and "w<0>" not in html
+    assert "a call" not in report_html(two_layers())
+    assert "a call: 20.000 ms in the framework, 5.000 ms optimized" in str(
+        two_layers((20e-3, 5e-3))
+    )
+
+
+def test_a_layer_that_stays_has_its_time_before():
+    assert (
+        bars(str(reported(original=1e-3))) == [("before", "1.000", "50%", MAX_BAR_CHARACTERS)]
+        and bars(str(reported(original=None))) == []
+    )
+
+
+def test_a_text_fits_80_columns():
+    layers = [
+        Layer(
+            ["O"],
+            WIDE,
+            candidate(WIDE, 1e-3),
+            1e-3,
+            weights=[f"encoder.layers.{k}.weight" for k in range(9)],
+        )
+    ]
+    text = str(report_of(layers, (1e-3, 1e-3), (1e-3, 1e-3)))
+    assert max(map(len, text.splitlines())) <= COLUMNS and "Sum[inner:32]" in text

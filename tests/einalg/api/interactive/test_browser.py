@@ -1,0 +1,301 @@
+"""What a person sees: a real JupyterLab and Notebook 7, a real Chromium, clicks and keys, light and dark.
+
+`EINALG_SCREENSHOTS=folder` keeps the pictures that are taken on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import einalg as ea
+from tests.helpers.jupyter_lab import ROOT, browser, jupyter, opened
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::ResourceWarning",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
+]
+
+CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CELLS_OF = "jupyterapp.shell.currentWidget.content.model.sharedModel.cells.map(cell => cell.toJSON()).filter(cell => cell.cell_type === 'code')"
+NOT_RUN = f"{CELLS_OF}.filter(cell => !cell.execution_count).map(cell => cell.source)"
+ERRORS = f"{CELLS_OF}.flatMap(cell => cell.outputs).filter(output => output.output_type === 'error').map(output => output.evalue)"
+NOTEBOOK = 600_000  # milliseconds that a notebook may run
+SHAPES = dict(A=(1, 8, 12, 12), K=(8, 8, 3, 3))
+CELLS = [
+    "import einalg as ea",
+    f's = ea.Session(ea.parse("{CONV}", A={SHAPES["A"]}, K={SHAPES["K"]}))\ns',
+    "d = ea.derive(s.history.start, states=12, measure=False)\nd.plot()",
+    "d.steps(next(c for c in d.candidates if c.moves))",
+    f'ea.footprint(ea.parse("{CONV}", A=(1, 8, 6, 7), K={SHAPES["K"]}))',
+    "ea.mapping_table(s.history.start)",
+    "d.costs()",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    nbformat = pytest.importorskip("nbformat", reason="needs einalg[browser]")
+    for package in ("jupyterlab", "notebook", "anywidget", "latex2mathml"):
+        pytest.importorskip(package, reason="needs einalg[browser]")
+    made = tmp_path_factory.mktemp("notebooks")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    for name in ("lab.ipynb", "notebook.ipynb"):
+        cells = [
+            nbformat.v4.new_code_cell(source)
+            for source in (CELLS if name == "lab.ipynb" else CELLS[:2])
+        ]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), made / name)
+    return made
+
+
+@pytest.fixture(scope="module")
+def chromium(folder):
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(folder, chromium):
+    with jupyter(folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def lab(chromium, address):
+    page = opened(chromium, address, "lab.ipynb")
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    page.wait_for_selector(".einalg-session")
+    return page
+
+
+def picture(page, name):
+    """What the page shows now, kept where that is wished."""
+    kept = os.environ.get("EINALG_SCREENSHOTS")
+    taken = page.screenshot()
+    if kept:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        (Path(kept) / f"{name}.png").write_bytes(taken)
+    return taken
+
+
+def shown(page):
+    """The expression on the page, in the notation: the text behind the mathematics."""
+    return page.locator(".einalg-session .einalg-expression").first.get_attribute("title")
+
+
+def symbols(page):
+    """The mathematics itself, as it reads."""
+    return re.sub(
+        r"\s|\u2062",
+        "",
+        page.locator(".einalg-session .einalg-expression math").first.evaluate(
+            "node => node.textContent"
+        ),
+    )
+
+
+def at_step(page, step, of):
+    page.wait_for_selector(f".einalg-session .einalg-where:text-is('step {step} of {of}')")
+    page.wait_for_selector(".einalg-session:not([aria-busy])")
+
+
+def started():
+    return ea.Session(ea.parse(CONV, **SHAPES))
+
+
+def contrast(page, selector):
+    """The ratio of luminances of a text and of what is behind it (WCAG), from the colours that the browser computed."""
+    return page.locator(selector).first.evaluate("""node => {
+        const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+        const rgba = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+                                   return [...canvas.getImageData(0, 0, 1, 1).data]; };
+        const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+                                              .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+        let ground = node;
+        while (ground && rgba(getComputedStyle(ground).backgroundColor)[3] < 255) ground = ground.parentElement;
+        const pair = [light(rgba(getComputedStyle(node).color)), light(rgba(getComputedStyle(ground).backgroundColor))].sort((a, b) => b - a);
+        return (pair[0] + 0.05) / (pair[1] + 0.05);
+    }""")
+
+
+def test_the_expression_is_shown_as_mathematics(lab):
+    assert shown(lab) == str(started().expr)
+    assert symbols(lab) == "O=Ln,f,h,w∑c,r,sApad[n,c,h+r−1,s+w−1]K[f,c,r,s]"
+    width = lab.locator(".einalg-session .einalg-expression math").first.bounding_box()["width"]
+    assert width > 200, "the mathematics is not laid out"
+    picture(lab, "lab-light")
+
+
+def test_a_move_is_clicked_and_undone(lab):
+    mirror = started()
+    mirror.apply(mirror.moves("summation splitting")[3])
+    lab.locator(".einalg-session").first.locator("button.einalg-move").nth(3).click()
+    at_step(lab, 1, 1)
+    assert (
+        shown(lab) == str(mirror.expr)
+        and lab.locator(".einalg-message").first.inner_text() == "summation splitting: proved"
+    )
+    lab.locator("[data-key='undo']").first.click()
+    at_step(lab, 0, 1)
+    assert shown(lab) == str(mirror.history.start)
+    lab.locator("[data-key='redo']").first.click()
+    at_step(lab, 1, 1)
+    lab.locator("[data-key='step 0']").first.click()
+    at_step(lab, 0, 1)
+
+
+def test_everything_works_by_keyboard(lab):
+    mirror = started()
+    group = lab.locator("summary[data-key='rule variable substitution']").first
+    group.focus()
+    lab.keyboard.press("Enter")
+    lab.wait_for_selector("button[data-key^='move variable substitution']")
+    mirror.apply(mirror.moves("variable substitution")[1])
+    lab.locator("button[data-key^='move variable substitution']").first.focus()
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("Enter")
+    at_step(lab, 1, 1)
+    assert shown(lab) == str(mirror.expr)
+    assert lab.evaluate("document.activeElement.closest('.einalg-session') !== null"), (
+        "the focus is lost after a move"
+    )
+    lab.keyboard.press("Control+z")
+    at_step(lab, 0, 1)
+    lab.keyboard.press("Control+y")
+    at_step(lab, 1, 1)
+    lab.keyboard.press("Control+z")
+    at_step(lab, 0, 1)
+    assert lab.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == len(
+        CELLS
+    ), "JupyterLab took the keys"
+
+
+def test_what_a_move_changes_is_marked(lab):
+    move = lab.locator("button.einalg-move").first
+    assert move.locator(".einalg-after .einalg-changed").count() > 0
+    marked = move.locator(".einalg-after .einalg-changed").first.evaluate(
+        "node => getComputedStyle(node).backgroundColor"
+    )
+    assert marked not in ("rgba(0, 0, 0, 0)", "transparent")
+
+
+def test_search_from_here_and_take_a_candidate(lab):
+    lab.locator("[data-key='step 0']").first.click()
+    lab.locator("input[data-key='seconds']").first.fill("3")
+    lab.locator("button[data-key='search']").first.click()
+    lab.wait_for_selector(".einalg-session progress")
+    lab.wait_for_selector(".einalg-found li button")
+    assert lab.locator(".einalg-search .einalg-canvas g").count() > 3
+    picture(lab, "lab-search")
+    row = lab.locator(".einalg-found li", has=lab.locator("button")).first
+    kernels = row.locator("code").all_inner_texts()
+    row.locator("button").click()
+    lab.wait_for_selector(".einalg-message:has-text('applied')")
+    assert sorted(lab.locator(".einalg-list-of-kernels code").all_inner_texts()) == sorted(kernels)
+
+
+def test_exports(lab):
+    lab.locator("[data-key='export script']").first.click()
+    lab.wait_for_selector("a[download='derivation.py']")
+    made: dict[str, object] = {}
+    exec(lab.locator("textarea").first.input_value(), made)
+    assert str(made["s"].expr) == shown(lab)
+
+
+def test_the_pictures(lab):
+    tree = lab.locator(".einalg-tree", has=lab.locator("[data-zoom]")).last
+    svg = tree.locator("svg")
+    before = svg.bounding_box()["width"]
+    tree.locator("[data-zoom='in']").click()
+    assert svg.bounding_box()["width"] > before
+    svg.focus()
+    lab.keyboard.press("ArrowDown")
+    lab.keyboard.press("ArrowRight")
+    assert tree.locator(".einalg-chosen pre").inner_text().startswith("O[n:1,")
+    assert (
+        lab.locator(".einalg-proof li").count() > 1
+        and lab.locator(".einalg-mapping td.has").count() > 5
+    )
+    assert (
+        lab.locator(".jp-OutputArea img").count() == 1
+        and lab.locator(".einalg-costs .einalg-stack span").count() > 1
+    )
+    lab.locator(".einalg-proof").scroll_into_view_if_needed()
+    picture(lab, "lab-pictures")
+
+
+TEXTS = (
+    *(
+        ".einalg-expression",
+        ".einalg-muted",
+        ".einalg-count",
+        ".einalg-steps small",
+        ".einalg-badge",
+        ".einalg-card",
+    ),
+    *(".einalg-mapping td", ".einalg-export a"),
+)
+
+
+def test_it_reads_well_in_light_and_dark(lab):
+    grounds = []
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        lab.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme
+        )
+        lab.wait_for_function(
+            "dark => (document.body.dataset.jpThemeLight === 'false') === dark",
+            arg=theme.endswith("Dark"),
+        )
+        lab.wait_for_timeout(700)  # the style sheets of the theme
+        grounds.append(
+            lab.locator(".einalg-session").first.evaluate(
+                "node => getComputedStyle(node).backgroundColor"
+            )
+        )
+        poor = {
+            text: round(ratio, 2)
+            for text in TEXTS
+            if lab.locator(text).count() and (ratio := contrast(lab, text)) < 4.5
+        }
+        lab.locator(".einalg-session").first.scroll_into_view_if_needed()
+        picture(lab, f"lab-{theme.split()[1].lower()}-end")
+        assert not poor, f"{theme}: contrast below 4.5"
+    assert grounds[0] != grounds[1]
+
+
+def test_notebook_7_shows_the_same(chromium, address):
+    page = opened(chromium, address, "notebook.ipynb", "notebook")
+    page.wait_for_selector(".einalg-session button.einalg-move")
+    mirror = started()
+    assert shown(page) == str(mirror.expr)
+    page.locator("button.einalg-move").nth(1).click()
+    at_step(page, 1, 1)
+    mirror.apply(mirror.moves("summation splitting")[1])
+    assert shown(page) == str(mirror.expr)
+    picture(page, "notebook")
+    page.close()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_notebook_runs_in_the_browser(chromium, address, folder, path):
+    shutil.copy(path, folder / path.name)
+    page = opened(chromium, address, path.name, wait=False)
+    page.set_viewport_size({"width": 1280, "height": 4000})
+    page.wait_for_function("() => window.done", timeout=NOTEBOOK)
+    page.wait_for_timeout(500)
+    picture(page, path.stem)
+    assert page.evaluate(ERRORS) == []
+    assert page.evaluate(NOT_RUN) == []
+    page.close()

@@ -1,0 +1,1 @@
+"""What several tests use: evaluators, random programs, devices and frameworks to test with."""
