@@ -7,7 +7,7 @@ from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.interactive.choices import MoveList, NumberedMove, program_distance
-from derive.matching import Distances, distances, named, why_not
+from derive.matching import Distances, distances, with_operator_names, why_not
 from derive.proof import prove
 from derive.results.candidates import Candidate
 from derive.results.history import History, HistoryStep, indented
@@ -212,7 +212,7 @@ class Session:
         """What the program would run on now: a library operator where a statement matches one,
         generated code elsewhere.
         """
-        return named(kernels_of(lifted(self.expr)))
+        return with_operator_names(kernels_of(lifted(self.expr)))
 
     def compile(self, target: str = "cpu") -> Runnable:
         """The program as a callable `run(**arrays)`."""

@@ -12,15 +12,17 @@ from typing import Any
 
 from derive.cost.backend import Backend
 from derive.cost.model import operations
-from derive.matching import named
+from derive.matching import with_operator_names
 from derive.programs.passes.constant_slices import ConstantSlice, on_slabs, on_tensors, slabs
-from derive.results.derivation import PROMISING, Candidate, derivation
+from derive.results.candidates import Candidate
 from derive.results.history import replay
+from derive.results.pipeline import find_derivation
+from derive.results.selection import SELECTION
 from derive.rewriting.moves import Move
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget, kernels_of
 from einalg.errors import EinalgError
-from einalg.frontends.graph import unique
+from einalg.frontends.graph import unique_name
 from einalg.language.analysis.compile_time import is_weight, settled
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
@@ -126,7 +128,7 @@ def known_layer(
     layer: Layer, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
 ) -> bool:
     """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
-    content = cache.read(_key(layer, backend)) if cache is not None else None
+    content = cache.read(layer_key(layer, backend)) if cache is not None else None
     if content is not None:
         try:
             row = json.loads(content)
@@ -143,7 +145,7 @@ def search_layer(
     layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
 ) -> None:
     """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
-    found = derivation(layer.program, budget, None, backend, most=PROMISING)
+    found = find_derivation(layer.program, budget, None, backend, most=SELECTION.promising)
     layer.candidate, layer.original, layer.states = (
         found.best,
         found.original.cost,
@@ -157,7 +159,7 @@ def search_layer(
     layer.others = sorted(near, key=lambda candidate: candidate.cost)[:OTHERS]
     layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
     if cache is not None and found.best.measured:
-        cache.replace(_key(layer, backend), json.dumps(layer_record(layer)).encode())
+        cache.replace(layer_key(layer, backend), json.dumps(layer_record(layer)).encode())
 
 
 def is_too_short(cut: Any, seconds: float) -> bool:
@@ -165,7 +167,7 @@ def is_too_short(cut: Any, seconds: float) -> bool:
     return cut is not None and float(cut) < seconds
 
 
-def _key(layer: Layer, backend: Backend) -> str:
+def layer_key(layer: Layer, backend: Backend) -> str:
     return text_digest("layer", str(VERSION), layer.identity, backend.identity())
 
 
@@ -189,7 +191,7 @@ def take_record(layer: Layer, row: Any, backend: Backend) -> None:
         flat = lifted(replay(layer.program, moves)[-1]) if moves else layer.program
         cost, verdict = float(kept["cost"]), str(kept["verdict"])
         candidate = Candidate(
-            flat, named(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend
+            flat, with_operator_names(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend
         )
     seconds, cut = (
         None if number is None else float(number) for number in (row["original"], row["cut"])
@@ -231,7 +233,7 @@ def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tupl
     values = _labelled(scope)
     rows = []
     for label, row in flat.statements:
-        own = name if label in flat.outputs else unique(f"{name}_{label}", taken)
+        own = name if label in flat.outputs else unique_name(f"{name}_{label}", taken)
         taken.add(own)
         placed = on_tensors(row, values)
         rows.append((own, placed))

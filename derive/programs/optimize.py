@@ -29,10 +29,11 @@ from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import shaped, with_epilogues
 from derive.programs.passes.weight_folding import folded
-from derive.results.derivation import NOISE
+from derive.results.selection import SELECTION
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.errors import CodegenError, EinalgError
+from einalg.frontends.constant_folding import fold_constants
 from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
@@ -100,7 +101,7 @@ def optimized(
         accuracy,
         time.perf_counter() if began is None else began,
     )
-    graph = _bearable(graph.settled().joined())
+    graph = _bearable(fold_constants(graph).merged())
     values = cache(lambda: _values(graph, arrays))
     parts, keys, is_known = (
         {},
@@ -270,7 +271,7 @@ def _part(
         raise CodegenError(f"{UNSOUND % error}\n  please report it with the model")
     times = task.backend.seconds([way.run for way in ways], given)
     best = min(
-        candidates, key=lambda k: times[k] * (1 + NOISE * (k == 0))
+        candidates, key=lambda k: times[k] * (1 + SELECTION.noise * (k == 0))
     )  # the optimized one, where they are equal
     if best == 0 and len(ways) > 1:
         log.warning(
@@ -328,7 +329,7 @@ def _refined(
             ]
             if way := checked(replace(best.form, layers=layers)):
                 before, after = task.backend.seconds([best.run, way.run], given)
-                best, seconds = (way, after) if after * (1 + NOISE) < before else (best, before)
+                best, seconds = (way, after) if after * (1 + SELECTION.noise) < before else (best, before)
             took = max(took, time.perf_counter() - began)
     except KeyboardInterrupt:
         log.warning("einalg: interrupted; the best program until now is taken")

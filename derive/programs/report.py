@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from derive.matching import named
+from derive.matching import with_operator_names
 from derive.programs.layers import Layer
 from derive.programs.optimized_program import OptimizedProgram
 from derive.results.candidates import told
@@ -208,7 +208,7 @@ def _layer(layer: Layer, part: OptimizedProgram, bars: Sequence[Bar]) -> LayerRe
 
 def _kernels(layer: Layer) -> tuple[list[str], list[str]]:
     """The kernels before and after, a line each; those before are left out where they are the same."""
-    before = told(named(kernels_of(lifted(layer.program)))) if layer.original is not None else []
+    before = told(with_operator_names(kernels_of(lifted(layer.program)))) if layer.original is not None else []
     if layer.candidate is None:
         return before, []
     after = told(layer.candidate.kernels)

@@ -8,11 +8,11 @@ from typing import Any
 
 from codegen.measure.baselines import OURS, as_written
 from derive.cost.accuracy import relative_error
-from derive.results.derivation import Derivation as SearchResult
-from derive.results.derivation import by_role, sample_inputs
-from derive.results.derivation import derivation as find_derivation
+from derive.results.derivation import SearchResult
 from derive.results.history import History
+from derive.results.pipeline import find_derivation
 from derive.results.progress import shown
+from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.timings import Timing, Timings
 from derive.rewriting.moves import Rule
 from derive.rules import ALL

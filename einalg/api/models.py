@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import NotationError, ShapeError
-from einalg.frontends.graph import Builder, Graph
-from einalg.frontends.random_inputs import drawn_arrays
+from einalg.frontends.graph import Graph
+from einalg.frontends.graph_builder import GraphBuilder
+from einalg.frontends.random_inputs import random_arrays
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
@@ -134,14 +135,14 @@ def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
 
 
 def _of_graph(graph: Graph, given: Any) -> Network:
-    examples = drawn_arrays(graph.inputs) if given is None else given
+    examples = random_arrays(graph.inputs) if given is None else given
     return Network(graph, list(_named([t.name for t in graph.inputs], examples).values()), plain)
 
 
 def _of_program(program: Program, given: Any) -> Network:
     inputs = [tensor for tensor in program.inputs.values() if not is_weight(tensor)]
-    examples = _named(list(program.inputs), drawn_arrays(inputs) if given is None else given)
-    builder = Builder()
+    examples = _named(list(program.inputs), random_arrays(inputs) if given is None else given)
+    builder = GraphBuilder()
     for name, tensor in program.inputs.items():
         if is_weight(tensor):
             builder.weight(name, examples[name])
@@ -184,7 +185,7 @@ def _by_onnxruntime(
     def call(*arrays: Any) -> Any:
         declared = [
             np.asarray(array, numpy_dtype(t.dtype))
-            for t, array in zip(graph.inputs, graph.given(arrays).values())
+            for t, array in zip(graph.inputs, graph.named_arrays(arrays).values())
         ]
         results = session.run(None, dict(zip(examples, declared)))
         return results[0] if len(results) == 1 else tuple(results)

@@ -16,7 +16,7 @@ from einalg.api.backend import LocalBackend, require_device, require_target
 from einalg.api.models import Network, bound, network, plain, signature_of
 from einalg.errors import RecordError
 from einalg.frontends.graph import Graph
-from einalg.frontends.random_inputs import drawn_arrays
+from einalg.frontends.random_inputs import random_arrays
 from einalg.runtime.timing import is_slower
 from einalg.storage.atomic_file import write_whole
 
@@ -202,7 +202,7 @@ def compile_graph(
     """
     require_target(target)
     require_device(target)
-    arrays = list(drawn_arrays(graph.inputs).values())
+    arrays = list(random_arrays(graph.inputs).values())
     with shown_layers(progress) as on_layer:
         return optimized(
             graph,

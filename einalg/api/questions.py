@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.measure.diagnostics import facts
-from derive.matching import Distance, distance_to, spellings
+from derive.matching import Distance, distance_to, candidate_scopes
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
 from einalg.language.ir.program import as_program
@@ -25,7 +25,7 @@ def distance(expr: Any, operator: str) -> Distance:
     6 from a matmul:
       - the subscript h + r - 1 of A is not a bare index
     """
-    return min(distance_to(scope, operator) for scope in spellings(as_program(expr)))
+    return min(distance_to(scope, operator) for scope in candidate_scopes(as_program(expr)))
 
 
 def doctor() -> list[Any]:

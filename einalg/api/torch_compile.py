@@ -18,7 +18,7 @@ from einalg.api.optimization import compile_graph
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
-from einalg.frontends.torch.module import read_fx
+from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
 from einalg.runtime.timing import is_slower, median_seconds
 
@@ -254,7 +254,7 @@ def _read(
     compiler: Callable[[Graph], Run],
 ) -> Callable[..., Any]:
     """An ATen graph as a function of its inputs, in which those that are weights are bound."""
-    model, positions = read_fx(traced, inputs, weights)
+    model, positions = import_fx(traced, inputs, weights)
     run = compiler(model.graph)
     direct = getattr(run, "direct", None)
     call = model.function(run, direct and direct())
