@@ -27,7 +27,7 @@ from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
 from einalg.errors import CodegenError, NotationError, ShapeError
-from einalg.frontends.graph import GraphBuilder
+from einalg.frontends.graph_builder import GraphBuilder
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant
