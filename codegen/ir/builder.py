@@ -28,11 +28,12 @@ LANE = Index("lane")
 
 
 class LoopBuilder:
-    """`out` is the body of the innermost loop that is open; `names` are taken by the function's arguments.
+    """`out` is the body of the innermost loop that is open; `names` are those of buffers so far.
 
     >>> w = LoopBuilder({"A", "O"})
-    >>> with w.loop(Index("i"), 4):
-    ...     w.put(Ref(Buf("O", (4,), "f32"), (affine(Index("i")),)), "=", Ref(Buf("A", (4,), "f32"), (affine(Index("i")),)))
+    >>> target, source = Buf("O", (4,), "f32"), Buf("A", (4,), "f32")
+    >>> with w.loop(Index("i"), 4) as i:
+    ...     w.put(Ref(target, (i,)), "=", Ref(source, (i,)))
     >>> w.out[0].extent
     4
     """
@@ -40,6 +41,14 @@ class LoopBuilder:
     def __init__(self, names: Iterable[str]):
         self.out: list[Statement] = []
         self.names = dict.fromkeys(names, 1)
+
+    @contextmanager
+    def nested(self) -> Iterator[list[Statement]]:
+        """Collect what is written inside in a list of its own, which is not written here."""
+        before, self.out = self.out, []
+        inside = self.out
+        yield inside
+        self.out = before
 
     @contextmanager
     def loop(
@@ -50,20 +59,22 @@ class LoopBuilder:
         kind: str = "seq",
         known: tuple[int, int] | None = None,
     ) -> Iterator[Affine]:
-        """A loop around all that is written inside; `known` encloses its values where its bounds are not numbers."""
-        before, self.out = self.out, []
-        yield affine(index)
-        low, high = (affine(b) if isinstance(b, int) else b for b in (low, high))
+        """Write a loop around all that is written inside.
+
+        `known` encloses its values where its bounds are not numbers.
+        """
+        with self.nested() as inside:
+            yield affine(index)
+        low, high = _bound(low), _bound(high)
         if known is None:
             assert isinstance(low, Affine) and isinstance(high, Affine)
             known = low.const, high.const
-        inside, self.out = tuple(self.out), before
         if inside:
-            self.out.append(For(index, low, high, known, inside, kind))
+            self.out.append(For(index, low, high, known, tuple(inside), kind))
 
     @contextmanager
     def loops(self, axes: Sequence[Any], kind: str = "seq") -> Iterator[None]:
-        """Loops over whole axes, the first one outermost."""
+        """Write loops over whole axes, the first one outermost."""
         if not axes:
             yield
             return
@@ -72,56 +83,82 @@ class LoopBuilder:
 
     @contextmanager
     def where(self, *conditions: Constraint) -> Iterator[None]:
-        """What is written inside runs where the conditions hold."""
-        before, self.out = self.out, []
-        yield
-        inside, self.out = tuple(self.out), before
+        """Run what is written inside where the conditions hold."""
+        with self.nested() as inside:
+            yield
         if inside:
-            self.out.append(If(Predicate(conditions), inside))
+            self.out.append(If(Predicate(conditions), tuple(inside)))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """What is written inside runs where the conditions of the `where` just before do not hold."""
-        *before, last = self.out
+        """Run what is written inside where the conditions of the last `where` do not hold."""
+        last = self.out[-1]
         assert isinstance(last, If)
-        self.out = []
-        yield
-        self.out = [*before, replace(last, orelse=tuple(self.out))]
+        with self.nested() as inside:
+            yield
+        self.out[-1] = replace(last, orelse=tuple(inside))
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
         self.out.append(Store(ref, op, value))
 
-    def local(self, name: str, shape: tuple[int, ...], dtype: str, space: str = "local") -> Buf:
-        """A buffer declared here, under a name that no other one of the function has."""
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: str, space: str = "local") -> Buf:
+        """Return a buffer under a name that no other one of the function has; not yet declared."""
         self.names[name] = number = self.names.get(name, 0) + 1
-        buf = Buf(name if number == 1 else f"{name}{number}", shape, dtype, space)
+        if number > 1:
+            name = f"{name}{number}"
+        return Buf(name, shape, dtype, space)
+
+    def local(self, name: str, shape: tuple[int, ...], dtype: str, space: str = "local") -> Buf:
+        """Declare a buffer here, under a name that no other one of the function has."""
+        buf = self.buffer(name, shape, dtype, space)
         self.out.append(Alloc(buf))
         return buf
 
     def lanes(self, put: Store, extent: int, *unrolled: tuple[Index, int, int]) -> None:
-        """A statement in vectors of `extent` elements, for all values of the unrolled indices, the last one outermost."""
+        """Write a statement in vectors of `extent` elements.
+
+        It runs for all values of the unrolled indices, the last one of which is outermost.
+        """
         body: Statement = For(LANE, affine(0), affine(extent), (0, extent), (put,), "lanes")
         for index, low, high in unrolled:
+            if low >= high:
+                return
             body = For(index, affine(low), affine(high), (low, high), (body,), "unroll")
-        if all(high > low for _, low, high in unrolled):
-            self.out.append(body)
+        self.out.append(body)
+
+
+def _bound(bound: Bound | int) -> Bound:
+    if isinstance(bound, int):
+        return affine(bound)
+    return bound
 
 
 def maximum(*bounds: Bound | int) -> Bound:
-    """The largest of some bounds."""
+    """Return the largest of some bounds.
+
+    >>> maximum(0, 3), maximum(affine(Index("i")), 1, 2)
+    (3, MinMax(op='max', of=(i, 2)))
+    """
     return _extreme("max", bounds)
 
 
 def minimum(*bounds: Bound | int) -> Bound:
-    """The smallest of some bounds."""
+    """Return the smallest of some bounds."""
     return _extreme("min", bounds)
 
 
 def _extreme(op: str, bounds: Sequence[Bound | int]) -> Bound:
-    """Numbers among the bounds as one, and one bound as itself."""
-    pick = max if op == "max" else min
-    found = list(dict.fromkeys(affine(b) if isinstance(b, int) else b for b in bounds))
-    numbers = [b.const for b in found if isinstance(b, Affine) and not b.terms]
-    others = [b for b in found if not isinstance(b, Affine) or b.terms]
-    kept = (*others, *((affine(pick(numbers)),) if numbers else ()))
-    return kept[0] if len(kept) == 1 else MinMax(op, kept)
+    """Return the extreme of some bounds, the numbers among them as one."""
+    numbers: list[int] = []
+    parts: list[Bound] = []
+    for bound in dict.fromkeys(map(_bound, bounds)):
+        if isinstance(bound, Affine) and not bound.terms:
+            numbers.append(bound.const)
+        else:
+            parts.append(bound)
+    if numbers:
+        pick = {"max": max, "min": min}[op]
+        parts.append(affine(pick(numbers)))
+    if len(parts) == 1:
+        return parts[0]
+    return MinMax(op, tuple(parts))

@@ -1,14 +1,16 @@
-"""Epilogues: what is made of a contraction's results before they are stored, as biases, activations and residuals (design §10).
+"""Epilogues: what is computed from a kernel's results before they are stored (design §10).
 
-The results of a contraction, counted as they lie in memory, are walked by its own axes, and by the indices of the statement that reads
-them. Both are cut where either begins a new digit; every piece of an axis is then a step of one index.
+These are biases, activations and residuals. The results of a contraction, counted as they lie in
+memory, are walked by its own axes, and by the indices of the statement that reads them. Both are
+cut where either begins a new digit; every piece of an axis is then a step of one index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 from codegen.ir.nodes import Buf, Ref, Value
@@ -37,58 +39,90 @@ class Digit:
 
 @dataclass(frozen=True)
 class EpilogueRead:
-    """How a statement reads results: the pieces of each axis along which these lie, what is stored, and what is made of each."""
+    """How a statement reads results.
+
+    The pieces of each axis along which results lie, what is stored, and what is computed from each.
+    """
 
     pieces: Sequence[Sequence[StridedAxis]]
     target: StridedOperand
     epilogue: Epilogue
 
     def whole(self, position: int, axis: StridedAxis) -> StridedAxis | None:
-        """An axis in one piece; None where it is cut."""
+        """Return an axis in one piece; None where it is cut."""
         pieces = self.pieces[position]
         if not pieces:  # of one step
-            return replace(axis, target=0, beside=(0,) * len(self.epilogue.reads))
-        return replace(pieces[0], index=axis.index) if len(pieces) == 1 else None
+            return replace(axis, target=0, epilogue_steps=(0,) * len(self.epilogue.reads))
+        if len(pieces) > 1:
+            return None
+        return replace(pieces[0], index=axis.index)
 
 
 def read_each_result_once(
     axes: Sequence[StridedAxis], target: StridedOperand, dtype: str, name: str, scope: Scope
 ) -> EpilogueRead | None:
-    """How the statement `name = scope` reads what was computed in `dtype` along these axes; None where each is not read for one element."""
-    product, same = target.buf, dtype == target.buf.dtype == scope.dtype
-    reads = dict.fromkeys(accesses(scope.body))
-    if (
-        not same
-        or scope.where
-        or any(True for _ in reductions(scope.body))
-        or not all(map(is_plain, reads))
-        or has_numbers(scope)
-    ):
+    """Return how the statement `name = scope` reads what was computed in `dtype` along some axes.
+
+    None where it does not read each result for exactly one element.
+    """
+    if not dtype == target.buf.dtype == scope.dtype:
         return None
-    elements = {access: simplify(element_number(access), scope.ranges) for access in reads}
-    results = {elements[access] for access in reads if access.tensor.name == product.name}
-    if len(results) != 1 or not all(form.is_affine() for form in elements.values()):
+    reads = plain_reads(scope)
+    if reads is None:
         return None
-    digits = _digits(scope, results.pop(), prod(product.shape))
-    least = min((axis.target for axis in axes if axis.extent != 1), default=1)
-    if digits is None or target.offset or least < 1 or extent(axes) != prod(product.shape):
+    numbers = {access: simplify(element_number(access), scope.ranges) for access in reads}
+    if not all(number.is_affine() for number in numbers.values()):
         return None
-    others = {
-        access: form for access, form in elements.items() if access.tensor.name != product.name
-    }
-    forms = [result_number(scope), *others.values()]
-    pieces = [_pieces(axis, digits, forms) for axis in axes]
-    if any(piece is None for piece in pieces):
+    others = dict(numbers)
+    results = set[Affine]()
+    for access in reads:
+        if access.tensor.name == target.buf.name:
+            results.add(others.pop(access))
+    if len(results) != 1 or not _walks_all(axes, target):
         return None
-    lows = {it.index: affine(it.low) for it in scope.iterators}
-    operands = {
-        access: StridedOperand(buffer(access.tensor), form.substitute(lows).const)
-        for access, form in others.items()
-    }
+    digits = _digits(scope, results.pop(), prod(target.buf.shape))
+    if digits is None:
+        return None
+    stored_numbers = [result_number(scope), *others.values()]
+    pieces = []
+    for axis in axes:
+        cut = _pieces(axis, digits, stored_numbers)
+        if cut is None:
+            return None
+        pieces.append(cut)
+    epilogue = Epilogue(scope.body, target.buf.name, _operands(scope, others))
     stored = StridedOperand(Buf(name, scope.shape, scope.dtype), 0)
-    return EpilogueRead(
-        [piece or () for piece in pieces], stored, Epilogue(scope.body, product.name, operands)
-    )
+    return EpilogueRead(pieces, stored, epilogue)
+
+
+def plain_reads(scope: Scope) -> list[Access] | None:
+    """Return what a statement reads, each once; None unless it computes each element at one place.
+
+    That is: without conditions and reductions, from tensors in memory, without index values.
+    """
+    if scope.where or has_numbers(scope):
+        return None
+    for _ in reductions(scope.body):
+        return None
+    reads = list(dict.fromkeys(accesses(scope.body)))
+    if all(map(is_plain, reads)):
+        return reads
+    return None
+
+
+def _walks_all(axes: Sequence[StridedAxis], target: StridedOperand) -> bool:
+    """Whether some axes walk forwards over all elements of a target."""
+    shortest_step = min((axis.target for axis in axes if axis.extent != 1), default=1)
+    return not target.offset and shortest_step >= 1 and extent(axes) == prod(target.buf.shape)
+
+
+def _operands(scope: Scope, numbers: Mapping[Access, Affine]) -> dict[Access, StridedOperand]:
+    """Return the operands of an epilogue, which begin where its indices have their first values."""
+    lows = {it.index: affine(it.low) for it in scope.iterators}
+    operands = {}
+    for access, number in numbers.items():
+        operands[access] = StridedOperand(buffer(access.tensor), number.substitute(lows).const)
+    return operands
 
 
 def is_plain(access: Access) -> bool:
@@ -101,17 +135,15 @@ def is_plain(access: Access) -> bool:
 
 
 def element_number(access: Access) -> Affine:
-    """The element that an access reads, counted as it lies in memory."""
-    return _counted(
-        zip(
-            (form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)),
-            access.tensor.shape,
-        )
-    )
+    """Return the element that an access reads, counted as it lies in memory."""
+    places = []
+    for form, (low, _) in zip(access.subscripts, access.tensor.box):
+        places.append(form - low)
+    return _counted(zip(places, access.tensor.shape))
 
 
 def result_number(scope: Scope) -> Affine:
-    """The element of its result that a scope computes."""
+    """Return the element of its result that a scope computes."""
     return _counted((affine(it.index) - it.low, it.extent) for it in scope.iterators)
 
 
@@ -123,52 +155,68 @@ def _counted(subscripts: Iterable[tuple[Affine, int]]) -> Affine:
 
 
 def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:
-    """The indices of a scope as digits of the element that it reads; None where not every element is read once."""
-    found = [
-        Digit(it.index, it.extent, result.coefficient(it.index))
-        for it in scope.iterators
-        if it.extent != 1
-    ]
+    """Return the indices of a scope as digits of the element that it reads.
+
+    None where not every element is read once.
+    """
+    digits = []
+    for it in scope.iterators:
+        if it.extent != 1:
+            digits.append(Digit(it.index, it.extent, result.coefficient(it.index)))
     step = 1
-    for digit in sorted(found, key=lambda d: d.step):
+    for digit in sorted(digits, key=attrgetter("step")):
         if digit.step != step:
             return None
         step *= digit.extent
-    return found if step == size else None
+    if step != size:
+        return None
+    return digits
 
 
 def _pieces(
-    axis: StridedAxis, digits: Sequence[Digit], forms: Sequence[Affine]
+    axis: StridedAxis, digits: Sequence[Digit], numbers: Sequence[Affine]
 ) -> list[StridedAxis] | None:
-    """An axis cut into steps of single digits; `forms` say where these lead in the target and in what is read beside it."""
-    found = [piece for digit in digits for piece in _common(axis, digit, forms)]
-    if prod(piece.extent for piece in found) != axis.extent:
+    """Cut an axis into steps of single digits.
+
+    `numbers` are the elements of the target, and of what is read beside the results.
+    """
+    pieces = []
+    for digit in digits:
+        piece = _common_part(axis, digit, numbers)
+        if piece is not None:
+            pieces.append(piece)
+    if extent(pieces) != axis.extent:
         return None
-    return (
-        found
-        if len(found) == 1
-        else [
-            replace(piece, index=Index(f"{axis.index.name}_{k}")) for k, piece in enumerate(found)
-        ]
-    )
+    if len(pieces) == 1:
+        return pieces
+    for number, piece in enumerate(pieces):
+        pieces[number] = replace(piece, index=Index(f"{axis.index.name}_{number}"))
+    return pieces
 
 
-def _common(axis: StridedAxis, digit: Digit, forms: Sequence[Affine]) -> Iterator[StridedAxis]:
-    """The part of an axis along which one digit counts."""
-    low, high = (
-        max(axis.target, digit.step),
-        min(axis.target * axis.extent, digit.step * digit.extent),
+def _common_part(axis: StridedAxis, digit: Digit, numbers: Sequence[Affine]) -> StridedAxis | None:
+    """Return the part of an axis along which one digit counts; None where there is none."""
+    low = max(axis.target, digit.step)
+    high = min(axis.target * axis.extent, digit.step * digit.extent)
+    if low >= high or high % low or low % axis.target or low % digit.step:
+        return None
+    axis_steps, digit_steps = low // axis.target, low // digit.step
+    target, *others = (number.coefficient(digit.index) * digit_steps for number in numbers)
+    return StridedAxis(
+        axis.index,
+        high // low,
+        axis.left * axis_steps,
+        axis.right * axis_steps,
+        target,
+        tuple(others),
     )
-    if low < high and not (high % low or low % axis.target or low % digit.step):
-        along, times = low // axis.target, low // digit.step
-        target, *beside = (form.coefficient(digit.index) * times for form in forms)
-        yield StridedAxis(
-            axis.index, high // low, axis.left * along, axis.right * along, target, tuple(beside)
-        )
 
 
 class ElementLeaves:
-    """The leaves of a body that reads tensors at one place (`codegen.ir.scalar.Leaves`), by access; `value` is what it makes of them."""
+    """The leaves of a body that reads tensors at one place (`codegen.ir.scalar.Leaves`), by access.
+
+    `value` is what the body computes from them.
+    """
 
     def __init__(self, body: Any, elements: Mapping[Access, Value]):
         self.elements = elements
@@ -197,4 +245,13 @@ class EpilogueLeaves(ElementLeaves):
         super().__init__(epilogue.body, dict(zip(epilogue.reads, elements, strict=True)))
 
     def access(self, access: Access) -> Value:
-        return self.result if access.tensor.name == self.product else self.elements[access]
+        if access.tensor.name == self.product:
+            return self.result
+        return self.elements[access]
+
+
+def epilogue_value(epilogue: Epilogue | None, result: Value, elements: Sequence[Ref]) -> Value:
+    """Return what an epilogue computes from a result and other elements, or the result."""
+    if epilogue is None:
+        return result
+    return EpilogueLeaves(epilogue, result, elements).value

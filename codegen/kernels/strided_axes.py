@@ -13,14 +13,15 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.tensor import Access
 
-Side = str | int  # an operand by its name, or what an epilogue reads by its number
+Side = str | int  # an operand by its name, or an operand of an epilogue by its number
 
 
 @dataclass(frozen=True)
 class StridedAxis:
-    """An index with its extent, and how far its next value is in each operand (elements; 0 where it does not move).
+    """An index with its extent, and the distance of its next value in each operand.
 
-    `beside` are its steps in what an epilogue reads.
+    Distances are in elements; 0 where an operand does not move. `epilogue_steps` are those in the
+    operands of an epilogue.
     """
 
     index: Index
@@ -28,18 +29,21 @@ class StridedAxis:
     left: int = 0
     right: int = 0
     target: int = 0
-    beside: tuple[int, ...] = ()
+    epilogue_steps: tuple[int, ...] = ()
 
     def step(self, side: Side) -> int:
-        return self.beside[side] if isinstance(side, int) else getattr(self, side)
+        if isinstance(side, int):
+            return self.epilogue_steps[side]
+        return getattr(self, side)
 
     def swapped(self) -> StridedAxis:
+        """Return the axis with its left and right operands exchanged."""
         return replace(self, left=self.right, right=self.left)
 
 
 @dataclass(frozen=True)
 class Border:
-    """An axis of a tensor, with as many zeros as are read before and after it, and a gap that is not read.
+    """An axis of a tensor, with as many zeros as are read before and after it, and an unread gap.
 
     Without the gap, lines that are a page apart would displace one another from the cache.
     """
@@ -57,56 +61,62 @@ class Border:
 
 @dataclass(frozen=True)
 class BorderWindow:
-    """Where a convolution reads its border: a tap of a position reads zeros unless `0 <= step*position + apart*tap - before < inside`.
+    """Where a convolution reads its border.
 
-    `positions` and `taps` are how many there are. Only where the border is `written` may zeros be read.
+    A tap of a position reads zeros unless
+    `0 <= stride*position + dilation*tap - before < inside`. `positions` and `taps` are how many
+    there are. Only where the border is `written` may zeros be read.
     """
 
     position: Index
     tap: Index
     positions: int
     taps: int
-    step: int
-    apart: int
+    stride: int
+    dilation: int
     before: int
     inside: int
     written: bool = True
 
-    def between(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """The first tap that reads something else at positions from `low` to `high`, and where such taps end; also beyond the taps there are.
+    def nonzero_taps(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Return the first tap that reads data at some positions, and the end of such taps.
 
-        Of integers, or of index expressions.
+        These are the positions from `low` to `high`. Both results may lie beyond the taps that there
+        are. Takes integers, or index expressions.
 
         >>> window = BorderWindow(Index("h"), Index("r"), 7, 5, 1, 2, 4, 7)
-        >>> window.between(0, 0), window.between(5, 6)
+        >>> window.nonzero_taps(0, 0), window.nonzero_taps(5, 6)
         ((2, 6), (-1, 3))
         """
-        return -((high * self.step - self.before) // self.apart), (
-            self.before + self.inside - 1 - low * self.step
-        ) // self.apart + 1
+        first = -((high * self.stride - self.before) // self.dilation)
+        last = (self.before + self.inside - 1 - low * self.stride) // self.dilation
+        return first, last + 1
 
 
 @lru_cache(maxsize=4096)
-def used_tap_fraction(window: BorderWindow, together: int) -> float:
-    """The part of the taps that tiles of so many neighbouring positions do not leave out.
+def used_tap_fraction(window: BorderWindow, tile_positions: int) -> float:
+    """Return the part of the taps that tiles of so many neighbouring positions compute.
 
     >>> window = BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
     >>> used_tap_fraction(window, 1), used_tap_fraction(window, 7)
     (0.9047619047619048, 1.0)
     """
-    lows = range(0, window.positions, together)
-    ends = (window.between(low, min(low + together, window.positions) - 1) for low in lows)
-    return sum(max(0, min(stop, window.taps) - max(first, 0)) for first, stop in ends) / (
-        len(lows) * window.taps
-    )
+    used = tiles = 0
+    for low in range(0, window.positions, tile_positions):
+        high = min(low + tile_positions, window.positions) - 1
+        first, stop = window.nonzero_taps(low, high)
+        used += max(0, min(stop, window.taps) - max(first, 0))
+        tiles += 1
+    return used / (tiles * window.taps)
 
 
 @dataclass(frozen=True)
 class StridedOperand:
     """A tensor as it lies in memory, and the element where reading begins.
 
-    With `borders`, what is read is a copy of one batch in the order of these axes, zeros included; `offset` and the strides of
-    batch axes are still those of the tensor. One that is known `ahead` may be packed before the run.
+    With `borders`, a copy of one batch is read, in the order of these axes, zeros included;
+    `offset` and the strides of batch axes are still those of the tensor. `ahead` says that its
+    values are compile-time constants, so that it may be packed before the run.
     """
 
     buf: Buf
@@ -116,61 +126,89 @@ class StridedOperand:
 
     @property
     def flat(self) -> Buf:
+        """Return the buffer with one axis."""
         return replace(self.buf, shape=(prod(self.buf.shape),))
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is made of each result before it is stored: `body`, in which `product` stands for the result; `reads` are its other elements."""
+    """What is computed from each result before it is stored.
+
+    `body` is an expression in which `product` stands for the result; `reads` are its other
+    elements.
+    """
 
     body: Any
     product: str
     reads: Mapping[Access, StridedOperand]
 
     @property
-    def beside(self) -> tuple[StridedOperand, ...]:
+    def operands(self) -> tuple[StridedOperand, ...]:
         return tuple(self.reads.values())
 
 
 class EpilogueStore:
-    """What stores results, or what an epilogue makes of them."""
+    """A problem that stores results, or what an epilogue computes from them."""
 
     epilogue: Epilogue | None
 
     @property
-    def beside(self) -> tuple[StridedOperand, ...]:
-        """What an epilogue reads."""
-        return self.epilogue.beside if self.epilogue else ()
+    def epilogue_operands(self) -> tuple[StridedOperand, ...]:
+        if self.epilogue is None:
+            return ()
+        return self.epilogue.operands
 
     @property
-    def stored(self) -> tuple[Side, ...]:
-        """The sides that are walked where results are stored."""
-        return ("target", *range(len(self.beside)))
+    def stored_sides(self) -> tuple[Side, ...]:
+        """Return the sides that are walked where results are stored."""
+        return ("target", *range(len(self.epilogue_operands)))
 
 
 def extent(axes: Iterable[StridedAxis]) -> int:
+    """Return the number of places of some axes."""
     return prod(a.extent for a in axes)
 
 
 def offset(axes: Iterable[StridedAxis], operand: Side) -> Affine:
-    """Where the indices of some axes lead in an operand."""
-    return sum((affine(a.index) * a.step(operand) for a in axes), affine(0))
+    """Return the element of an operand to which the indices of some axes lead."""
+    total = affine(0)
+    for axis in axes:
+        total = total + affine(axis.index) * axis.step(operand)
+    return total
 
 
 def merged(
     axes: Sequence[StridedAxis], *operands: Side, but: Collection[Index] = ()
 ) -> tuple[StridedAxis, ...]:
-    """Axes of which neighbours that lie like one axis in the given operands are one, `but` these; the others' strides are then of no use."""
-    found: list[StridedAxis] = []
+    """Merge neighbouring axes that lie like one axis in the given operands.
+
+    Those in `but` stay as they are. The strides of other operands are then of no use.
+    """
+    results: list[StridedAxis] = []
     for axis in axes:
-        outer = found[-1] if found else None
-        if (
-            outer
-            and outer.index not in but
-            and axis.index not in but
-            and all(outer.step(o) == axis.step(o) * axis.extent for o in operands)
-        ):
-            found[-1] = replace(axis, extent=outer.extent * axis.extent)
+        if results and _is_one(results[-1], axis, operands, but):
+            results[-1] = replace(axis, extent=results[-1].extent * axis.extent)
         else:
-            found.append(axis)
-    return tuple(found)
+            results.append(axis)
+    return tuple(results)
+
+
+def _is_one(
+    outer: StridedAxis, inner: StridedAxis, operands: Sequence[Side], but: Collection[Index]
+) -> bool:
+    """Whether two neighbouring axes may be merged."""
+    if outer.index in but or inner.index in but:
+        return False
+    return all(outer.step(o) == inner.step(o) * inner.extent for o in operands)
+
+
+def even_tiles(size: int, largest: int) -> list[tuple[int, int]]:
+    """Return tiles of `largest` elements or fewer, as (size, count), that differ by at most one.
+
+    >>> even_tiles(49, 12), even_tiles(7, 7)
+    ([(10, 4), (9, 1)], [(7, 1)])
+    """
+    tiles = -(-size // largest)
+    small, larger_tiles = divmod(size, tiles)
+    counts = ((small + 1, larger_tiles), (small, tiles - larger_tiles))
+    return [(tile, count) for tile, count in counts if count]

@@ -1,34 +1,38 @@
-"""The loop nest of a band product whose left operand is the band: `target[q, k] = Σ_n left[q, n - q - low]·right[n, k]` (design §10).
+"""The loop nest of a band product whose left operand is the band (design §10).
+
+    target[q, k] = Σ_n left[q, n - q - low]·right[n, k]
 
     for each batch
-      copy the right operand into vectors along k          (where it does not lie so, or is read often)
+      copy the right operand into vectors along k          (unless it lies so, and is read seldom)
       for each tile of rows
         copy its part of the band
         for each panel of columns
           sum rows x vectors in registers over n, and store them
 
-A tile of R rows meets `taps + R - 1` rows of the right operand. Its part of the band is copied as a parallelogram, zeros on either side.
+A tile of R rows meets `taps + R - 1` rows of the right operand. Its part of the band is copied as a
+parallelogram, zeros on either side.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from codegen.hardware.cpu import CpuModel
-from codegen.ir.builder import LANE, LoopBuilder, minimum, maximum
+from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Ref, Store
 from codegen.kernels.band.problem import BandProduct, step_cycles
-from codegen.kernels.contraction.cost_model import even_tiles
-from codegen.kernels.strided_axes import extent, offset
+from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
 
 TILE, COLUMNS, I, VECTOR, ROW = (Index(name) for name in ("tile", "columns", "i", "v", "row"))
-GAP = 16
-AHEAD = 6  # rows of the right operand for which the first cache is asked early
-OFTEN = 8  # tiles that read a row of the right operand, from which on it is copied: vectors across two lines of the cache take two loads
-BATCHES = 4  # for each core, from which on threads share these alone
+GAP_ELEMENTS = 16  # lines a power of two apart would displace one another from the cache
+PREFETCHED_ROWS = 6  # of the right operand, for which the first cache is asked early
+MIN_COPY_TILES = 8  # that read a row of the right operand, from which on it is copied: vectors
+# across two lines of the cache take two loads
+MIN_BATCHES_PER_CORE = 4  # from which on threads share batches alone
 
 
 @dataclass(frozen=True)
@@ -41,227 +45,213 @@ class GbmmTile:
 
 
 def choose_tile(band: BandProduct, machine: CpuModel) -> GbmmTile:
-    """The numbers that keep the machine's registers busiest."""
-    size, most, rows, taps = (
-        numpy_dtype(band.dtype).itemsize,
-        machine.registers,
-        band.rows.extent,
-        band.taps.extent,
-    )
+    """Return the numbers that keep the machine's registers busiest."""
+    best, fewest_cycles = None, inf
+    for lanes in machine.widths(numpy_dtype(band.dtype).itemsize):
+        for vectors in range(1, -(-extent(band.inner) // lanes) + 1):
+            for rows in range(1, min(band.rows.extent, machine.registers) + 1):
+                tile = GbmmTile(lanes, rows, vectors)
+                if (rows + 1) * vectors < machine.registers:
+                    cycles = _row_cycles(band, machine, tile)
+                    if cycles < fewest_cycles:
+                        best, fewest_cycles = tile, cycles
+    assert best is not None
+    return best
 
-    def width(lanes: int) -> int:
-        return -(-extent(band.inner) // lanes)
 
-    def cycles(way: GbmmTile) -> float:
-        """What the sums of all columns of a row cost."""
-        whole, last = divmod(width(way.lanes), way.vectors)
-        steps = [
-            step_cycles(way.rows, v) for v in (*[way.vectors] * whole, *([last] if last else []))
-        ]
-        return machine.passes(way.lanes, size) * sum(steps) * (taps + way.rows) / way.rows
-
-    ways = (
-        GbmmTile(lanes, n, v)
-        for lanes in machine.widths(size)
-        for v in range(1, width(lanes) + 1)
-        for n in range(1, min(rows, most) + 1)
-    )
-    return min((way for way in ways if (way.rows + 1) * way.vectors < most), key=cycles)
+def _row_cycles(band: BandProduct, machine: CpuModel, tile: GbmmTile) -> float:
+    """Return the cycles of the sums of all columns of a row."""
+    whole, last = divmod(-(-extent(band.inner) // tile.lanes), tile.vectors)
+    steps: float = 0
+    for _ in range(whole):
+        steps += step_cycles(tile.rows, tile.vectors)
+    if last:
+        steps += step_cycles(tile.rows, last)
+    passes = machine.passes(tile.lanes, numpy_dtype(band.dtype).itemsize)
+    return passes * steps * (band.taps.extent + tile.rows) / tile.rows
 
 
 def write_gbmm(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
     """Write the nest; threads share batches, or tiles of rows, where `parallel`."""
-    _GbmmNest(w, band, choose_tile(band, machine), machine, parallel).write()
+    batch_kind = row_kind = "seq"
+    if parallel and _shares_batches(band, machine):
+        batch_kind = "par"
+    elif parallel:
+        row_kind = "par"
+    _GbmmNest(w, band, choose_tile(band, machine), batch_kind, row_kind).write()
+
+
+def _shares_batches(band: BandProduct, machine: CpuModel) -> bool:
+    """Whether threads share batches rather than tiles of rows."""
+    least = MIN_BATCHES_PER_CORE * machine.cores
+    return extent(band.batch) >= least or (len(band.batch) > 0 and band.rows.extent < least)
+
+
+def _reads_in_place(band: BandProduct, tile: GbmmTile) -> bool:
+    """Whether the right operand is read as it lies: in whole vectors along k, by few tiles."""
+    if len(band.inner) != 1 or band.inner[0].right != 1 or band.right.buf.dtype != band.dtype:
+        return False
+    return extent(band.inner) % tile.lanes == 0 and band.taps.extent < MIN_COPY_TILES * tile.rows
 
 
 class _GbmmNest:
+    """Writes the nest; the kinds are those of the loops over batches, and over rows."""
+
     def __init__(
-        self,
-        w: LoopBuilder,
-        band: BandProduct,
-        numbers: GbmmTile,
-        machine: CpuModel,
-        parallel: bool,
+        self, w: LoopBuilder, band: BandProduct, tile: GbmmTile, batch_kind: str, row_kind: str
     ):
-        self.w, self.b, self.f = w, band, numbers
-        self.begin = {
-            side: offset(band.batch, side) + getattr(band, side).offset
-            for side in ("left", "right", "target")
-        }
-        batched = (
-            extent(band.batch) >= BATCHES * machine.cores
-            or len(band.batch)
-            and band.rows.extent < BATCHES * machine.cores
-        )
-        self.kinds = (
-            ("par", "seq")
-            if parallel and batched
-            else ("seq", "par")
-            if parallel
-            else ("seq", "seq")
-        )
+        self.w, self.b, self.f = w, band, tile
+        self.batch_kind, self.row_kind = batch_kind, row_kind
+        self.begin = band.begin()
         self.size = extent(band.inner)
-        self.width = -(-self.size // numbers.lanes)  # vectors
-        axis = band.inner[-1] if band.inner else None
-        alone = len(band.inner) == 1 and axis is not None and axis.right == 1
-        seldom = band.taps.extent < OFTEN * numbers.rows
-        self.direct = (
-            alone
-            and seldom
-            and self.size % numbers.lanes == 0
-            and band.right.buf.dtype == band.dtype
-        )
+        self.width = -(-self.size // tile.lanes)  # vectors
+        self.reads_in_place = _reads_in_place(band, tile)
 
     def write(self) -> None:
-        with self.w.loops(self.b.batch, self.kinds[0]):
-            right, first = self.b.right.flat if self.direct else self.copied(), 0
+        with self.w.loops(self.b.batch, self.batch_kind):
+            right = self.right_operand()
+            first = 0
             for rows, count in even_tiles(self.b.rows.extent, self.f.rows):
-                with self.w.loop(TILE, count, kind=self.kinds[1]) as tile:
+                with self.w.loop(TILE, count, kind=self.row_kind) as tile:
                     self.rows(right, tile * rows + first, rows)
                 first += rows * count
 
-    def copied(self) -> Buf:
-        """The right operand in whole vectors along k, the last one filled up with zeros."""
+    def right_operand(self) -> Buf:
+        """Return the right operand in whole vectors along k, the last one filled up with zeros."""
         w, b, line = self.w, self.b, self.width * self.f.lanes
+        if self.reads_in_place:
+            return b.right.flat
         copy = w.local("lines", (b.across.extent * line,), b.dtype)
-        with w.loop(b.across.index, b.across.extent, kind=self.kinds[1]) as n:
+        with w.loop(b.across.index, b.across.extent, kind=self.row_kind) as n:
             with w.loops(b.inner):
                 place = affine(0)
                 for axis in b.inner:
                     place = place * axis.extent + affine(axis.index)
-                read = Ref(
-                    b.right.flat,
-                    (self.begin["right"] + n * b.across.right + offset(b.inner, "right"),),
-                )
-                w.put(Ref(copy, (n * line + place,)), "=", read)
+                at = self.begin["right"] + n * b.across.right + offset(b.inner, "right")
+                w.put(Ref(copy, (n * line + place,)), "=", Ref(b.right.flat, (at,)))
             if self.size < line:
                 with w.loop(LANE, line, self.size, "vec") as lane:
                     w.put(Ref(copy, (n * line + lane,)), "=", Number(0, b.dtype))
         return copy
 
     def rows(self, right: Buf, start: Affine, rows: int) -> None:
-        """A tile of rows with all columns."""
-        band, line = self.skewed(start, rows)
-        whole, rest = divmod(self.width, self.f.vectors)
+        """Write a tile of rows with all columns."""
+        band = self.skewed_band(start, rows)
+        vectors = self.f.vectors
+        whole, rest = divmod(self.width, vectors)
         if not rest and self.size % self.f.lanes:  # the last panel is stored in part
-            whole, rest = whole - 1, self.f.vectors
+            whole, rest = whole - 1, vectors
         if whole:
             with self.w.loop(COLUMNS, whole) as panel:
-                self.tile(
-                    band, line, right, start, rows, panel * self.f.vectors, self.f.vectors, False
-                )
+                tile = _TilePlace(start, rows, panel * vectors, vectors)
+                self.tile(band, right, tile)
         if rest:
-            self.tile(band, line, right, start, rows, affine(whole * self.f.vectors), rest, True)
+            last_lanes = self.size % self.f.lanes
+            tile = _TilePlace(start, rows, affine(whole * vectors), rest, last_lanes)
+            self.tile(band, right, tile)
 
-    # One register tile.
+    def skewed_band(self, start: Affine, rows: int) -> Buf:
+        """Return the band's rows of a tile, each where it meets the rows of the right operand.
 
-    def tile(
-        self,
-        band: Buf,
-        line: int,
-        right: Buf,
-        start: Affine,
-        rows: int,
-        vector: Affine,
-        vectors: int,
-        last: bool,
-    ) -> None:
-        w, b, lanes = self.w, self.b, self.f.lanes
-        sums = w.local("sum", (rows, vectors, lanes), b.dtype, "vector")
-        here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Store(here, "=", Number(0, b.dtype)), lanes, (VECTOR, 0, vectors), (I, 0, rows))
-        begin = start + b.low
-        with w.loop(
-            b.across.index,
-            minimum(b.across.extent, begin + (b.taps.extent + rows - 1)),
-            maximum(0, begin),
-            known=(0, b.across.extent),
-        ) as n:
-            left = Ref(band, (affine(I) * line + n - begin,))
-            w.lanes(
-                Store(here, "+=", Apply("mul", (left, self.right(right, n, vector)), b.dtype)),
-                lanes,
-                (VECTOR, 0, vectors),
-                (I, 0, rows),
-            )
-            w.out.append(Prefetch(self.ahead(start + rows, rows, n - begin), level=2))
-            for number in range(vectors):
-                ref = self.right(right, n + AHEAD, vector)
-                place = {VECTOR: affine(number), LANE: affine(0)}
-                w.out.append(
-                    Prefetch(
-                        Ref(
-                            ref.buf,
-                            tuple(subscript.substitute(place) for subscript in ref.subscripts),
-                        )
-                    )
-                )
-        self.store(here, start, rows, vector, vectors, last)
-
-    def skewed(self, start: Affine, rows: int) -> tuple[Buf, int]:
-        """The band's rows of a tile, each where it meets the same rows of the right operand as the others; 0 outside the band."""
+        All meet the same of these; 0 outside the band.
+        """
         w, b, taps = self.w, self.b, self.b.taps.extent
-        line = taps + rows - 1
-        line += (GAP - line) % (
-            2 * GAP
-        )  # lines that lie a power of two apart would displace one another from the cache
+        line = self.band_line(rows)
         band = w.local("band", (rows * line,), b.dtype)
         with w.loop(ROW, rows) as row:
             for low, high in ((affine(0), row), (row + taps, affine(line))):
                 with w.loop(LANE, high, low, "vec", known=(0, line)) as lane:
                     w.put(Ref(band, (row * line + lane,)), "=", Number(0, b.dtype))
             with w.loop(LANE, taps, kind="vec") as lane:
-                read = Ref(
-                    b.left.flat,
-                    (self.begin["left"] + (start + row) * b.rows.left + lane * b.taps.left,),
-                )
-                w.put(Ref(band, (row * line + row + lane,)), "=", read)
-        return band, line
+                at = self.begin["left"] + (start + row) * b.rows.left + lane * b.taps.left
+                w.put(Ref(band, (row * line + row + lane,)), "=", Ref(b.left.flat, (at,)))
+        return band
 
-    def ahead(self, start: Affine, rows: int, step: Affine) -> Ref:
-        """An element of the band's rows of the next tile; all of their cache lines in as many steps as a tile has."""
-        b = self.b
+    def band_line(self, rows: int) -> int:
+        """Return how far the rows of a tile's band are apart: no power of two."""
+        line = self.b.taps.extent + rows - 1
+        return line + (GAP_ELEMENTS - line) % (2 * GAP_ELEMENTS)
+
+    # One register tile.
+
+    def tile(self, band: Buf, right: Buf, tile: _TilePlace) -> None:
+        w, b, f = self.w, self.b, self.f
+        sums = w.local("sum", (tile.rows, tile.vectors, f.lanes), b.dtype, "vector")
+        here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
+        every = (VECTOR, 0, tile.vectors), (I, 0, tile.rows)
+        w.lanes(Store(here, "=", Number(0, b.dtype)), f.lanes, *every)
+        begin, line = tile.start + b.low, self.band_line(tile.rows)
+        stop = minimum(b.across.extent, begin + (b.taps.extent + tile.rows - 1))
+        known = (0, b.across.extent)
+        with w.loop(b.across.index, stop, maximum(0, begin), known=known) as n:
+            left = Ref(band, (affine(I) * line + n - begin,))
+            product = Apply("mul", (left, self.right(right, n, tile)), b.dtype)
+            w.lanes(Store(here, "+=", product), f.lanes, *every)
+            w.out.append(Prefetch(self.next_band(tile, n - begin), level=2))
+            self.prefetch_right(right, n, tile)
+        self.store(here, tile)
+
+    def prefetch_right(self, right: Buf, n: Affine, tile: _TilePlace) -> None:
+        """Have the first cache fetch what a later step reads of the right operand."""
+        later = self.right(right, n + PREFETCHED_ROWS, tile)
+        for number in range(tile.vectors):
+            place = {VECTOR: affine(number), LANE: affine(0)}
+            subscripts = tuple(subscript.substitute(place) for subscript in later.subscripts)
+            self.w.out.append(Prefetch(Ref(later.buf, subscripts)))
+
+    def next_band(self, tile: _TilePlace, step: Affine) -> Ref:
+        """Return an element of the band's rows of the next tile.
+
+        All of their cache lines come in as many steps as a tile has.
+        """
+        b, rows = self.b, tile.rows
         if b.rows.left == b.taps.extent * b.taps.left:
             place = step * (rows * b.taps.left)
         else:
-            near = (
-                1 << (rows - 1).bit_length()
-            )  # a power of two, by which nothing has to be divided
+            near = 1 << (rows - 1).bit_length()  # a power of two needs no division
             place = affine(step % near) * b.rows.left + affine(step // near) * (near * b.taps.left)
-        return Ref(b.left.flat, (self.begin["left"] + start * b.rows.left + place,))
+        at = self.begin["left"] + (tile.start + rows) * b.rows.left + place
+        return Ref(b.left.flat, (at,))
 
-    def store(
-        self, here: Ref, start: Affine, rows: int, vector: Affine, vectors: int, last: bool
-    ) -> None:
-        """The sums as they lie in the result; of the last vector, what counts."""
-        rest = self.size % self.f.lanes if last else 0
-        for low, high, lanes in (
-            (0, vectors - bool(rest), self.f.lanes),
-            (vectors - 1, vectors if rest else 0, rest),
-        ):
-            column = (vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
-            self.w.lanes(
-                Store(self.target(start + affine(I), column), "=", here),
-                lanes,
-                (VECTOR, low, high),
-                (I, 0, rows),
-            )
+    def store(self, here: Ref, tile: _TilePlace) -> None:
+        """Store the sums as they lie in the result; of the last vector, what counts."""
+        lanes, last = self.f.lanes, tile.last_lanes
+        column = (tile.vector + affine(VECTOR)) * lanes + affine(LANE)
+        store = Store(self.target(tile.start + affine(I), column), "=", here)
+        full = tile.vectors - bool(last)
+        self.w.lanes(store, lanes, (VECTOR, 0, full), (I, 0, tile.rows))
+        if last:
+            self.w.lanes(store, last, (VECTOR, full, tile.vectors), (I, 0, tile.rows))
 
-    def right(self, right: Buf, n: Affine, vector: Affine) -> Ref:
-        place = (vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
-        if self.direct:
+    def right(self, right: Buf, n: Affine, tile: _TilePlace) -> Ref:
+        place = (tile.vector + affine(VECTOR)) * self.f.lanes + affine(LANE)
+        if self.reads_in_place:
             return Ref(right, (self.begin["right"] + n * self.b.across.right + place,))
         return Ref(right, (n * (self.width * self.f.lanes) + place,))
 
     def target(self, row: Affine, column: Affine) -> Ref:
-        b, at, inner = self.b, affine(0), 1
+        b = self.b
+        place, inner = affine(0), 1
         for number, axis in reversed(list(enumerate(b.inner))):
-            digit = (
-                column
-                if len(b.inner) == 1
-                else column // inner
-                if number == 0
-                else column // inner % axis.extent
-            )
-            at, inner = at + affine(digit) * axis.target, inner * axis.extent
-        return Ref(b.target.flat, (self.begin["target"] + row * b.rows.target + at,))
+            digit = column
+            if len(b.inner) > 1:
+                digit = column // inner
+                if number > 0:
+                    digit = digit % axis.extent
+            place = place + affine(digit) * axis.target
+            inner *= axis.extent
+        return Ref(b.target.flat, (self.begin["target"] + row * b.rows.target + place,))
+
+
+@dataclass(frozen=True)
+class _TilePlace:
+    """Rows from `start` on, and vectors from `vector` on; `last_lanes` count of the last one.
+
+    All elements of it count where that is 0.
+    """
+
+    start: Affine
+    rows: int
+    vector: Affine
+    vectors: int
+    last_lanes: int = 0

@@ -20,25 +20,29 @@ def band_function(
     target: CpuModel | None = None,
     parallel: bool | None = None,
 ) -> Function | None:
-    """The generated function of a band product computed in `dtype`; None where a kernel is none, or lies in no strides.
+    """Return the generated function of a band product computed in `dtype`.
+
+    None where a kernel is none, or lies in no strides. Threads share it where `parallel`; where
+    that is None, if it takes long enough.
 
     >>> import einalg as ea
-    >>> band_function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
+    >>> scope = ea.parse("O[i] = A[i]", A=(3,))
+    >>> band_function(Kernel("eop", {}, ("A",), "O"), scope, "f32") is None
     True
     """
     bands = band_products_of(kernel, scope, dtype)
     if not bands:
         return None
-    target = target or machine()
     first = bands[0]
+    target = target or machine()
+    if parallel is None:
+        parallel = pays(sum(band.work for band in bands), first.left.buf, first.right.buf)
     w = LoopBuilder((first.left.buf.name, first.right.buf.name, first.target.buf.name))
-    threads = (
-        pays(sum(band.work for band in bands), first.left.buf, first.right.buf)
-        if parallel is None
-        else parallel
-    )
     for band in bands:
-        (write_g2bmm if band.banded == "target" else write_gbmm)(w, band, target, threads)
+        if band.banded == "target":
+            write_g2bmm(w, band, target, parallel)
+        else:
+            write_gbmm(w, band, target, parallel)
     inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
     return Function(
         kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)

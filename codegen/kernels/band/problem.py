@@ -1,8 +1,10 @@
-"""Band products as matched operators describe them: two matrices and a band of a third one (EinNet, §6.1; design §10).
+"""Band products as matched operators describe them (EinNet, §6.1; design §10).
 
-A band holds the elements `(q, n)` of a matrix with `low <= n - q < low + taps`, element `(q, n)` of it at `(q, n - q - low)`. It is a
-product's result (`g2bmm`: the sum runs over what both operands have) or its left operand (`gbmm`: the sum runs over n). A dilation `d`
-keeps rows apart whose numbers differ modulo d: each class of rows is a band product by itself, of which equal ones are one batch.
+Two matrices and a band of a third one. A band holds the elements `(q, n)` of a matrix with
+`low <= n - q < low + taps`, element `(q, n)` of it at `(q, n - q - low)`. It is a product's result
+(`g2bmm`: the sum runs over what both operands have) or its left operand (`gbmm`: the sum runs over
+n). A dilation `d` keeps rows apart whose numbers differ modulo d: each class of rows is a band
+product by itself, of which equal ones are one batch.
 """
 
 from __future__ import annotations
@@ -11,18 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from codegen.ir.nodes import Buf
-from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS
-from codegen.kernels.operand_axes import group_axes, single_axis
-from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent
-from einalg.language.index.affine import Index
+from codegen.kernels.cpu_costs import CPU_COSTS
+from codegen.kernels.operand_axes import group_axes, single_axis, view_buffers
+from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, offset
+from einalg.language.index.affine import Affine, Index
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
-WAITING, FETCH = (
-    0.125,
-    0.5,
-)  # cycles for a load beside products, and for a vector that is in the second cache
 OPERATORS = {"g2bmm": "target", "gbmm": "left"}  # where the band is
 CLASS, Q, N, W = (Index(name) for name in ("c", "q", "n", "w"))
 
@@ -31,8 +28,9 @@ CLASS, Q, N, W = (Index(name) for name in ("c", "q", "n", "w"))
 class BandProduct:
     """One product; `banded` says where the band is, `target` or `left`.
 
-    `rows` are those of the band and of the other matrix beside it, `across` the rows of the right operand (outside of which it is 0), `taps`
-    the band's second axis, and `inner` the axes that the right operand shares with the matrix that is not the band.
+    `rows` are those of the band and of the other matrix beside it, `across` the rows of the right
+    operand (outside of which it is 0), `taps` the band's second axis, and `inner` the axes that the
+    right operand shares with the matrix that is not the band.
     """
 
     banded: str
@@ -49,80 +47,118 @@ class BandProduct:
 
     @property
     def work(self) -> int:
-        """Products, those with what is outside the right operand among them."""
+        """Return the number of products, also of those with what is outside the right operand."""
         return extent((*self.batch, self.rows, self.taps, *self.inner))
+
+    def begin(self) -> dict[Side, Affine]:
+        """Return where each operand begins in a batch."""
+        operands = {"left": self.left, "right": self.right, "target": self.target}
+        begin: dict[Side, Affine] = {}
+        for side, operand in operands.items():
+            begin[side] = offset(self.batch, side) + operand.offset
+        return begin
 
 
 def band_products_of(kernel: Kernel, scope: Scope, dtype: str) -> list[BandProduct] | None:
-    """A kernel as band products computed in `dtype`, which share its rows; None where it is none, or lies in no strides.
+    """Return a kernel as band products computed in `dtype`, which share its rows.
+
+    None where it is none, or lies in no strides.
 
     >>> import einalg as ea
-    >>> band_products_of(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)), "f32") is None
+    >>> scope = ea.parse("O[i] = A[i]", A=(3,))
+    >>> band_products_of(Kernel("eop", {}, ("A",), "O"), scope, "f32") is None
     True
     """
     banded = OPERATORS.get(kernel.op)
-    if banded is None or len(kernel.views) != 3:
+    bufs = view_buffers(kernel, scope)
+    if banded is None or bufs is None:
         return None
     one, two, out = kernel.views
-    bufs = {name: Buf(name, t.shape, t.dtype) for name, t in scope.tensors.items()}
-    bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
-    rows = single_axis("i", left=one, target=out)
-    across, taps = single_axis("i", right=two), single_axis("w", **{banded: one if banded == "left" else out})
-    if (
-        rows is None
-        or across is None
-        or taps is None
-        or any(view.name not in bufs for view in kernel.views)
-    ):
-        return None
+    rows, across = single_axis("i", left=one, target=out), single_axis("i", right=two)
     batch = group_axes("b", left=one, right=two, target=out)
-    inner = group_axes(
-        "k", **{"left": one, "right": two} if banded == "target" else {"right": two, "target": out}
+    if banded == "target":
+        taps = single_axis("w", target=out)
+        inner = group_axes("k", left=one, right=two)
+    else:
+        taps = single_axis("w", left=one)
+        inner = group_axes("k", right=two, target=out)
+    if rows is None or across is None or taps is None:
+        return None
+    left, right, target = (
+        StridedOperand(buf, view.offset) for buf, view in zip(bufs, kernel.views)
     )
-    left, right, target = (StridedOperand(bufs[view.name], view.offset) for view in kernel.views)
     whole = BandProduct(banded, left, right, target, batch, rows, across, taps, inner, 0, dtype)
-    found = list(_classes(whole, two.pads.get("i", (0, 0))[0], kernel.sizes.get("dilation", 1)))
-    return found if found and all(band.work for band in found) else None
+    before = two.pads.get("i", (0, 0))[0]
+    products = list(_class_products(whole, before, kernel.sizes.get("dilation", 1)))
+    if products and all(product.work for product in products):
+        return products
+    return None
 
 
-def _classes(band: BandProduct, before: int, dilation: int) -> Iterator[BandProduct]:
-    """The products of a dilated one: row `d*q + c` of one operand meets rows `d*n + c - before` of the other, for n from q on."""
+@dataclass(frozen=True)
+class _RowClass:
+    """The rows with one remainder modulo the dilation, but for the number of the class.
 
-    def form(c: int) -> tuple[int, int, int, int]:
-        """How far the other operand's class is from this one, its extent, the number of rows, and where their band begins."""
+    `distance` leads to the class of the right operand's rows that they meet, of which there are
+    `across`; there are `rows` rows, whose band begins at `low`.
+    """
+
+    distance: int
+    across: int
+    rows: int
+    low: int
+
+
+def _class_products(band: BandProduct, before: int, dilation: int) -> Iterator[BandProduct]:
+    """Yield the products of a dilated one, equal neighbours as a batch.
+
+    Row `d*q + c` of one operand meets rows `d*n + c - before` of the other, for n from q on.
+    """
+
+    def row_class(c: int) -> _RowClass:
         other = (c - before) % dilation
-        low = (c - before - other) // dilation
-        return (
-            other - c,
-            -(-max(0, band.across.extent - other) // dilation),
-            -(-(band.rows.extent - c) // dilation),
-            low,
-        )
+        across = -(-max(0, band.across.extent - other) // dilation)
+        rows = -(-(band.rows.extent - c) // dilation)
+        return _RowClass(other - c, across, rows, (c - before - other) // dilation)
 
-    for (apart, across, rows, low), group in groupby(range(min(dilation, band.rows.extent)), form):
+    for form, group in groupby(range(min(dilation, band.rows.extent)), row_class):
         first, *others = group
-        step = StridedAxis(
-            CLASS, 1 + len(others), band.rows.left, band.across.right, band.rows.target
-        )
-        yield replace(
-            band,
-            left=replace(band.left, offset=band.left.offset + first * band.rows.left),
-            right=replace(
-                band.right, offset=band.right.offset + (first + apart) * band.across.right
-            ),
-            target=replace(band.target, offset=band.target.offset + first * band.rows.target),
-            batch=(*band.batch, step) if others else band.batch,
-            rows=StridedAxis(Q, rows, dilation * band.rows.left, 0, dilation * band.rows.target),
-            across=StridedAxis(N, across, right=dilation * band.across.right),
-            taps=replace(band.taps, index=W),
-            low=low,
-        )
+        yield _class_product(band, form, first, len(others) + 1, dilation)
+
+
+def _class_product(
+    band: BandProduct, form: _RowClass, first: int, count: int, dilation: int
+) -> BandProduct:
+    """Return the product of so many neighbouring classes of rows, from the first on."""
+    rows, across = band.rows, band.across
+    batch = band.batch
+    if count > 1:
+        batch = (*batch, StridedAxis(CLASS, count, rows.left, across.right, rows.target))
+    return replace(
+        band,
+        left=_shifted(band.left, first * rows.left),
+        right=_shifted(band.right, (first + form.distance) * across.right),
+        target=_shifted(band.target, first * rows.target),
+        batch=batch,
+        rows=StridedAxis(Q, form.rows, dilation * rows.left, 0, dilation * rows.target),
+        across=StridedAxis(N, form.across, right=dilation * across.right),
+        taps=replace(band.taps, index=W),
+        low=form.low,
+    )
+
+
+def _shifted(operand: StridedOperand, elements: int) -> StridedOperand:
+    return replace(operand, offset=operand.offset + elements)
 
 
 def step_cycles(rows: int, vectors: int) -> float:
-    """What one step of the sums of a register tile costs.
+    """Return the cycles of one step of the sums of a register tile.
 
     >>> step_cycles(8, 3) < 3 * step_cycles(8, 1)
     True
     """
-    return max(rows * vectors / PRODUCTS, LATENCY) + WAITING * (rows + vectors) + FETCH * vectors
+    costs = CPU_COSTS
+    compute = max(rows * vectors / costs.products_per_cycle, costs.product_latency)
+    load = costs.load_beside_products * (rows + vectors)
+    level2 = costs.level2_vector * vectors
+    return compute + load + level2

@@ -1,1 +1,8 @@
-"""Contractions in tiles of registers and panels."""
+"""Sums of products of two tensors along strided axes, in tiles of registers and panels.
+
+In the order of a compilation: `problem` and `epilogue` (what is computed), `cost_model` with
+`cost_terms` and `blocking` (which tiling is best), `partition` (the parts that a tiling makes),
+`builder` (walks over these), `packing`, `prefetch`, `tile_store` and `loop_nest` (the loop IR). May
+import what `codegen.kernels` may. Add a term of the cost to `cost_terms`, and its coefficient to
+`codegen.kernels.cpu_costs`.
+"""

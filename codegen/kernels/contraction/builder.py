@@ -1,64 +1,35 @@
-"""Loop nests under construction, and the parts of a contraction's columns and rows that they walk (design §10)."""
+"""Walks over a contraction: panels of columns, tiles of rows, steps of depth (design §10)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from codegen.ir.nodes import Bound, For, MinMax, Ref, Statement, Store, Value
-from codegen.kernels.strided_axes import Side, StridedAxis, merged
+from codegen.ir.builder import LANE, LoopBuilder
+from codegen.ir.nodes import Bound, Buf, For, MinMax, Ref, Statement, Store
+from codegen.kernels.contraction.partition import Partition
+from codegen.kernels.strided_axes import Side, StridedAxis, merged, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
-I, LINE, VECTOR, LANE = (Index(name) for name in ("i", "line", "v", "lane"))
+I, LINE, VECTOR = (Index(name) for name in ("i", "line", "v"))
+ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
+    Index(name) for name in ("tile", "panel", "group", "step", "block")
+)
 
 
-class Nest:
-    """Writes loops; `out` is the body that is being written."""
+@dataclass(frozen=True)
+class Source:
+    """A buffer, and the element of it where what is read begins."""
 
-    def __init__(self) -> None:
-        self.out: list[Statement] = []
-        self.names: dict[str, int] = {}
-
-    def named(self, name: str) -> str:
-        """A name that no other buffer of the function has."""
-        self.names[name] = number = self.names.get(name, 0) + 1
-        return name if number == 1 else f"{name}{number}"
-
-    @contextmanager
-    def loop(
-        self,
-        index: Index,
-        high: Bound | int,
-        low: Bound | int = 0,
-        kind: str = "seq",
-        most: int = 0,
-    ) -> Iterator[None]:
-        """A loop around all that is written inside."""
-        before, self.out = self.out, []
-        yield
-        low, high = (affine(b) if isinstance(b, int) else b for b in (low, high))
-        last = most or (high.const if isinstance(high, Affine) else 0)
-        first = low.const if isinstance(low, Affine) and not low.terms else 0
-        before.append(For(index, low, high, (first, last), tuple(self.out), kind))
-        self.out = before
-
-    @contextmanager
-    def loops(self, axes: Sequence[StridedAxis], kind: str = "seq") -> Iterator[None]:
-        if not axes:
-            yield
-            return
-        with self.loop(axes[0].index, axes[0].extent, kind=kind), self.loops(axes[1:], kind):
-            yield
-
-    def put(self, ref: Ref, op: str, value: Value) -> None:
-        self.out.append(Store(ref, op, value))
+    buf: Buf
+    begin: Affine
 
 
 @dataclass(frozen=True)
 class ColumnPanel:
-    """Some neighbouring columns: `lines` lines from `line` on, of `width` elements from `column` on.
+    """Neighbouring columns: `lines` lines from `line` on, of `width` elements from `column` on.
 
     `number` counts the panels, and `place` those that are kept at the same time.
     """
@@ -73,7 +44,7 @@ class ColumnPanel:
 
     @property
     def vectors(self) -> int:
-        """Of each line; the last one may be filled in part."""
+        """Return the vectors of each line; the last one may be filled in part."""
         return -(-self.width // self.lanes)
 
     @property
@@ -81,7 +52,7 @@ class ColumnPanel:
         return self.lines * self.vectors * self.lanes
 
     def parts(self) -> Iterator[tuple[int, int, int]]:
-        """First vector, number of vectors and elements of each: those that are full, then the last one."""
+        """Yield full vectors, then the last one, as (first vector, vectors, elements of each)."""
         full, rest = divmod(self.width, self.lanes)
         if full:
             yield 0, full, self.lanes
@@ -98,54 +69,252 @@ class RowTile:
     rows: int
 
 
-def each(panel: ColumnPanel, rows: int, put: Store, whole: bool = False) -> list[Statement]:
-    """A statement for every vector of a tile; `whole` also where some of its elements do not count."""
-    found: list[Statement] = []
-    for first, number, lanes in [(0, panel.vectors, panel.lanes)] if whole else panel.parts():
-        body: Statement = For(LANE, affine(0), affine(lanes), (0, lanes), (put,), "lanes")
-        for index, low, high in (
-            (VECTOR, first, first + number),
-            (LINE, 0, panel.lines),
-            (I, 0, rows),
-        ):
-            body = For(index, affine(low), affine(high), (low, high), (body,), "unroll")
-        found.append(body)
-    return found
+def valid_vectors(panel: ColumnPanel, rows: int, store: Store) -> list[Statement]:
+    """Return a statement for every element of a tile."""
+    statements = []
+    for first, count, lanes in panel.parts():
+        statements.append(_unrolled(panel, rows, store, (first, first + count), lanes))
+    return statements
+
+
+def whole_vectors(panel: ColumnPanel, rows: int, store: Store) -> list[Statement]:
+    """Return a statement for every vector of a tile, also for elements beyond its width."""
+    return [_unrolled(panel, rows, store, (0, panel.vectors), panel.lanes)]
+
+
+def _unrolled(
+    panel: ColumnPanel, rows: int, store: Store, vectors: tuple[int, int], lanes: int
+) -> Statement:
+    body: Statement = For(LANE, affine(0), affine(lanes), (0, lanes), (store,), "lanes")
+    for index, low, high in ((VECTOR, *vectors), (LINE, 0, panel.lines), (I, 0, rows)):
+        body = For(index, affine(low), affine(high), (low, high), (body,), "unroll")
+    return body
 
 
 def along(axes: Sequence[StridedAxis], place: Affine, side: Side) -> Affine:
-    """Where the element at a place of several axes, walked as one, lies in an operand."""
+    """Return the element of an operand at a place of several axes that are walked as one."""
     form, inner = affine(0), 1
-    for number, axis in reversed(list(enumerate(joined := merged(axes, side)))):
-        digit = (
-            place
-            if len(joined) == 1
-            else place // inner
-            if number == 0
-            else place // inner % axis.extent
-        )
+    axes = merged(axes, side)
+    for number, axis in reversed(list(enumerate(axes))):
+        digit = place
+        if len(axes) > 1:
+            digit = place // inner
+            if number > 0:
+                digit = digit % axis.extent
         form = form + affine(digit) * axis.step(side)
         inner *= axis.extent
     return form
 
 
-def flat(axes: Sequence[StridedAxis]) -> Affine:
-    """The number of a place of some axes."""
+def place_number(axes: Sequence[StridedAxis]) -> Affine:
+    """Return the number of a place of some axes, counted in their order."""
     form = affine(0)
     for axis in axes:
         form = form * axis.extent + affine(axis.index)
     return form
 
 
-def least(one: Affine, other: Affine) -> Bound:
+def smaller(one: Affine, other: Affine) -> Bound:
+    """Return the smaller of two bounds, one of which depends on outer loops."""
     return MinMax("min", (one, other))
 
 
 def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
-    """The `max` or `min` of a bound and another one."""
+    """Return the `max` or `min` of a bound and another one."""
     other = affine(other)
     if isinstance(bound, Affine) and not bound.terms and not other.terms:
-        return affine(
-            max(bound.const, other.const) if op == "max" else min(bound.const, other.const)
-        )
+        pick = {"max": max, "min": min}[op]
+        return affine(pick(bound.const, other.const))
     return MinMax(op, (bound, other))
+
+
+def _range(low: Bound, high: int) -> tuple[int, int]:
+    """Return numbers that enclose the values of a loop whose end is at most `high`."""
+    if isinstance(low, Affine) and not low.terms:
+        return low.const, high
+    return 0, high
+
+
+class PartitionWalk:
+    """Loops over the parts of a contraction, and the elements of its operands there."""
+
+    def __init__(self, w: LoopBuilder, partition: Partition, group_kind: str = "seq"):
+        self.w, self.p = w, partition
+        self.c, self.t = partition.contraction, partition.tiling
+        self.group_kind = group_kind  # of the loop over groups of panels
+
+    # Loops.
+
+    @contextmanager
+    def counted(self, index: Index, count: int, kind: str = "seq") -> Iterator[None]:
+        """Open a loop, where there is more than one step."""
+        if count == 1:
+            yield
+        else:
+            with self.w.loop(index, count, kind=kind):
+                yield
+
+    def panel_runs(self) -> Iterator[tuple[Affine, Bound, int]]:
+        """Yield panels of equal form: the first, where they end, and how many at most.
+
+        Whole panels come in groups, inside the loop over these.
+        """
+        whole = self.p.whole_panels
+        if whole:
+            size = min(self.t.group, whole)
+            first = affine(0)
+            if size < whole:
+                first = affine(GROUP) * size
+            with self.counted(GROUP, self.p.groups, self.group_kind):
+                stop: Bound = first + size
+                if whole % size:
+                    stop = smaller(first + size, affine(whole))
+                yield first, stop, size
+        if self.p.last_panel:
+            yield affine(whole), affine(whole + 1), 1
+
+    @contextmanager
+    def panel(self, first: Affine, stop: Bound) -> Iterator[ColumnPanel]:
+        """Yield one of some panels of equal form, inside the loop over them."""
+        if isinstance(stop, Affine) and stop == first + 1:
+            yield self.numbered_panel(first, first)
+            return
+        known = _range(first, self.p.whole_panels)
+        with self.w.loop(PANEL, stop, first, known=known) as number:
+            yield self.numbered_panel(number, first)
+
+    def numbered_panel(self, number: Affine, first: Affine) -> ColumnPanel:
+        """Return the panel of a number, kept together with those from `first` on."""
+        step = self.t.vectors * self.t.lanes
+        if self.p.lines:
+            step = self.t.lines
+        size = step
+        if first == affine(self.p.whole_panels):
+            size = self.p.last_panel
+        place = number - first
+        lanes = self.t.lanes
+        if self.p.lines:
+            width = self.p.width
+            return ColumnPanel(number * step, size, affine(0), width, lanes, number, place)
+        return ColumnPanel(affine(0), 1, number * step, size, lanes, number, place)
+
+    def block_range(self, size: int) -> tuple[Affine, Bound]:
+        """Return the part of an axis of blocks, so many elements long, that a block walks."""
+        if self.p.blocks == 1:
+            return affine(0), affine(size)
+        low = affine(BLOCK) * self.t.block
+        return low, smaller(low + self.t.block, affine(size))
+
+    def row_tiles(self, kind: str = "seq") -> Iterator[RowTile]:
+        """Yield the tiles of a block with all rows, then those with one fewer.
+
+        Each is yielded inside the loop over those of its size.
+        """
+        p = self.p
+        low, high = affine(0), affine(p.tiles)
+        if not p.outer_rows:
+            low, high = self.block_range(p.tiles)
+        full, rows = p.full_tiles, self.t.rows
+        sizes = ((0, full, 0, rows), (full, p.tiles, full, rows - 1))
+        for first, last, shift, tile_rows in sizes:
+            if first >= last:
+                continue
+            if last - first == 1 and p.blocks == 1:
+                yield RowTile(affine(first), affine(first) * tile_rows + shift, tile_rows)
+                continue
+            start, stop = limited("max", low, first), limited("min", high, last)
+            known = _range(start, last)
+            with self.w.loop(ROW_TILE, stop, start, kind, known) as number:
+                yield RowTile(number, number * tile_rows + shift, tile_rows)
+
+    @contextmanager
+    def depth(
+        self,
+        axes: Sequence[StridedAxis],
+        kind: str = "seq",
+        ranges: Mapping[Index, tuple[Affine, Affine]] | None = None,
+    ) -> Iterator[Affine]:
+        """Open the loops over one step of depth, and yield how many of its elements came before.
+
+        Some axes walk only what lies between the bounds in `ranges`.
+        """
+        first, *others = axes
+        inner = first.extent // self.p.outer_depth.extent  # axes merged with the outermost
+        low = self.step_start * inner
+        before = affine(first.index) - low
+        for axis in others:
+            before = before * axis.extent + affine(axis.index)
+        high: Bound = affine(first.extent)
+        if self.p.steps > 1:
+            high = smaller(low + self.t.depth * inner, affine(first.extent))
+        bounds: list[tuple[StridedAxis, Bound, Bound]] = [(first, low, high)]
+        bounds += [(axis, affine(0), affine(axis.extent)) for axis in others]
+        with ExitStack() as loops:
+            for axis, start, stop in bounds:
+                if ranges and axis.index in ranges:
+                    begin, end = ranges[axis.index]
+                    start, stop = limited("max", start, begin), limited("min", stop, end)
+                known = _range(start, axis.extent)
+                loops.enter_context(self.w.loop(axis.index, stop, start, kind, known))
+            yield before
+
+    @property
+    def step_start(self) -> Affine:
+        """Return the first value of the outermost summed axis in a step of depth."""
+        if self.p.steps > 1:
+            return affine(STEP) * self.t.depth
+        return affine(0)
+
+    # Elements.
+
+    def first_tile(self) -> Affine:
+        """Return the number of the first tile of a block."""
+        if self.p.blocks > 1:
+            return affine(BLOCK) * self.t.block
+        return affine(0)
+
+    def in_tiles(self, tile: RowTile, place: Affine) -> Affine:
+        """Return the element of packed tiles of rows at a place of depth, in row `I`."""
+        number = tile.number - self.first_tile()
+        return (number * self.p.step_depth + place) * self.t.rows + affine(I)
+
+    def in_panel(self, panel: ColumnPanel, place: Affine) -> Affine:
+        """Return the element of a packed panel at a place of depth, in `LINE`, `VECTOR`, `LANE`."""
+        vector = affine(LINE) * panel.vectors + affine(VECTOR)
+        return place * panel.elements + vector * self.t.lanes + affine(LANE)
+
+    def column(self, panel: ColumnPanel) -> Affine:
+        """Return the column of `VECTOR` and `LANE` in a panel."""
+        return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
+
+    def left_element(self, left: Source, tile: RowTile, depth: Sequence[StridedAxis]) -> Ref:
+        """Return an element of the left operand, in row `I` of a tile."""
+        row = along(self.p.rows, tile.first + affine(I), "left")
+        place = offset(self.p.outer_rows, "left") + row + offset(depth, "left")
+        return Ref(left.buf, (left.begin + place,))
+
+    def right_element(
+        self, right: Source, panel: ColumnPanel, column: Affine, depth: Sequence[StridedAxis]
+    ) -> Ref:
+        """Return an element of the right operand, in `LINE` of a panel."""
+        place = self.line_offset(panel, "right") + along(self.p.columns, column, "right")
+        return Ref(right.buf, (right.begin + place + offset(depth, "right"),))
+
+    def result(
+        self, panel: ColumnPanel, tile: RowTile, row: Affine, column: Affine, side: Side = "target"
+    ) -> Ref:
+        """Return a result, in `LINE` of a panel; or what an epilogue reads beside it."""
+        operand = self.c.target
+        if isinstance(side, int):
+            operand = self.c.epilogue_operands[side]
+        begin = offset((*self.c.batch, *self.p.outer_rows), side) + operand.offset
+        row_offset = along(self.p.rows, tile.first + row, side)
+        column_offset = self.line_offset(panel, side) + along(self.p.columns, column, side)
+        return Ref(operand.flat, (begin + row_offset + column_offset,))
+
+    def line_offset(self, panel: ColumnPanel, side: Side) -> Affine:
+        """Return where `LINE` of a panel and the columns around panels lead in an operand."""
+        outer = offset(self.p.outer_columns, side)
+        if self.p.lines is None:
+            return outer
+        return (panel.line + affine(LINE)) * self.p.lines.step(side) + outer

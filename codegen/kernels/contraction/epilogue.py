@@ -2,52 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.epilogue import read_each_result_once
+from codegen.kernels.strided_axes import StridedAxis
 from einalg.language.ir.scope import Scope
 
 
-def contraction_with_epilogue(contraction: Contraction, name: str, scope: Scope) -> Contraction | None:
-    """A contraction that stores the statement `name = scope`, which reads its results; None where each is not read for one element.
+def contraction_with_epilogue(
+    contraction: Contraction, name: str, scope: Scope
+) -> Contraction | None:
+    """Return a contraction that stores the statement `name = scope`, which reads its results.
+
+    None where each result is not read for exactly one element.
 
     >>> import einalg as ea
     >>> from codegen.kernels.contraction.problem import contraction_of
     >>> from einalg.language.ir.kernel import Kernel, View
-    >>> p = ea.parse("T[i,j] += A[i,k]*B[k,j]\\nO[j,i] = Max(T[i,j] + C[j], 0)", A=(4, 5), B=(5, 8), C=(8,))
-    >>> a, b = (View(n, 0, {"b": (), "m": ((4, s),), "n": ((8, t),), "k": ((5, u),)}) for n, s, t, u in (("A", 5, 0, 1), ("B", 0, 1, 8)))
+    >>> text = "T[i,j] += A[i,k]*B[k,j]\\nO[j,i] = Max(T[i,j] + C[j], 0)"
+    >>> p = ea.parse(text, A=(4, 5), B=(5, 8), C=(8,))
+    >>> a = View("A", 0, {"b": (), "m": ((4, 5),), "n": ((8, 0),), "k": ((5, 1),)})
+    >>> b = View("B", 0, {"b": (), "m": ((4, 0),), "n": ((8, 1),), "k": ((5, 8),)})
     >>> t = View("T", 0, {"b": (), "m": ((4, 8),), "n": ((8, 1),)})
-    >>> c = contraction_of(Kernel("matmul", {}, ("A", "B"), "T", views=(a, b, t)), p["T"], "f32")
-    >>> d = contraction_with_epilogue(c, "O", p["O"])
-    >>> d.columns[0].target, d.columns[0].beside, [operand.buf.name for operand in d.beside], d.target.buf.name
-    (4, (1,), ['C'], 'O')
+    >>> kernel = Kernel("matmul", {}, ("A", "B"), "T", views=(a, b, t))
+    >>> c = contraction_with_epilogue(contraction_of(kernel, p["T"], "f32"), "O", p["O"])
+    >>> c.columns[0].target, c.columns[0].epilogue_steps, c.target.buf.name
+    (4, (1,), 'O')
     """
-    groups = (contraction.batch, contraction.rows, contraction.columns)
-    found = read_each_result_once(
-        [axis for group in groups for axis in group],
-        contraction.target,
-        contraction.dtype,
-        name,
-        scope,
-    )
-    if found is None:
+    c = contraction
+    axes = (*c.batch, *c.rows, *c.columns)
+    reading = read_each_result_once(axes, c.target, c.dtype, name, scope)
+    if reading is None:
         return None
-    pieces = iter(found.pieces)
-    batch, rows, columns = (
-        tuple(piece for _ in group for piece in next(pieces)) for group in groups
-    )
+    pieces = iter(reading.pieces)
+    batch = _cut_axes(c.batch, pieces)
+    rows = _cut_axes(c.rows, pieces)
+    columns = _cut_axes(c.columns, pieces)
     whole = {axis.index for axis in (*rows, *columns)}
-    windows = tuple(window for window in contraction.windows if window.position in whole)
-    if contraction.is_bare and windows != contraction.windows:
+    windows = tuple(window for window in c.windows if window.position in whole)
+    if c.is_bare and windows != c.windows:
         return None  # what is left out for an axis that is cut
-    bare = contraction.bare and contraction_with_epilogue(contraction.bare, name, scope)
-    axes = {"batch": batch, "rows": rows, "columns": columns}
     return replace(
-        contraction,
-        target=found.target,
-        **axes,
-        epilogue=found.epilogue,
+        c,
+        target=reading.target,
+        batch=batch,
+        rows=rows,
+        columns=columns,
+        epilogue=reading.epilogue,
         windows=windows,
-        bare=bare,
+        bare=c.bare and contraction_with_epilogue(c.bare, name, scope),
     )
+
+
+def _cut_axes(
+    axes: Sequence[StridedAxis], pieces: Iterator[Sequence[StridedAxis]]
+) -> tuple[StridedAxis, ...]:
+    """Return a group with each axis replaced by its next pieces."""
+    results: list[StridedAxis] = []
+    for _ in axes:
+        results += next(pieces)
+    return tuple(results)

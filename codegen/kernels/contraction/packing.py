@@ -1,351 +1,256 @@
-"""The copies that a contraction's loop nest reads: borders of zeros, tiles of rows, panels of columns (design §10).
+"""The copies that a contraction's loop nest reads (design §10).
 
-Panels and tiles of an operand that is known ahead lie one after the other in a buffer of their own, which is filled once.
+These are borders of zeros, tiles of rows, and panels of columns. Panels and tiles of an operand
+that is a compile-time constant lie one after the other in a buffer of their own, which is filled
+once, before the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
-from codegen.ir.nodes import Alloc, Bound, Buf, Function, Number, Ref, Store
+from codegen.ir.builder import LANE, LoopBuilder
+from codegen.ir.nodes import Bound, Buf, Function, Number, Ref, Store
 from codegen.kernels.contraction.builder import (
-    LANE,
+    BLOCK,
     LINE,
-    VECTOR,
+    STEP,
     ColumnPanel,
     I,
-    Nest,
+    PartitionWalk,
     RowTile,
-    along,
-    each,
-    flat,
-    least,
-    limited,
+    Source,
+    place_number,
+    valid_vectors,
+    whole_vectors,
 )
-from codegen.kernels.contraction.partition import Partition, Tiling
+from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Border, Side, StridedAxis, StridedOperand, extent, offset
+from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
-ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
-    Index(name) for name in ("tile", "panel", "group", "step", "block")
-)
+
+def buffer_names(c: Contraction) -> list[str]:
+    """Return the names of the buffers of a contraction that exist outside of its loop nest."""
+    operands = (c.left, c.right, c.target, *c.epilogue_operands)
+    return list(dict.fromkeys(operand.buf.name for operand in operands))
 
 
-class Packing(Nest, Partition):
-    """The copies of a contraction's loop nest; those made ahead are named after the `result`."""
+@dataclass(frozen=True)
+class PackedLayout:
+    """Where the pieces of operands that are packed before the run lie in their buffers.
 
-    def __init__(self, contraction: Contraction, tiling: Tiling):
-        Nest.__init__(self)
-        Partition.__init__(self, contraction, tiling)
-        c = contraction
-        self.names = {operand.buf.name: 1 for operand in (c.left, c.right, c.target, *c.beside)}
-        self.taken = frozenset(self.names)
-        self.result = c.target.buf.name
-        self.start = affine(STEP) * tiling.depth if self.steps > 1 else affine(0)
-        self.left = self.right = (c.left.flat, affine(0))
+    `result` is the name of the function's result, after which buffers are named; `names` are taken.
+    """
 
-    # What is kept.
+    partition: Partition
+    result: str
+    names: tuple[str, ...]
 
     @property
     def block_elements(self) -> int:
-        """The tiles of a block for some steps of depth."""
-        return min(self.t.block, self.tiles) * self.most * self.t.rows
+        """Return the elements of the tiles of a block, for one step of depth."""
+        p = self.partition
+        return min(p.tiling.block, p.tiles) * p.step_depth * p.tiling.rows
 
     @property
     def panel_elements(self) -> int:
-        """A panel for some steps of depth."""
-        width = min(self.t.vectors, -(-self.width // self.t.lanes)) * self.t.lanes
-        return self.most * width * (min(self.t.lines, self.lines.extent) if self.lines else 1)
+        """Return the elements of a panel, for one step of depth."""
+        p, t = self.partition, self.partition.tiling
+        width = min(t.vectors, -(-p.width // t.lanes)) * t.lanes
+        if p.lines:
+            width *= min(t.lines, p.lines.extent)
+        return p.step_depth * width
 
-    def kept(self, side: str) -> Buf:
-        """The buffer of an operand that is packed ahead."""
-        operand = getattr(self.c, side)
-        pieces = self.blocks * self.block_elements
+    def is_packed(self, side: str) -> bool:
+        """Whether an operand is packed before the run."""
+        c, t = self.partition.contraction, self.partition.tiling
+        if side == "left":
+            return c.left.ahead and t.pack_left
+        return c.right.ahead and t.pack_right
+
+    def buffer(self, side: str) -> Buf:
+        """Return the buffer of an operand that is packed before the run."""
+        p = self.partition
+        elements = p.blocks * self.block_elements
         if side == "right":
-            pieces = (
-                extent(self.outer_columns) * (self.whole + bool(self.rest)) * self.panel_elements
-            )
-        name = f"{operand.buf.name}_for_{self.result}"
-        while name in self.taken:
+            elements = extent(p.outer_columns) * p.panels * self.panel_elements
+        name = f"{getattr(p.contraction, side).buf.name}_for_{self.result}"
+        while name in self.names:
             name += "_"
-        return Buf(name, (extent(self.moving(side)) * self.steps * pieces,), self.c.dtype)
+        size = extent(self.batch_axes(side)) * p.steps * elements
+        return Buf(name, (size,), p.contraction.dtype)
 
-    def moving(self, side: str) -> list[StridedAxis]:
-        """The batch axes along which an operand moves."""
-        return [axis for axis in self.c.batch if axis.step(side)]
+    def batch_axes(self, side: str) -> list[StridedAxis]:
+        """Return the batch axes along which an operand moves."""
+        return [axis for axis in self.partition.contraction.batch if axis.step(side)]
 
-    def kept_tiles(self) -> Affine:
-        """Where the tiles of this block and step begin."""
-        return (
-            flat(
-                [
-                    *self.moving("left"),
-                    *self._number(BLOCK, self.blocks),
-                    *self._number(STEP, self.steps),
-                ]
-            )
-        ) * self.block_elements
+    def tiles_begin(self) -> Affine:
+        """Return where the tiles of a block and a step of depth begin."""
+        axes = self.batch_axes("left")
+        for index, count in ((BLOCK, self.partition.blocks), (STEP, self.partition.steps)):
+            if count > 1:
+                axes.append(StridedAxis(index, count))
+        return place_number(axes) * self.block_elements
 
-    def kept_panel(self, panel: ColumnPanel) -> Affine:
-        """Where a panel of this step begins."""
-        place = (
-            flat([*self.moving("right"), *self.outer_columns]) * (self.whole + bool(self.rest))
-            + panel.number
-        )
-        return (
-            place * self.steps + (affine(STEP) if self.steps > 1 else affine(0))
-        ) * self.panel_elements
+    def panel_begin(self, panel: ColumnPanel) -> Affine:
+        """Return where a panel of a step of depth begins."""
+        p = self.partition
+        outer = place_number([*self.batch_axes("right"), *p.outer_columns])
+        place = (outer * p.panels + panel.number) * p.steps
+        if p.steps > 1:
+            place = place + affine(STEP)
+        return place * self.panel_elements
 
-    def _number(self, index: Index, count: int) -> list[StridedAxis]:
-        return [StridedAxis(index, count)] if count > 1 else []
 
-    def packed(self, side: str) -> Function:
-        """The function that packs an operand ahead."""
-        operand, kept = getattr(self.c, side), self.kept(side)
-        self.left = self.right = (operand.flat, operand.offset + offset(self.c.batch, side))
-        with self.loops(self.moving(side)), self.counted(STEP, self.steps):
-            if side == "left":
-                with self.counted(BLOCK, self.blocks):
-                    self.pack_left(kept, self.kept_tiles())
-            else:
-                with self.loops(self.outer_columns):
-                    for first, stop, _ in self.panels():
-                        self.pack_right(first, stop, kept, self.kept_panel)
-        return Function(
-            kept.name,
-            (operand.buf,),
-            kept,
-            tuple(self.out),
-            f"{operand.buf.name}, packed for {self.result}",
-        )
+# Copies with borders.
 
-    # Walks.
 
-    @contextmanager
-    def counted(self, index: Index, count: int, kind: str = "seq") -> Iterator[None]:
-        """A loop, where there is more than one step."""
-        if count == 1:
-            yield
+def operand_source(w: LoopBuilder, operand: StridedOperand, begin: Affine, kind: str) -> Source:
+    """Return where an operand is read in one batch: from `begin` on, or from a copy with borders.
+
+    `kind` is that of the outermost loop of the copy.
+    """
+    if not operand.borders:
+        return Source(operand.flat, begin)
+    size = prod(border.whole for border in operand.borders)
+    copy = w.local("bordered", (size,), operand.buf.dtype)
+    _copy_with_borders(
+        w, Source(copy, affine(0)), Source(operand.flat, begin), operand.borders, kind
+    )
+    return Source(copy, affine(0))
+
+
+def _copy_with_borders(
+    w: LoopBuilder,
+    copy: Source,
+    source: Source,
+    borders: Sequence[Border],
+    kind: str,
+    depth: int = 0,
+) -> None:
+    """Copy what is inside the borders, and write zeros before and after it."""
+    if not borders:
+        w.put(Ref(copy.buf, (copy.begin,)), "=", Ref(source.buf, (source.begin,)))
+        return
+    border, *others = borders
+    inner = prod(b.whole for b in others)
+    _write_zeros(w, copy, border.before * inner)
+    if not others:
+        kind = "vec"
+    with w.loop(Index(f"a{depth}"), border.extent, kind=kind) as index:
+        to = Source(copy.buf, copy.begin + (index + border.before) * inner)
+        read = Source(source.buf, source.begin + index * border.stride)
+        _copy_with_borders(w, to, read, others, "seq", depth + 1)
+    after = Source(copy.buf, copy.begin + (border.before + border.extent) * inner)
+    _write_zeros(w, after, border.after * inner)
+
+
+def _write_zeros(w: LoopBuilder, to: Source, count: int) -> None:
+    if count:
+        with w.loop(LANE, count, kind="vec") as lane:
+            w.put(Ref(to.buf, (to.begin + lane,)), "=", Number(0, to.buf.dtype))
+
+
+# Tiles and panels.
+
+
+def pack_left(walk: PartitionWalk, left: Source, packed: Source) -> None:
+    """Copy the tiles of rows of a block for one step of depth."""
+    axes = walk.p.depth_axes
+
+    def copy(tile: RowTile, place: Affine) -> None:
+        to = Ref(packed.buf, (packed.begin + walk.in_tiles(tile, place),))
+        walk.w.put(to, "=", walk.left_element(left, tile, axes))
+
+    for tile in walk.row_tiles():
+        if walk.p.rows and walk.p.rows[-1].left == 1:
+            with walk.depth(axes) as place, walk.w.loop(I, tile.rows, kind="vec"):
+                copy(tile, place)
         else:
-            with self.loop(index, count, kind=kind):
-                yield
+            with walk.w.loop(I, tile.rows), walk.depth(axes) as place:
+                copy(tile, place)
 
-    def panels(self) -> Iterator[tuple[Affine, Bound, int]]:
-        """Panels of equal form: the first, where they end, and how many at most; in groups, each written inside the loop over them."""
-        if self.whole:
-            size = min(self.t.group, self.whole)
-            first = affine(GROUP) * size if size < self.whole else affine(0)
-            with self.counted(GROUP, self.groups, self.grouped):
-                yield (
-                    first,
-                    least(first + size, affine(self.whole)) if self.whole % size else first + size,
-                    size,
-                )
-        if self.rest:
-            yield affine(self.whole), affine(self.whole + 1), 1
 
-    grouped = "seq"  # how threads walk through groups
+def pack_right(
+    walk: PartitionWalk,
+    right: Source,
+    packed: Buf,
+    panels: tuple[Affine, Bound],
+    begin: Callable[[ColumnPanel], Affine],
+) -> None:
+    """Copy some panels of equal form, each to where it begins."""
+    columns = walk.p.columns
+    is_row = len(columns) == 1 and columns[0].right == 1
+    if is_row and walk.c.right.buf.dtype == walk.c.dtype:
+        _pack_vectors(walk, right, packed, panels, begin)
+    else:
+        _pack_elements(walk, right, packed, panels, begin)
 
-    @contextmanager
-    def panel(self, first: Affine, stop: Bound) -> Iterator[ColumnPanel]:
-        """One of some panels of equal form, inside the loop over them."""
-        if isinstance(stop, Affine) and stop == first + 1:
-            yield self.numbered(first, first)
+
+def _pack_vectors(
+    walk: PartitionWalk,
+    right: Source,
+    packed: Buf,
+    panels: tuple[Affine, Bound],
+    begin: Callable[[ColumnPanel], Affine],
+) -> None:
+    """Copy columns that are neighbours in memory side by side, for each element of depth."""
+    axes = walk.p.depth_axes
+    with walk.depth(axes) as place, walk.panel(*panels) as panel:
+        to = Ref(packed, (begin(panel) + walk.in_panel(panel, place),))
+        if panel.width % panel.lanes:
+            walk.w.out += whole_vectors(panel, 1, Store(to, "=", Number(0, walk.c.dtype)))
+        read = walk.right_element(right, panel, walk.column(panel), axes)
+        walk.w.out += valid_vectors(panel, 1, Store(to, "=", read))
+
+
+def _pack_elements(
+    walk: PartitionWalk,
+    right: Source,
+    packed: Buf,
+    panels: tuple[Affine, Bound],
+    begin: Callable[[ColumnPanel], Affine],
+) -> None:
+    """Copy columns one by one, and zeros beyond the last one."""
+    axes, w = walk.p.depth_axes, walk.w
+    with walk.panel(*panels) as panel, w.loop(LINE, panel.lines) as line:
+        line_elements = panel.vectors * panel.lanes
+        for low, high in ((0, panel.width), (panel.width, line_elements)):
+            if low == high:
+                continue
+            with w.loop(LANE, high, low) as lane, walk.depth(axes) as place:
+                inside = place * panel.elements + line * line_elements + lane
+                to = Ref(packed, (begin(panel) + inside,))
+                if low:
+                    w.put(to, "=", Number(0, walk.c.dtype))
+                else:
+                    read = walk.right_element(right, panel, panel.column + lane, axes)
+                    w.put(to, "=", read)
+
+
+# Functions that pack before the run.
+
+
+def packing_function(layout: PackedLayout, side: str) -> Function:
+    """Return the function that packs an operand before the run."""
+    p = layout.partition
+    c = p.contraction
+    operand: StridedOperand = getattr(c, side)
+    packed = layout.buffer(side)
+    w = LoopBuilder(layout.names)
+    walk = PartitionWalk(w, p)
+    source = Source(operand.flat, operand.offset + offset(c.batch, side))
+    with w.loops(layout.batch_axes(side)), walk.counted(STEP, p.steps):
+        if side == "left":
+            with walk.counted(BLOCK, p.blocks):
+                pack_left(walk, source, Source(packed, layout.tiles_begin()))
         else:
-            with self.loop(PANEL, stop, first, most=self.whole):
-                yield self.numbered(affine(PANEL), first)
-
-    def numbered(self, number: Affine, first: Affine) -> ColumnPanel:
-        """The panel of a number, kept together with those from `first` on."""
-        step = self.t.lines if self.lines else self.t.vectors * self.t.lanes
-        size = self.rest if first == affine(self.whole) else step
-        part = (
-            (number * step, size, affine(0), self.width)
-            if self.lines
-            else (affine(0), 1, number * step, size)
-        )
-        return ColumnPanel(*part, self.t.lanes, number, number - first)
-
-    def part(self, size: int) -> tuple[Affine, Bound]:
-        """The part of a block of an axis that is blocked."""
-        if self.blocks == 1:
-            return affine(0), affine(size)
-        low = affine(BLOCK) * self.t.block
-        return low, least(low + self.t.block, affine(size))
-
-    def tiles_of_rows(self, kind: str = "seq") -> Iterator[RowTile]:
-        """The tiles of a block, each written inside the loop over those of its size: with all rows, then with one fewer."""
-        low, high = (affine(0), affine(self.tiles)) if self.outer_rows else self.part(self.tiles)
-        for first, last, rows in (
-            (0, self.high, self.t.rows),
-            (self.high, self.tiles, self.t.rows - 1),
-        ):
-            start, stop = limited("max", low, first), limited("min", high, last)
-            number = affine(ROW_TILE) if last - first > 1 or self.blocks > 1 else affine(first)
-            tile = RowTile(number, number * rows + (self.high if rows < self.t.rows else 0), rows)
-            if first < last and not number.terms:
-                yield tile
-            elif first < last:
-                with self.loop(ROW_TILE, stop, start, kind, last):
-                    yield tile
-
-    @contextmanager
-    def depth(
-        self,
-        axes: Sequence[StridedAxis],
-        kind: str = "seq",
-        only: Mapping[Index, tuple[Affine, Affine]] | None = None,
-    ) -> Iterator[Affine]:
-        """The loops over some steps of depth, of some axes `only` what lies between these bounds; and how many of its elements came before."""
-        first, *others = axes
-        inner = first.extent // self.outer.extent  # axes that are one with the outermost
-        low, high = self.start * inner, affine(first.extent)
-        before = affine(first.index) - low
-        for axis in others:
-            before = before * axis.extent + affine(axis.index)
-        most = least(low + self.t.depth * inner, high) if self.steps > 1 else high
-        with ExitStack() as loops:
-            for axis, start, stop in (
-                (first, low, most),
-                *((axis, affine(0), affine(axis.extent)) for axis in others),
-            ):
-                if only and axis.index in only:
-                    begin, end = only[axis.index]
-                    start, stop = limited("max", start, begin), limited("min", stop, end)
-                loops.enter_context(self.loop(axis.index, stop, start, kind, axis.extent))
-            yield before
-
-    # Copies.
-
-    def bordered(self, operand: StridedOperand, side: str, kind: str) -> tuple[Buf, Affine]:
-        """Where an operand is read in one batch; copied with its borders, if it has any."""
-        begin = offset(self.c.batch, side) + operand.offset
-        if not operand.borders:
-            return operand.flat, begin
-        copy = Buf(
-            self.named("bordered"),
-            (prod(b.whole for b in operand.borders),),
-            operand.buf.dtype,
-            "local",
-        )
-        self.out.append(Alloc(copy))
-        self.border(copy, operand.flat, operand.borders, affine(0), begin, kind)
-        return copy, affine(0)
-
-    def border(
-        self,
-        copy: Buf,
-        source: Buf,
-        borders: Sequence[Border],
-        at: Affine,
-        begin: Affine,
-        kind: str,
-        depth: int = 0,
-    ) -> None:
-        """Copy what is inside the borders, and write zeros before and after it."""
-        if not borders:
-            return self.put(Ref(copy, (at,)), "=", Ref(source, (begin,)))
-        (border, *others), index = borders, Index(f"a{depth}")
-        inner = prod(b.whole for b in others)
-        self.zeros(copy, at, border.before * inner)
-        with self.loop(index, border.extent, kind=kind if others else "vec"):
-            place = at + (affine(index) + border.before) * inner
-            self.border(
-                copy, source, others, place, begin + affine(index) * border.stride, "seq", depth + 1
-            )
-        self.zeros(copy, at + (border.before + border.extent) * inner, border.after * inner)
-
-    def zeros(self, buf: Buf, at: Affine, number: int) -> None:
-        if number:
-            with self.loop(LANE, number, kind="vec"):
-                self.put(Ref(buf, (at + affine(LANE),)), "=", Number(0, buf.dtype))
-
-    def pack_left(self, packed: Buf, begin: Affine) -> None:
-        axes = (self.outer, *self.inner)
-        for tile in self.tiles_of_rows():
-            if self.rows and self.rows[-1].left == 1:
-                with self.depth(axes) as place, self.loop(I, tile.rows, kind="vec"):
-                    self.put(
-                        Ref(packed, (begin + self.in_tiles(tile, place),)),
-                        "=",
-                        self.of_left(tile, axes),
-                    )
-            else:
-                with self.loop(I, tile.rows), self.depth(axes) as place:
-                    self.put(
-                        Ref(packed, (begin + self.in_tiles(tile, place),)),
-                        "=",
-                        self.of_left(tile, axes),
-                    )
-
-    def pack_right(
-        self, first: Affine, stop: Bound, packed: Buf, begin: Callable[[ColumnPanel], Affine]
-    ) -> None:
-        """Copy some panels of equal form, each to where it begins; those in order side by side, as they lie in memory, for each element of depth."""
-        axes, own = (self.outer, *self.inner), self.c.right.buf.dtype == self.c.dtype
-        if own and len(self.columns) == 1 and self.columns[0].right == 1:
-            with self.depth(axes) as place, self.panel(first, stop) as panel:
-                to = Ref(packed, (begin(panel) + self.in_panel(panel, place),))
-                if panel.width % panel.lanes:
-                    self.out += each(panel, 1, Store(to, "=", Number(0, self.c.dtype)), whole=True)
-                self.out += each(
-                    panel, 1, Store(to, "=", self.of_right(panel, self.column(panel), axes))
-                )
-            return
-        with self.panel(first, stop) as panel, self.loop(LINE, panel.lines):
-            for low, high in ((0, panel.width), (panel.width, panel.vectors * panel.lanes)):
-                if low == high:
-                    continue
-                with self.loop(LANE, high, low), self.depth(axes) as place:
-                    inside = (
-                        place * panel.elements
-                        + affine(LINE) * (panel.vectors * panel.lanes)
-                        + affine(LANE)
-                    )
-                    read = self.of_right(panel, panel.column + affine(LANE), axes)
-                    self.put(
-                        Ref(packed, (begin(panel) + inside,)),
-                        "=",
-                        Number(0, self.c.dtype) if low else read,
-                    )
-
-    # Elements.
-
-    def in_tiles(self, tile: RowTile, place: Affine) -> Affine:
-        first = affine(BLOCK) * self.t.block if self.blocks > 1 else affine(0)
-        return ((tile.number - first) * self.most + place) * self.t.rows + affine(I)
-
-    def in_panel(self, panel: ColumnPanel, place: Affine) -> Affine:
-        return (
-            place * panel.elements
-            + (affine(LINE) * panel.vectors + affine(VECTOR)) * self.t.lanes
-            + affine(LANE)
-        )
-
-    def column(self, panel: ColumnPanel) -> Affine:
-        return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
-
-    def of_left(self, tile: RowTile, depth: Sequence[StridedAxis]) -> Ref:
-        buf, begin = self.left
-        row = along(self.rows, tile.first + affine(I), "left")
-        return Ref(buf, (begin + offset(self.outer_rows, "left") + row + offset(depth, "left"),))
-
-    def of_right(self, panel: ColumnPanel, column: Affine, depth: Sequence[StridedAxis]) -> Ref:
-        buf, begin = self.right
-        return Ref(
-            buf,
-            (
-                begin
-                + self.line(panel, "right")
-                + along(self.columns, column, "right")
-                + offset(depth, "right"),
-            ),
-        )
-
-    def line(self, panel: ColumnPanel, side: Side) -> Affine:
-        own = (panel.line + affine(LINE)) * self.lines.step(side) if self.lines else affine(0)
-        return own + offset(self.outer_columns, side)
+            with w.loops(p.outer_columns):
+                for first, stop, _ in walk.panel_runs():
+                    pack_right(walk, source, packed, (first, stop), layout.panel_begin)
+    comment = f"{operand.buf.name}, packed for {layout.result}"
+    return Function(packed.name, (operand.buf,), packed, tuple(w.out), comment)

@@ -1,9 +1,10 @@
-"""The parts into which the numbers of a tiling cut a contraction, and what threads share of these (design §10)."""
+"""The parts into which a tiling cuts a contraction, and what threads share (design §10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from codegen.kernels.contraction.problem import Contraction
@@ -13,123 +14,17 @@ from einalg.language.index.affine import Index
 K = Index("k")
 
 
-class Partition:
-    """Blocks of tiles of rows, groups of panels of columns, steps of depth: how many there are, and the axes that each walks."""
-
-    def __init__(self, contraction: Contraction, tiling: Tiling):
-        self.c, self.t = c, t = contraction, tiling
-        cut = max(0, len(c.rows) - t.row_axes)
-        self.outer_rows, self.rows = c.rows[:cut], c.rows[cut:]
-        rest, self.columns = c.columns[: -t.column_axes], c.columns[-t.column_axes :]
-        self.outer_columns, self.lines = (rest[:-1], rest[-1]) if t.lines > 1 else (rest, None)
-        self.height, self.width = extent(self.rows), extent(self.columns)
-        self.tiles = -(-self.height // t.rows)
-        self.high = t.high(self.height)
-        self.blocks = -(-(self.outer_rows[0].extent if self.outer_rows else self.tiles) // t.block)
-        self.outer, self.inner = (c.depth[0], c.depth[1:]) if c.depth else (StridedAxis(K, 1), ())
-        self.steps = -(-self.outer.extent // t.depth)
-        self.is_apart = t.apart and self.steps > 1
-        self.most = t.depth * extent(self.inner)  # elements of depth in a panel
-        size, one = (
-            (self.lines.extent, t.lines) if self.lines else (self.width, t.vectors * t.lanes)
-        )
-        self.whole, self.rest = divmod(size, one)  # panels, and what is left for a last one
-
-    @property
-    def windows(self) -> Iterator[tuple[BorderWindow, int]]:
-        """Those with taps that some tile leaves out, and how many neighbouring positions a tile has."""
-        for window in self.c.windows:
-            together = self._together(window.position)
-            if together and used_tap_fraction(window, together) < 1:
-                yield window, together
-
-    @property
-    def reads_borders(self) -> bool:
-        """Whether some tile reads a border that is not written."""
-        return any(
-            not window.written and self._together(window.position) != 1 for window in self.c.windows
-        )
-
-    def _together(self, index: Index) -> int:
-        """How many neighbouring values of an index of rows or columns a tile has; 0 where these are walked as one with those of another."""
-        if self.lines and self.lines.index == index:
-            return self.t.lines
-        for axes, size in ((self.rows, self.t.rows), (self.columns, self.t.vectors * self.t.lanes)):
-            if any(axis.index == index for axis in axes):
-                return size if len(axes) == 1 else 0
-        return 1
-
-    @property
-    def groups(self) -> int:
-        """Of panels of equal form."""
-        return -(-self.whole // self.t.group)
-
-    @property
-    def split(self) -> int:
-        """Blocks of rows that threads may share; none where what they read is copied with its borders for all of them."""
-        return 1 if self.c.left.borders or self.c.right.borders else self.blocks
-
-    @property
-    def outside(self) -> int:
-        """What lies around the steps of depth, blocks of rows among it."""
-        return extent(self.c.batch) * self.split
-
-    @property
-    def shared(self) -> str:
-        """What threads share: steps of `depth`, `blocks` of rows and what lies around them, outer `columns`, `groups` of panels, or `rows`."""
-        if self.is_apart:
-            return "depth"
-        if self.outside > 1 and self.outside >= min(extent(self.outer_columns) * self.groups, 2):
-            return "blocks"
-        return "columns" if self.outer_columns else "groups" if self.groups > 1 else "rows"
-
-    def busy(self, cores: int) -> float:
-        """The part of the cores that threads keep at work, counted in equal tiles.
-
-        >>> from dataclasses import replace
-        >>> from codegen.kernels.contraction.problem import Operand
-        >>> from codegen.ir.nodes import Buf
-        >>> from codegen.kernels.contraction.cost_model import Tiling
-        >>> a, b, c = (Operand(Buf(name, (96, 96), "f32"), 0) for name in "ABC")
-        >>> m, n, k = StridedAxis(Index("m"), 21, 96, 0, 96), StridedAxis(Index("n"), 16, 0, 1, 1), StridedAxis(Index("k"), 96, 1, 96, 0)
-        >>> c = Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
-        >>> four = Tiling(8, 6, 2, depth=24, block=4)  # tiles, one of 6 rows, then three of 5
-        >>> Partition(c, four).busy(2), Partition(c, replace(four, apart=True)).busy(2)
-        (0.65625, 1.0)
-        """
-        if self.shared == "depth":
-            return _kept([(self.steps, self.t.depth)], self.outer.extent, cores)
-        if self.shared == "blocks":
-            return _kept([(self.outside, 1)], self.outside, cores)
-        if self.shared == "columns":
-            return _kept([(extent(self.outer_columns), 1)], extent(self.outer_columns), cores)
-        if self.shared == "groups":
-            panels = self.whole + bool(self.rest)
-            return _kept([(self.groups, self.t.group), (bool(self.rest), 1)], panels, cores)
-        if self.outer_rows:
-            return _kept([(self.outer_rows[0].extent, 1)], self.outer_rows[0].extent, cores)
-        return _kept(
-            [(self.high, self.t.rows), (self.tiles - self.high, self.t.rows - 1)],
-            self.height,
-            cores,
-        )
-
-
-def _kept(loops: Sequence[tuple[int, int]], work: int, cores: int) -> float:
-    """The part of the cores that is busy in loops one after the other, of so many turns of so much work each; `work` in all."""
-    return work / (cores * sum(ceil(turns / cores) * each for turns, each in loops))
-
-
 @dataclass(frozen=True)
 class Tiling:
     """The numbers of a loop nest for one contraction.
 
-    `lanes`: elements of a vector. A register tile has `rows` rows (the last tiles have one fewer) and `vectors` vectors of each of
-    `lines` neighbouring lines of columns. `depth`: steps of the outermost summed axis between which the sums are kept in
-    registers. `block`: register tiles of rows that are walked before the next group of panels; `group`: panels that each of these
-    tiles meets in turn. `row_axes`, `column_axes`: how many inner axes are walked as one. `pack_left`, `pack_right`: whether an
-    operand is copied into panels. `apart`: whether each step of depth has sums of its own, which are added at the end, so that threads
-    may share these steps.
+    `lanes`: elements of a vector. A register tile has `rows` rows (the last tiles have one fewer)
+    and `vectors` vectors of each of `lines` neighbouring lines of columns. `depth`: steps of the
+    outermost summed axis between which the sums are kept in registers. `block`: register tiles of
+    rows that are walked before the next group of panels; `group`: panels that each of these tiles
+    meets in turn. `row_axes`, `column_axes`: how many inner axes are walked as one. `pack_left`,
+    `pack_right`: whether an operand is copied into panels. `apart`: whether each step of depth has
+    sums of its own, which are added at the end, so that threads may share these steps.
     """
 
     lanes: int
@@ -146,49 +41,291 @@ class Tiling:
     apart: bool = False
 
     def fits(self, c: Contraction) -> bool:
-        """Whether the loop nest of a contraction can have these numbers: what is read in place is one axis, what is stored lies in order."""
-        numbers = (
-            self.lanes,
-            self.rows,
-            self.vectors,
-            self.lines,
-            self.depth,
-            self.block,
-            self.group,
-            self.row_axes,
-            self.column_axes,
-        )
-        if min(numbers) <= 0 or not c.columns:
-            return False
-        columns, width = c.columns[-self.column_axes :], extent(c.columns[-self.column_axes :])
-        own = all(
-            packed or operand.buf.dtype == c.dtype
-            for packed, operand in ((self.pack_left, c.left), (self.pack_right, c.right))
-        )
-        ordered = self.pack_right or (
-            len(columns) == 1 and columns[0].right == columns[0].target == 1
-        )
-        rows = self.row_axes >= len(c.rows) if self.pack_left else self.row_axes == 1
-        lines = self.lines == 1 or (
-            len(c.columns) > self.column_axes and self.vectors == -(-width // self.lanes)
-        )
-        whole = (
-            self.apart
-            or c.target.buf.dtype == c.dtype
-            or not c.depth
-            or self.depth >= c.depth[0].extent
-        )
-        high = self.high(extent(c.rows[-self.row_axes :])) > 0
+        """Whether the loop nest of a contraction can have these numbers.
+
+        Operands that are read in place have one axis there, and what is stored lies in order.
+        """
         return (
-            own
-            and ordered
-            and rows
-            and lines
-            and whole
-            and high
+            self._is_positive()
+            and bool(c.columns)
+            and self._fits_operands(c)
+            and self._fits_columns(c)
+            and self._fits_rows(c)
+            and self._fits_depth(c)
             and not Partition(c, self).reads_borders
         )
 
-    def high(self, height: int) -> int:
-        """How many tiles of so many rows have all their rows; the others have one fewer."""
+    def _is_positive(self) -> bool:
+        tile = (self.lanes, self.rows, self.vectors, self.lines)
+        blocks = (self.depth, self.block, self.group, self.row_axes, self.column_axes)
+        return min(*tile, *blocks) > 0
+
+    def _fits_operands(self, c: Contraction) -> bool:
+        """Whether what is read in place has the type of the products."""
+        left = self.pack_left or c.left.buf.dtype == c.dtype
+        right = self.pack_right or c.right.buf.dtype == c.dtype
+        return left and right
+
+    def _fits_columns(self, c: Contraction) -> bool:
+        columns = c.columns[-self.column_axes :]
+        is_row = len(columns) == 1 and columns[0].right == columns[0].target == 1
+        if not (self.pack_right or is_row):
+            return False
+        if self.lines == 1:
+            return True
+        fills_lines = self.vectors == -(-extent(columns) // self.lanes)
+        return len(c.columns) > self.column_axes and fills_lines
+
+    def _fits_rows(self, c: Contraction) -> bool:
+        if self.full_tiles(extent(c.rows[-self.row_axes :])) <= 0:
+            return False
+        if self.pack_left:
+            return self.row_axes >= len(c.rows)
+        return self.row_axes == 1
+
+    def _fits_depth(self, c: Contraction) -> bool:
+        """Whether sums of earlier steps can be kept in the result, where there are any."""
+        if self.apart or c.target.buf.dtype == c.dtype:
+            return True
+        return not c.depth or self.depth >= c.depth[0].extent
+
+    def full_tiles(self, height: int) -> int:
+        """Return how many tiles of so many rows have all their rows; the others have one fewer."""
         return height - -(-height // self.rows) * (self.rows - 1)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Blocks of tiles of rows, groups of panels of columns, steps of depth.
+
+    Says how many of these there are, and which axes each of them walks.
+    """
+
+    contraction: Contraction
+    tiling: Tiling
+
+    # Axes.
+
+    @cached_property
+    def outer_rows(self) -> tuple[StridedAxis, ...]:
+        """Return the axes of rows around the tiles."""
+        return self.contraction.rows[: max(0, len(self.contraction.rows) - self.tiling.row_axes)]
+
+    @cached_property
+    def rows(self) -> tuple[StridedAxis, ...]:
+        """Return the axes of rows that tiles walk as one."""
+        return self.contraction.rows[len(self.outer_rows) :]
+
+    @cached_property
+    def outer_columns(self) -> tuple[StridedAxis, ...]:
+        """Return the axes of columns around the panels."""
+        rest = self.contraction.columns[: -self.tiling.column_axes]
+        if self.tiling.lines > 1:
+            return rest[:-1]
+        return rest
+
+    @cached_property
+    def lines(self) -> StridedAxis | None:
+        """Return the axis of the lines of panels; None where a panel has one line."""
+        if self.tiling.lines > 1:
+            return self.contraction.columns[-self.tiling.column_axes - 1]
+        return None
+
+    @cached_property
+    def columns(self) -> tuple[StridedAxis, ...]:
+        """Return the axes of columns that panels walk as one."""
+        return self.contraction.columns[-self.tiling.column_axes :]
+
+    @cached_property
+    def outer_depth(self) -> StridedAxis:
+        """Return the outermost summed axis, which is cut into steps."""
+        if self.contraction.depth:
+            return self.contraction.depth[0]
+        return StridedAxis(K, 1)
+
+    @property
+    def inner_depth(self) -> tuple[StridedAxis, ...]:
+        return self.contraction.depth[1:]
+
+    @property
+    def depth_axes(self) -> tuple[StridedAxis, ...]:
+        return (self.outer_depth, *self.inner_depth)
+
+    # Sizes.
+
+    @cached_property
+    def height(self) -> int:
+        """Return the rows that tiles walk."""
+        return extent(self.rows)
+
+    @cached_property
+    def width(self) -> int:
+        """Return the columns of a line that panels walk."""
+        return extent(self.columns)
+
+    @cached_property
+    def tiles(self) -> int:
+        """Return the tiles of rows."""
+        return -(-self.height // self.tiling.rows)
+
+    @property
+    def full_tiles(self) -> int:
+        """Return the tiles that have all their rows; the others have one fewer."""
+        return self.tiling.full_tiles(self.height)
+
+    @cached_property
+    def blocks(self) -> int:
+        """Return the blocks of rows: of the outermost axis around the tiles, or of the tiles."""
+        size = self.tiles
+        if self.outer_rows:
+            size = self.outer_rows[0].extent
+        return -(-size // self.tiling.block)
+
+    @cached_property
+    def steps(self) -> int:
+        """Return the steps of depth."""
+        return -(-self.outer_depth.extent // self.tiling.depth)
+
+    @property
+    def has_separate_sums(self) -> bool:
+        """Whether each step of depth has sums of its own."""
+        return self.tiling.apart and self.steps > 1
+
+    @cached_property
+    def step_depth(self) -> int:
+        """Return the elements of depth in a panel: those of one step."""
+        return self.tiling.depth * extent(self.inner_depth)
+
+    @cached_property
+    def panel_counts(self) -> tuple[int, int]:
+        """Return the number of whole panels, and the size of a last one: lines, or columns."""
+        if self.lines:
+            return divmod(self.lines.extent, self.tiling.lines)
+        return divmod(self.width, self.tiling.vectors * self.tiling.lanes)
+
+    @property
+    def whole_panels(self) -> int:
+        return self.panel_counts[0]
+
+    @property
+    def last_panel(self) -> int:
+        """Return the lines or columns of a last panel; 0 where whole panels cover everything."""
+        return self.panel_counts[1]
+
+    @property
+    def panels(self) -> int:
+        return self.whole_panels + bool(self.last_panel)
+
+    @property
+    def groups(self) -> int:
+        """Return the groups of whole panels."""
+        return -(-self.whole_panels // self.tiling.group)
+
+    # Windows.
+
+    @property
+    def windows(self) -> Iterator[tuple[BorderWindow, int]]:
+        """Yield the windows with taps that some tile leaves out, with the positions of a tile."""
+        for window in self.contraction.windows:
+            positions = self._tile_positions(window.position)
+            if positions and used_tap_fraction(window, positions) < 1:
+                yield window, positions
+
+    @property
+    def reads_borders(self) -> bool:
+        """Whether some tile reads a border that is not written."""
+        for window in self.contraction.windows:
+            if not window.written and self._tile_positions(window.position) != 1:
+                return True
+        return False
+
+    def _tile_positions(self, index: Index) -> int:
+        """Return how many neighbouring values of an index of rows or columns a tile has.
+
+        0 where these are walked as one with those of another index.
+        """
+        if self.lines and self.lines.index == index:
+            return self.tiling.lines
+        panel_width = self.tiling.vectors * self.tiling.lanes
+        for axes, size in ((self.rows, self.tiling.rows), (self.columns, panel_width)):
+            if has_index(axes, index):
+                return size * (len(axes) == 1)
+        return 1
+
+    # Threads.
+
+    @property
+    def shared_blocks(self) -> int:
+        """Return the blocks of rows that threads may share.
+
+        None are where what they read is copied with its borders for all of them.
+        """
+        if self.contraction.left.borders or self.contraction.right.borders:
+            return 1
+        return self.blocks
+
+    @property
+    def outer_work(self) -> int:
+        """Return the turns of the loops around the steps of depth, blocks of rows among them."""
+        return extent(self.contraction.batch) * self.shared_blocks
+
+    @property
+    def shared(self) -> str:
+        """Return what threads share.
+
+        That is: steps of `depth`, `blocks` of rows and the batches around them, outer `columns`,
+        `groups` of panels, or `rows`.
+        """
+        if self.has_separate_sums:
+            return "depth"
+        inner_work = extent(self.outer_columns) * self.groups
+        if self.outer_work > 1 and self.outer_work >= min(inner_work, 2):
+            return "blocks"
+        if self.outer_columns:
+            return "columns"
+        if self.groups > 1:
+            return "groups"
+        return "rows"
+
+    def core_utilization(self, cores: int) -> float:
+        """Return the part of the cores that threads keep at work, counted in equal tiles.
+
+        >>> from dataclasses import replace
+        >>> from codegen.ir.nodes import Buf
+        >>> from codegen.kernels.strided_axes import StridedOperand
+        >>> a, b, c = (StridedOperand(Buf(name, (96, 96), "f32"), 0) for name in "ABC")
+        >>> m = StridedAxis(Index("m"), 21, 96, 0, 96)
+        >>> n = StridedAxis(Index("n"), 16, 0, 1, 1)
+        >>> k = StridedAxis(Index("k"), 96, 1, 96, 0)
+        >>> c = Contraction(a, b, c, (), (m,), (n,), (k,), "f32")
+        >>> four = Tiling(8, 6, 2, depth=24, block=4)  # tiles, one of 6 rows, then three of 5
+        >>> Partition(c, four).core_utilization(2)
+        0.65625
+        >>> Partition(c, replace(four, apart=True)).core_utilization(2)
+        1.0
+        """
+        loops, work = self._shared_loops()
+        return work / (cores * sum(ceil(turns / cores) * each for turns, each in loops))
+
+    def _shared_loops(self) -> tuple[Sequence[tuple[int, int]], int]:
+        """Return the loops that threads share, as (turns, work of each turn), and their work."""
+        t, shared = self.tiling, self.shared
+        if shared == "depth":
+            return [(self.steps, t.depth)], self.outer_depth.extent
+        if shared == "groups":
+            return [(self.groups, t.group), (bool(self.last_panel), 1)], self.panels
+        if shared == "rows" and not self.outer_rows:
+            smaller_tiles = self.tiles - self.full_tiles
+            return [(self.full_tiles, t.rows), (smaller_tiles, t.rows - 1)], self.height
+        if shared == "blocks":
+            turns = self.outer_work
+        elif shared == "columns":
+            turns = extent(self.outer_columns)
+        else:
+            turns = self.outer_rows[0].extent
+        return [(turns, 1)], turns
+
+
+def has_index(axes: Sequence[StridedAxis], index: Index) -> bool:
+    """Whether one of some axes is walked by an index."""
+    return any(axis.index == index for axis in axes)

@@ -1,7 +1,8 @@
-"""A contraction: a sum of products of two tensors along strided axes, as a matched operator describes it (design §10).
+"""A contraction: a sum of products of two tensors along strided axes (design §10).
 
-`target[batch, rows, columns] = Σ[depth] left[batch, rows, depth] · right[batch, columns, depth]`, each of the four groups any number
-of axes. The axes of an operand may overlap in memory, as a window and its positions do, so a convolution is one too.
+`target[batch, rows, columns] = Σ[depth] left[batch, rows, depth] · right[batch, columns, depth]`,
+each of the four groups any number of axes. The axes of an operand may overlap in memory, as a
+window and its positions do, so a convolution is one too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.nodes import Buf
+from codegen.kernels.operand_axes import strided_group, view_buffers
 from codegen.kernels.strided_axes import (
     Border,
     BorderWindow,
@@ -20,21 +22,22 @@ from codegen.kernels.strided_axes import (
     StridedOperand,
     extent,
 )
-from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
 
 SPACE, TAPS = "dhw", "qrs"
-LINES_APART, GAP = 1024, 16  # elements of which multiples are avoided, and what is left free
-COPIED = 1 << 18  # elements up to which all images are copied together
+CONFLICT_ELEMENTS = 1024  # lines that are a multiple of these apart displace one another
+GAP_ELEMENTS = 16  # what is left free so that lines are no such multiple apart
+MAX_BATCH_COPY = 1 << 18  # elements up to which all images are copied with their borders together
+Strides = Sequence[tuple[int, int]]  # extent and stride of the axes of a group, outer first
 
 
 @dataclass(frozen=True)
 class Contraction(EpilogueStore):
     """Operands and axes by group; `dtype` is the type of products and sums.
 
-    `windows` are those of which what only reads zeros may be left out, so that their axes stay as they are. `bare` is the same
-    without a written border.
+    `windows` are those of which what only reads zeros may be left out, so that their axes stay as
+    they are. `bare` is the same contraction without a written border.
     """
 
     left: StridedOperand
@@ -51,172 +54,257 @@ class Contraction(EpilogueStore):
 
     @property
     def is_bare(self) -> bool:
-        """Whether there is a border that is not written, so that all that would read it must be left out."""
+        """Whether a border is not written, so that all that would read it must be left out."""
         return not all(window.written for window in self.windows)
 
     def swapped(self) -> Contraction:
-        """The same sums with the operands in the other order."""
-        turned = {
-            name: tuple(a.swapped() for a in axes)
-            for name, axes in (("batch", self.batch), ("depth", self.depth))
-        }
-        rows, columns = (tuple(a.swapped() for a in axes) for axes in (self.columns, self.rows))
-        return replace(self, left=self.right, right=self.left, rows=rows, columns=columns, **turned)
+        """Return the same sums with the operands in the other order."""
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            batch=_swapped(self.batch),
+            rows=_swapped(self.columns),
+            columns=_swapped(self.rows),
+            depth=_swapped(self.depth),
+        )
 
     @property
     def work(self) -> int:
-        """Products."""
+        """Return the number of products."""
         return extent((*self.batch, *self.rows, *self.columns, *self.depth))
+
+
+def _swapped(axes: Sequence[StridedAxis]) -> tuple[StridedAxis, ...]:
+    return tuple(axis.swapped() for axis in axes)
 
 
 def contraction_of(
     kernel: Kernel, scope: Scope, dtype: str, ahead: Collection[str] = ()
 ) -> Contraction | None:
-    """A kernel as a contraction computed in `dtype`; None where it is none, or has no views. `ahead` names what is known before a run."""
-    if len(kernel.views) != 3:
-        return None
-    bufs = {name: Buf(name, t.shape, t.dtype) for name, t in scope.tensors.items()}
-    bufs[kernel.output] = Buf(kernel.output, scope.shape, scope.dtype)
-    if any(view.name not in bufs for view in kernel.views):
-        return None
+    """Return a kernel as a contraction computed in `dtype`; None where it is none, or has no views.
+
+    `ahead` names the tensors whose values are compile-time constants.
+    """
     make = OPERATORS.get(kernel.op)
-    found = make(kernel, [bufs[view.name] for view in kernel.views], dtype) if make else None
-    if found is None or not found.work:
+    bufs = view_buffers(kernel, scope)
+    if make is None or bufs is None:
         return None
-    return _known(found, ahead)
+    contraction = make(kernel, bufs, dtype)
+    if not contraction.work:
+        return None
+    return _with_constants(contraction, ahead)
 
 
-def _known(contraction: Contraction, ahead: Collection[str]) -> Contraction:
-    """The contraction with operands that say whether they are known before a run; their copies with borders are not."""
-    left, right = (
-        replace(o, ahead=o.buf.name in ahead and not o.borders)
-        for o in (contraction.left, contraction.right)
-    )
+def _with_constants(contraction: Contraction, ahead: Collection[str]) -> Contraction:
+    """Mark the operands that are compile-time constants; their copies with borders are none."""
+    bare = contraction.bare
     return replace(
         contraction,
-        left=left,
-        right=right,
-        bare=contraction.bare and _known(contraction.bare, ahead),
+        left=_with_constant(contraction.left, ahead),
+        right=_with_constant(contraction.right, ahead),
+        bare=bare and _with_constants(bare, ahead),
     )
+
+
+def _with_constant(operand: StridedOperand, ahead: Collection[str]) -> StridedOperand:
+    return replace(operand, ahead=operand.buf.name in ahead and not operand.borders)
+
+
+# Products of matrices.
 
 
 def _product(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
     left, right, target = kernel.views
-    batch = _axes("b", left=left.axes["b"], right=right.axes["b"], target=target.axes["b"])
-    rows = _axes("m", left=left.axes["m"], target=target.axes["m"])
-    columns = _axes("n", right=right.axes["n"], target=target.axes["n"])
-    depth = _axes("k", left=left.axes["k"], right=right.axes["k"])
-    one, other, result = (StridedOperand(buf, view.offset) for buf, view in zip(bufs, kernel.views))
-    return Contraction(one, other, result, batch, rows, columns, depth, dtype)
+    return Contraction(
+        *_operands(kernel, bufs),
+        batch=strided_group(
+            "b", left=left.axes["b"], right=right.axes["b"], target=target.axes["b"]
+        ),
+        rows=strided_group("m", left=left.axes["m"], target=target.axes["m"]),
+        columns=strided_group("n", right=right.axes["n"], target=target.axes["n"]),
+        depth=strided_group("k", left=left.axes["k"], right=right.axes["k"]),
+        dtype=dtype,
+    )
+
+
+def _operands(
+    kernel: Kernel, bufs: Sequence[Buf]
+) -> tuple[StridedOperand, StridedOperand, StridedOperand]:
+    """Return the left and right operand of a kernel, and its target."""
+    left, right, target = kernel.views
+    return (
+        StridedOperand(bufs[0], left.offset),
+        StridedOperand(bufs[1], right.offset),
+        StridedOperand(bufs[2], target.offset),
+    )
+
+
+# Convolutions.
+
+
+@dataclass(frozen=True)
+class _ConvolutionData:
+    """The data that a convolution reads, and their axes by letter; with `borders`, a copy."""
+
+    operand: StridedOperand
+    axes: Mapping[str, Strides]
 
 
 def _convolution(kernel: Kernel, bufs: Sequence[Buf], dtype: str) -> Contraction:
     data = kernel.views[0]
     space = SPACE[5 - len(data.axes) :]
-    found = _convolved(
-        kernel, bufs, dtype, *_padded(StridedOperand(bufs[0], data.offset), data, space)
-    )
+    operand = StridedOperand(bufs[0], data.offset)
+    written = _convolution_of(kernel, bufs, dtype, _with_borders(operand, data, space))
     padded = [letter for letter in space if any(data.pads.get(letter, ()))]
-    if not padded or len(found.windows) < len(padded):
-        return found
+    if not padded or len(written.windows) < len(padded):
+        return written
     before = sum(data.pads[letter][0] * data.axes[letter][0][1] for letter in padded)
-    return replace(
-        found,
-        bare=_convolved(
-            kernel, bufs, dtype, StridedOperand(bufs[0], data.offset - before), dict(data.axes)
-        ),
-    )
+    unpadded = replace(operand, offset=data.offset - before)
+    bare = _convolution_of(kernel, bufs, dtype, _ConvolutionData(unpadded, data.axes))
+    return replace(written, bare=bare)
 
 
-def _convolved(
-    kernel: Kernel,
-    bufs: Sequence[Buf],
-    dtype: str,
-    left: StridedOperand,
-    steps: Mapping[str, Sequence[tuple[int, int]]],
+def _convolution_of(
+    kernel: Kernel, bufs: Sequence[Buf], dtype: str, source: _ConvolutionData
 ) -> Contraction:
-    """A convolution of an operand with its axes by letter."""
+    """Return a convolution of some data as a contraction."""
     data, weights, target = kernel.views
+    steps = source.axes
+    batch = strided_group("g", left=data.batch, right=weights.batch, target=target.batch)
+    images = strided_group("n", left=steps["n"], target=target.axes["n"])
+    channels = strided_group("c", left=steps["c"], right=weights.axes["c"])
+    filters = strided_group("f", right=weights.axes["f"], target=target.axes["f"])
+    positions: list[StridedAxis] = []
+    taps: list[StridedAxis] = []
+    windows: list[BorderWindow] = []
     rank = len(data.axes) - 2
-    batch = _axes("g", left=data.batch, right=weights.batch, target=target.batch)
-    images = _axes("n", left=steps["n"], target=target.axes["n"])
-    channels = _axes("c", left=steps["c"], right=weights.axes["c"])
-    positions, window, windows = list[StridedAxis](), list[StridedAxis](), list[BorderWindow]()
     for letter, tap in zip(SPACE[3 - rank :], TAPS[3 - rank :]):
-        ((_, step),), ((inside, _),) = steps[letter], data.axes[letter]
-        stride, dilation = (
-            kernel.sizes.get(f"{name}_{letter}", 1) for name in ("stride", "dilation")
-        )
-        places = _axes(
-            letter,
-            left=[(n, step * stride) for n, _ in target.axes[letter]],
-            target=target.axes[letter],
-        )
-        taps = _axes(
-            tap, left=[(n, step * dilation) for n, _ in weights.axes[tap]], right=weights.axes[tap]
-        )
-        before, after = data.pads.get(letter, (0, 0))
-        if (before or after) and len(places) == len(taps) == 1:
-            (place,), (offset,) = places, taps
-            numbers = place.extent, offset.extent, stride, dilation, before, inside
-            windows.append(
-                BorderWindow(place.index, offset.index, *numbers, written=bool(left.borders))
-            )
+        places, offsets = _window_axes(kernel, source, letter, tap)
         positions += places
-        window += taps
-    columns = _axes("f", right=weights.axes["f"], target=target.axes["f"])
-    if left.borders and len(left.borders) < sum(
-        map(len, steps.values())
-    ):  # each image is copied by itself
+        taps += offsets
+        if any(data.pads.get(letter, ())) and len(places) == len(offsets) == 1:
+            windows.append(_border_window(kernel, source, letter, places[0], offsets[0]))
+    if _copies_each_image(source):
         batch, images = (*batch, *images), ()
-    right, result = StridedOperand(bufs[1], weights.offset), StridedOperand(bufs[2], target.offset)
-    rows, depth = (*images, *positions), (*channels, *window)
+    _, right, result = _operands(kernel, bufs)
     return Contraction(
-        left, right, result, batch, rows, columns, depth, dtype, windows=tuple(windows)
+        source.operand,
+        right,
+        result,
+        batch,
+        rows=(*images, *positions),
+        columns=filters,
+        depth=(*channels, *taps),
+        dtype=dtype,
+        windows=tuple(windows),
     )
 
 
-def _padded(
-    data: StridedOperand, view: View, space: str
-) -> tuple[StridedOperand, dict[str, tuple[tuple[int, int], ...]]]:
-    """An operand with its zeros, and the extents and strides of its axes by letter with these included."""
+def _window_axes(
+    kernel: Kernel, source: _ConvolutionData, letter: str, tap: str
+) -> tuple[tuple[StridedAxis, ...], tuple[StridedAxis, ...]]:
+    """Return the axes of the positions and of the taps along one axis of space."""
+    _, weights, target = kernel.views
+    ((_, step),) = source.axes[letter]
+    stride, dilation = stride_and_dilation(kernel, letter)
+    position_steps = [(n, step * stride) for n, _ in target.axes[letter]]
+    tap_steps = [(n, step * dilation) for n, _ in weights.axes[tap]]
+    return (
+        strided_group(letter, left=position_steps, target=target.axes[letter]),
+        strided_group(tap, left=tap_steps, right=weights.axes[tap]),
+    )
+
+
+def stride_and_dilation(kernel: Kernel, letter: str) -> tuple[int, int]:
+    """Return the stride and the dilation of a convolution along one axis of space."""
+    return kernel.sizes.get(f"stride_{letter}", 1), kernel.sizes.get(f"dilation_{letter}", 1)
+
+
+def _border_window(
+    kernel: Kernel,
+    source: _ConvolutionData,
+    letter: str,
+    position: StridedAxis,
+    tap: StridedAxis,
+) -> BorderWindow:
+    data = kernel.views[0]
+    stride, dilation = stride_and_dilation(kernel, letter)
+    return BorderWindow(
+        position.index,
+        tap.index,
+        positions=position.extent,
+        taps=tap.extent,
+        stride=stride,
+        dilation=dilation,
+        before=data.pads[letter][0],
+        inside=data.axes[letter][0][0],
+        written=bool(source.operand.borders),
+    )
+
+
+def _copies_each_image(source: _ConvolutionData) -> bool:
+    """Whether the copy with borders holds one image, so that images are walked as a batch."""
+    borders = source.operand.borders
+    return bool(borders) and len(borders) < sum(map(len, source.axes.values()))
+
+
+def _with_borders(data: StridedOperand, view: View, space: str) -> _ConvolutionData:
+    """Return the data as a copy with its zeros, if there are any."""
     if not any(map(any, view.pads.values())):
-        return data, dict(view.axes)
-    sides = {letter: view.pads.get(letter, (0, 0)) for letter in view.axes}
-    elements = prod(n + sum(sides[letter]) for letter, group in view.axes.items() for n, _ in group)
-    axes = {
-        letter: view.axes[letter] for letter in ("c", *space, *("n" if elements <= COPIED else ""))
-    }
-    places = [(letter, k, *axis) for letter, group in axes.items() for k, axis in enumerate(group)]
-    order = sorted(places, key=lambda place: -abs(place[3]))
+        return _ConvolutionData(data, view.axes)
+    copied = ("c", *space)
+    if _padded_elements(view) <= MAX_BATCH_COPY:
+        copied = ("c", *space, "n")
     borders: list[Border] = []
-    steps, step = dict[tuple[str, int], int](), 1
-    for letter, k, extent, stride in reversed(order):
-        border = Border(extent, stride, *sides[letter])
-        if border.whole * step % LINES_APART == 0:
-            border = replace(border, gap=-(-GAP // step))
+    steps: dict[tuple[str, int], int] = {}
+    step = 1
+    for letter, number in _inner_axes_first(view, copied):
+        border = _border(view, letter, number, step)
         borders.insert(0, border)
-        steps[letter, k] = step
+        steps[letter, number] = step
         step *= border.whole
-    found = {
-        letter: tuple((n, steps[letter, k]) for k, (n, _) in enumerate(group))
-        for letter, group in axes.items()
-    }
-    return replace(data, borders=tuple(borders)), {**view.axes, **found}
+    axes = dict(view.axes)
+    for letter in copied:
+        group = enumerate(view.axes[letter])
+        axes[letter] = tuple((n, steps[letter, number]) for number, (n, _) in group)
+    return _ConvolutionData(replace(data, borders=tuple(borders)), axes)
 
 
-def _axes(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[StridedAxis, ...]:
-    """The axes of a group, given in each operand that it walks along; those of extent 1 are left out."""
-    groups = list(zip(*strides.values()))
-    found = []
-    for number, group in enumerate(groups):
-        steps = {operand: step for operand, (_, step) in zip(strides, group)}
-        found.append(
-            StridedAxis(
-                Index(letter if len(groups) == 1 else f"{letter}{number}"), group[0][0], **steps
-            )
-        )
-    return tuple(a for a in found if a.extent != 1)
+def _padded_elements(view: View) -> int:
+    """Return the elements of an operand with its zeros."""
+    elements = 1
+    for letter, group in view.axes.items():
+        zeros = sum(view.pads.get(letter, (0, 0)))
+        elements *= prod(n + zeros for n, _ in group)
+    return elements
 
 
-OPERATORS = {"matmul": _product, **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution)}
+def _inner_axes_first(view: View, letters: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the axes of some groups by letter and number, the innermost in memory first."""
+    places = []
+    for letter in letters:
+        places += [(letter, number) for number in range(len(view.axes[letter]))]
+
+    def step(place: tuple[str, int]) -> int:
+        letter, number = place
+        return -abs(view.axes[letter][number][1])
+
+    return sorted(places, key=step)[::-1]
+
+
+def _border(view: View, letter: str, number: int, step: int) -> Border:
+    """Return an axis of a copy in which its elements are `step` apart."""
+    extent, stride = view.axes[letter][number]
+    border = Border(extent, stride, *view.pads.get(letter, (0, 0)))
+    if border.whole * step % CONFLICT_ELEMENTS == 0:
+        return replace(border, gap=-(-GAP_ELEMENTS // step))
+    return border
+
+
+OPERATORS = {
+    "matmul": _product,
+    "conv1d": _convolution,
+    "conv2d": _convolution,
+    "conv3d": _convolution,
+}

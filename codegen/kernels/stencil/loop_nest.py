@@ -4,72 +4,46 @@ for each batch, and block of tiles of lines
   copy the lines of the data that the block meets, with zeros around, the phases of a stride apart
   for each tile of lines, and panel of vectors of positions
     for each channel, and tap along the line
-      for each line of data: load its vectors once, and multiply them into all filters and lines of the tile that meet them
+      for each line of data: load its vectors once, and multiply them into all filters and lines of
+        the tile that meet them
     store the sums
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 
-from codegen.hardware.cpu import CpuModel
-from codegen.ir.builder import LANE, LoopBuilder, minimum, maximum
+from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Bound, Buf, Number, Ref, Store, Transpose
-from codegen.kernels.band.problem import WAITING
-from codegen.kernels.contraction.cost_model import LATENCY, PRODUCTS, even_tiles
-from codegen.kernels.epilogue import EpilogueLeaves
+from codegen.kernels.epilogue import epilogue_value
 from codegen.kernels.stencil.problem import Phase, PhaseGroup, Stencil, TapRun, tap_runs
-from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, offset
+from codegen.kernels.stencil.tile_choice import StencilTile
+from codegen.kernels.strided_axes import (
+    Side,
+    StridedAxis,
+    StridedOperand,
+    even_tiles,
+    extent,
+    offset,
+)
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.ir.dtypes import numpy_dtype
 
-BLOCK, TILE, PANEL, LINE, PLACE, TAP, FILTER, NUMBER, I, VECTOR, BLOCK_OF_CHANNELS = (
-    Index(n)
-    for n in (
-        "block",
-        "tile",
-        "panel",
-        "line",
-        "x",
-        "tap",
-        "filter",
-        "number",
-        "i",
-        "v",
-        "channels",
-    )
-)
-SPARE = 5  # registers for what is read and for weights
-LARGEST = 256  # products of vectors that are written out in the innermost loop
-FETCHED, LINE_BYTES = 0.75, 64  # cycles for a line of the second cache, and its bytes
-
-
-@dataclass(frozen=True)
-class StencilTile:
-    """The numbers of a nest: elements of a vector; phases of positions, filters, lines and vectors of a tile; and tiles of a block."""
-
-    lanes: int
-    phases: int
-    filters: int
-    lines: int
-    vectors: int
-    block: int = 1
-
-    @property
-    def sums(self) -> int:
-        """Vectors of sums of a tile."""
-        return self.phases * self.filters * self.lines * self.vectors
-
-    def panels(self, positions: int) -> int:
-        return -(-positions // (self.lanes * self.vectors))
+BLOCK, TILE, PANEL, LINE, PLACE = (Index(n) for n in ("block", "tile", "panel", "line", "x"))
+TAP, FILTER, NUMBER, I, VECTOR = (Index(n) for n in ("tap", "filter", "number", "i", "v"))
+CHANNEL_BLOCK = Index("channels")
 
 
 @dataclass(frozen=True)
 class TilePart:
-    """What a register tile computes, of some phases and filters: so many lines, those of a tile of the block from line `start` on, on a panel."""
+    """What a register tile computes, of some phases and filters.
+
+    So many lines, those of a tile of the block from line `start` on, on a panel of positions.
+    """
 
     above: Phase
     along: PhaseGroup
@@ -81,148 +55,70 @@ class TilePart:
     filters: int
 
     def sum(self, phase: int, number: int, line: int) -> int:
-        """Where the sums of a phase and a filter at a line are."""
+        """Return where the sums of a phase and a filter at a line are."""
         return (phase * self.filters + number) * self.lines + line
 
-
-def choose_tile(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float]:
-    """The numbers that keep the machine's registers busiest, and what the nest costs, in cycles."""
-    blocked = [_blocked(stencil, way, machine) for way in _ways(stencil, machine)]
-    return min(((way, _cycles(stencil, way, machine)) for way in blocked), key=lambda pair: pair[1])
-
-
-def _ways(stencil: Stencil, machine: CpuModel) -> list[StencilTile]:
-    """What fits into the registers."""
-    widths, room = (
-        machine.widths(numpy_dtype(stencil.dtype).itemsize),
-        max(1, machine.registers - SPARE),
-    )
-    written = max((1, *(len(phase.taps) for phase in stencil.above)))
-    ways = [
-        StencilTile(lanes, phases, filters, lines, vectors)
-        for lanes in widths
-        for phases in _shares(len(stencil.along), room)
-        for filters in _shares(stencil.filters.extent, room // phases)
-        for vectors in range(
-            1, min(-(-stencil.positions.extent // lanes), room // (phases * filters)) + 1
-        )
-        for lines in range(1, min(stencil.lines.extent, room // (phases * filters * vectors)) + 1)
-    ]
-    return [way for way in ways if way.sums * written <= LARGEST] or [
-        StencilTile(widths[0], 1, 1, 1, 1)
-    ]
+    @property
+    def sums(self) -> int:
+        """Return how many lines of sums there are."""
+        return len(self.along.phases) * self.filters * self.lines
 
 
-def _shares(number: int, most: int) -> list[int]:
-    """The largest shares, at most so large, of all ways to share a number out evenly.
-
-    >>> _shares(10, 6)
-    [1, 2, 3, 4, 5]
-    """
-    return sorted({share for n in range(1, number + 1) if (share := -(-number // n)) <= most})
-
-
-def _blocked(stencil: Stencil, way: StencilTile, machine: CpuModel) -> StencilTile:
-    """As many tiles of lines as have their data in a quarter of the second cache."""
-    lines, size = stencil.lines, numpy_dtype(stencil.dtype).itemsize
-    line = (
-        extent(stencil.channels)
-        * way.panels(stencil.positions.extent)
-        * way.vectors
-        * way.lanes
-        * size
-        * stencil.positions.step
-    )
-    held = (machine.level2 // 4 // max(1, line) - lines.reach) // (way.lines * lines.step)
-    tiles = -(-lines.extent // way.lines)
-    shares = max(1, tiles * extent(stencil.batch) // (4 * machine.cores))
-    return replace(way, block=max(1, min(held, tiles, shares)))
-
-
-def _cycles(stencil: Stencil, way: StencilTile, machine: CpuModel) -> float:
-    """What the sums and the copies cost."""
-    lines, panels = stencil.lines, way.panels(stencil.positions.extent)
-    filters, channels, dtype = (
-        -(-stencil.filters.extent // way.filters),
-        extent(stencil.channels),
-        numpy_dtype(stencil.dtype).itemsize,
-    )
-    turns = machine.passes(way.lanes, dtype)
-    parts = [
-        (above, along, list(tap_runs(stencil.positions, along.phases)))
-        for above, along in stencil.parts(way.phases)
-    ]
-    total = 0.0
-    for size, count in even_tiles(lines.extent, way.lines):
-        met = (size - 1) * lines.step + lines.reach
-        missing = max(
-            0.0,
-            1
-            - machine.level1
-            / (channels * met * panels * way.vectors * way.lanes * stencil.positions.step * dtype),
-        )
-        fetched = (
-            FETCHED * missing * channels * met * (1 + way.vectors * way.lanes * dtype / LINE_BYTES)
-        )
-        for above, along, taps in parts:
-            reads = (
-                len({lines.step * line + shift for line in range(size) for shift, _ in above.taps})
-                * way.vectors
-            )
-            summed = 0.0
-            for run in taps:
-                products = len(run.weights) * way.filters * size * way.vectors * len(above.taps)
-                summed += run.count * (
-                    max(turns * products / PRODUCTS, LATENCY * len(above.taps))
-                    + turns * WAITING * (2 * reads + products)
-                )
-            stored = (
-                len(along.phases)
-                * way.filters
-                * size
-                * way.vectors
-                * (3 if stencil.positions.target == len(along.phases) else 2 * way.lanes)
-            )
-            total += (
-                count
-                * panels
-                * filters
-                * extent(along.axes)
-                * (summed * channels + turns * stored + fetched)
-            )
-        rows = -(-count // way.block) * max(0, (way.block * size - 1) * lines.step + lines.reach)
-        copied = rows * channels * stencil.positions.data
-        total += copied * (
-            0.2 if stencil.positions.left == 1 and stencil.positions.step == 1 else 1.0
-        )
-    return total * extent(stencil.batch)
-
-
-def write_stencil(w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool) -> None:
+def write_stencil(w: LoopBuilder, stencil: Stencil, tile: StencilTile, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
-    _StencilNest(w, stencil, numbers, parallel).write()
+    kind = "seq"
+    if parallel:
+        kind = "par"
+    _StencilNest(w, stencil, tile, kind).write()
+
+
+@dataclass(frozen=True)
+class _LineCopy:
+    """The layout of a line of data in the copy: each phase of a stride by itself."""
+
+    phases: tuple[int, ...]
+    width: int  # elements of a phase
+
+    @property
+    def elements(self) -> int:
+        return self.width * len(self.phases)
+
+    def begin(self, phase: int) -> int:
+        """Return where a phase begins in a line."""
+        return self.phases.index(phase) * self.width
+
+
+def _line_copy(stencil: Stencil, tile: StencilTile) -> _LineCopy:
+    """Return the layout that all panels of a line and their taps need."""
+    runs = list(tap_runs(stencil.positions, stencil.along))
+    last_tap = max((run.first + max(0, run.step * (run.count - 1)) for run in runs), default=0)
+    panels = tile.panels(stencil.positions.extent)
+    phases = tuple(sorted({run.phase for run in runs}))
+    return _LineCopy(phases, panels * tile.width + last_tap)
+
+
+def _begins(stencil: Stencil) -> dict[Side, Affine]:
+    """Return where each operand begins in a batch."""
+    operands: dict[Side, StridedOperand] = {
+        "left": stencil.left,
+        "right": stencil.right,
+        "target": stencil.target,
+        **dict(enumerate(stencil.epilogue_operands)),
+    }
+    begins: dict[Side, Affine] = {}
+    for side, operand in operands.items():
+        begins[side] = offset(stencil.batch, side) + operand.offset
+    return begins
 
 
 class _StencilNest:
-    def __init__(self, w: LoopBuilder, stencil: Stencil, numbers: StencilTile, parallel: bool):
-        self.w, self.s, self.f, self.kind = w, stencil, numbers, "par" if parallel else "seq"
-        operands: dict[Side, StridedOperand] = {
-            "left": stencil.left,
-            "right": stencil.right,
-            "target": stencil.target,
-            **dict(enumerate(stencil.beside)),
-        }
-        self.begin = {
-            side: offset(stencil.batch, side) + operand.offset for side, operand in operands.items()
-        }
-        found = list(tap_runs(stencil.positions, stencil.along))
-        self.phases = sorted({run.phase for run in found})
-        ends = [run.first + max(0, run.step * (run.count - 1)) for run in found]
-        self.panels = numbers.panels(stencil.positions.extent)
-        self.width = self.panels * numbers.vectors * numbers.lanes + max(
-            ends, default=0
-        )  # of a line in the copy, for one phase
-        self.line = self.width * len(self.phases)
+    """Writes the nest; `kind` is that of the loops that threads may share."""
+
+    def __init__(self, w: LoopBuilder, stencil: Stencil, tile: StencilTile, kind: str):
+        self.w, self.s, self.f, self.kind = w, stencil, tile, kind
+        self.begin = _begins(stencil)
+        self.panels = tile.panels(stencil.positions.extent)
+        self.line = _line_copy(stencil, tile)
 
     def write(self) -> None:
         first = 0
@@ -233,326 +129,278 @@ class _StencilNest:
                 self.w.loops(self.s.batch, self.kind),
                 self.w.loop(BLOCK, blocks, kind=self.kind) as block,
             ):
-                number = minimum(tiles, *((affine(count) - block * tiles,) if count % tiles else ()))
+                number: Bound = affine(tiles)
+                if count % tiles:
+                    number = minimum(tiles, affine(count) - block * tiles)
                 self.block(block * (tiles * lines) + first, lines, tiles, number)
             first += lines * count
 
     def block(self, start: Affine, lines: int, tiles: int, number: Bound) -> None:
-        """Some tiles of so many lines each, from line `start` on."""
-        span = self.s.lines
-        rows = max(0, (tiles * lines - 1) * span.step + span.reach)
-        copy = self.w.local(
-            "lines", (max(1, extent(self.s.channels) * rows * self.line),), self.s.dtype
-        )
-        if self.phases:
-            self.copy(copy, start * span.step + span.low, rows)
+        """Write some tiles of so many lines each, from line `start` on."""
+        axis = self.s.lines
+        rows = max(0, (tiles * lines - 1) * axis.step + axis.reach)
+        size = max(1, extent(self.s.channels) * rows * self.line.elements)
+        copy = _BlockCopy(self.w.local("lines", (size,), self.s.dtype), rows)
+        if self.line.phases:
+            self.copy(copy, start * axis.step + axis.low)
         for above, along in self.s.parts(self.f.phases):
             with self.w.loop(TILE, number, known=(0, tiles)) as tile, self.w.loops(along.axes):
-                self.filters(
-                    copy,
-                    rows,
-                    TilePart(above, along, start, tile, lines, affine(PANEL), affine(FILTER), 1),
-                )
+                part = TilePart(above, along, start, tile, lines, affine(PANEL), affine(FILTER), 1)
+                self.filters(copy, part)
 
-    def filters(self, copy: Buf, rows: int, part: TilePart) -> None:
-        """All filters and positions of a tile of lines."""
+    def filters(self, copy: _BlockCopy, part: TilePart) -> None:
+        """Write all filters and positions of a tile of lines."""
         before = 0
-        for some, count in even_tiles(self.s.filters.extent, self.f.filters):
+        for filters, count in even_tiles(self.s.filters.extent, self.f.filters):
             with self.w.loop(FILTER, count) as group, self.w.loop(PANEL, self.panels):
-                self.tile(copy, rows, replace(part, filter=group * some + before, filters=some))
-            before += some * count
+                first = group * filters + before
+                self.tile(copy, replace(part, filter=first, filters=filters))
+            before += filters * count
 
     # The copy.
 
-    def copy(self, copy: Buf, first: Affine, rows: int) -> None:
-        """The lines of data from line `first` on, each channel's together; 0 where there are none."""
-        span = self.s.lines
-        low, high = maximum(0, -first), minimum(rows, -first + span.data)
-        for start, end, inside in (
-            (affine(0), minimum(rows, low), False),
-            (low, high, True),
-            (maximum(0, high), affine(rows), False),
-        ):
-            if inside and self.is_turned:
-                with self.w.loop(LINE, end, start, known=(0, rows)):
-                    self.turned(copy, affine(LINE) * self.line, rows, first + affine(LINE))
-                continue
-            order = sorted(
-                (*self.s.channels, StridedAxis(LINE, rows, span.left)),
-                key=lambda axis: -abs(axis.left),
-            )
-            self.rows(copy, order, start, end, first, rows, inside)
-
-    def rows(
-        self,
-        copy: Buf,
-        axes: list[StridedAxis],
-        low: Bound,
-        high: Bound,
-        first: Affine,
-        rows: int,
-        inside: bool,
-    ) -> None:
-        """Loops over channels and some lines."""
-        if not axes:
-            return self.row(
-                copy,
-                (self.channel() * rows + affine(LINE)) * self.line,
-                first + affine(LINE),
-                inside,
-            )
-        axis, *others = axes
-        if axis.index == LINE:
-            with self.w.loop(LINE, high, low, known=(0, rows)):
-                self.rows(copy, others, low, high, first, rows, inside)
+    def copy(self, copy: _BlockCopy, first: Affine) -> None:
+        """Copy the lines of data from line `first` on, each channel's together; 0 outside."""
+        axis, rows = self.s.lines, copy.rows
+        low, high = maximum(0, -first), minimum(rows, -first + axis.data)
+        order = sorted((*self.s.channels, StridedAxis(LINE, rows, axis.left)), key=_left_step)
+        self.zero_lines(copy, order, affine(0), minimum(rows, low))
+        if self.transposes_channels:
+            with self.w.loop(LINE, high, low, known=(0, rows)) as line:
+                self.transposed_line(copy, line * self.line.elements, first + line)
         else:
-            with self.w.loop(axis.index, axis.extent):
-                self.rows(copy, others, low, high, first, rows, inside)
+            with self.channel_lines(copy, order, low, high):
+                self.copy_line(copy, first + affine(LINE))
+        self.zero_lines(copy, order, maximum(0, high), affine(rows))
 
-    def row(self, copy: Buf, at: Affine, line: Affine, inside: bool) -> None:
-        """One line, each phase of its elements by itself."""
-        s = self.s
-        if not inside:
-            return self.zeros(copy, at, 0, self.line)
-        for number, phase in enumerate(self.phases):
-            base, (low, high) = at + number * self.width, self.within(phase)
-            self.zeros(copy, base, 0, low)
+    @contextmanager
+    def channel_lines(
+        self, copy: _BlockCopy, axes: Sequence[StridedAxis], low: Bound, high: Bound
+    ) -> Iterator[None]:
+        """Open loops over channels and some lines, in some order."""
+        with ExitStack() as loops:
+            for axis in axes:
+                if axis.index == LINE:
+                    loops.enter_context(self.w.loop(LINE, high, low, known=(0, copy.rows)))
+                else:
+                    loops.enter_context(self.w.loop(axis.index, axis.extent))
+            yield
+
+    def line_begin(self, copy: _BlockCopy) -> Affine:
+        """Return where the line `LINE` of a channel begins in the copy."""
+        return (self.channel() * copy.rows + affine(LINE)) * self.line.elements
+
+    def zero_lines(
+        self, copy: _BlockCopy, axes: Sequence[StridedAxis], low: Bound, high: Bound
+    ) -> None:
+        """Write lines that lie outside of the data."""
+        with self.channel_lines(copy, axes, low, high):
+            self.zeros(copy, self.line_begin(copy), 0, self.line.elements)
+
+    def copy_line(self, copy: _BlockCopy, line: Affine) -> None:
+        """Copy one line, each phase of its elements by itself."""
+        channel = offset(self.s.channels, "left")
+        for phase in self.line.phases:
+            begin = self.line_begin(copy) + self.line.begin(phase)
+            low, high = self.inside(phase)
+            self.zeros(copy, begin, 0, low)
             if low < high:
                 with self.w.loop(PLACE, high, low, "vec") as place:
-                    self.w.put(
-                        Ref(copy, (base + place,)),
-                        "=",
-                        self.element(line, phase, place, offset(s.channels, "left")),
-                    )
-            self.zeros(copy, base, high, self.width)
+                    value = self.element(line, phase, place, channel)
+                    self.w.put(Ref(copy.buf, (begin + place,)), "=", value)
+            self.zeros(copy, begin, high, self.line.width)
 
-    def within(self, phase: int) -> tuple[int, int]:
-        """The places of a line in the copy that lie inside the data."""
-        span = self.s.positions
-        begin = span.low + phase
-        low = min(self.width, max(0, -(begin // span.step)))
-        return low, max(low, min(self.width, -(-(span.data - begin) // span.step)))
+    def inside(self, phase: int) -> tuple[int, int]:
+        """Return the places of a phase in the copy that lie inside the data."""
+        axis, width = self.s.positions, self.line.width
+        begin = axis.low + phase
+        low = min(width, max(0, -(begin // axis.step)))
+        return low, max(low, min(width, -(-(axis.data - begin) // axis.step)))
 
     def element(self, line: Affine, phase: int, place: Affine, channel: Affine) -> Ref:
-        """What a place of a line in the copy is read from."""
-        span = self.s.positions
-        at = (place * span.step + span.low + phase) * span.left + line * self.s.lines.left + channel
+        """Return the element of the data at a place of a line in the copy."""
+        axis = self.s.positions
+        column = place * axis.step + axis.low + phase
+        at = column * axis.left + line * self.s.lines.left + channel
         return Ref(self.s.left.flat, (self.begin["left"] + at,))
 
     @property
-    def is_turned(self) -> bool:
-        """Whether channels are neighbours in memory: lines are then put together of squares of channels and positions."""
-        s = self.s
-        plain = s.left.buf.dtype == s.dtype and s.positions.left != 1
-        return (
-            plain
-            and len(s.channels) == 1
-            and s.channels[0].left == 1
-            and s.channels[0].extent >= self.f.lanes
-        )
+    def transposes_channels(self) -> bool:
+        """Whether channels are neighbours in memory.
 
-    def turned(self, copy: Buf, at: Affine, rows: int, line: Affine) -> None:
-        """One line of all channels, from `at` on for the first of them."""
-        (channel,), size, apart = self.s.channels, self.f.lanes, rows * self.line
+        Lines are then put together of squares of channels and positions.
+        """
+        s = self.s
+        if s.left.buf.dtype != s.dtype or s.positions.left == 1 or len(s.channels) != 1:
+            return False
+        return s.channels[0].left == 1 and s.channels[0].extent >= self.f.lanes
+
+    def transposed_line(self, copy: _BlockCopy, at: Affine, line: Affine) -> None:
+        """Copy one line of all channels, to `at` and on for the first of them."""
+        (channel,), size = self.s.channels, self.f.lanes
+        distance = copy.rows * self.line.elements  # from channel to channel
         whole, rest = divmod(channel.extent, size)
-        for number, phase in enumerate(self.phases):
-            base, (low, high) = at + number * self.width, self.within(phase)
+        for phase in self.line.phases:
+            base, (low, high) = at + self.line.begin(phase), self.inside(phase)
             with self.w.loop(channel.index, channel.extent) as here:
-                self.zeros(copy, base + here * apart, 0, low)
-                self.zeros(copy, base + here * apart, high, self.width)
-            for first, blocks in ((0, whole), (channel.extent - size, 1 if rest else 0)):
-                for begin, squares, height in (
-                    (low, (high - low) // size, size),
-                    (high - (high - low) % size, 1, (high - low) % size),
-                ):
+                self.zeros(copy, base + here * distance, 0, low)
+                self.zeros(copy, base + here * distance, high, self.line.width)
+            for first, blocks in ((0, whole), (channel.extent - size, bool(rest))):
+                for begin, squares, height in _squares(low, high, size):
                     if not blocks * squares * height:
                         continue
                     with (
-                        self.w.loop(BLOCK_OF_CHANNELS, blocks) as block,
+                        self.w.loop(CHANNEL_BLOCK, int(blocks)) as block,
                         self.w.loop(PLACE, squares) as square,
                     ):
                         start, place = block * size + first, square * size + begin
-                        self.square(
-                            self.element(line, phase, place, start),
-                            height,
-                            copy,
-                            base + start * apart + place,
-                            apart,
-                        )
+                        source = self.element(line, phase, place, start)
+                        to = Ref(copy.buf, (base + start * distance + place,))
+                        self.square(source, height, to, distance)
 
-    def square(self, source: Ref, height: int, copy: Buf, at: Affine, apart: int) -> None:
-        """Some neighbouring channels of so many positions: those of each channel from `at` on, the channels `apart`."""
-        size, span = self.f.lanes, self.s.positions
+    def square(self, source: Ref, height: int, to: Ref, distance: int) -> None:
+        """Copy neighbouring channels of so many positions, `distance` from channel to channel."""
+        size, axis, (at,) = self.f.lanes, self.s.positions, to.subscripts
         square = self.w.local("square", (size * size,), self.s.dtype)
-        self.w.out.append(
-            Transpose(source, span.step * span.left, height, size, Ref(square, (affine(0),)))
-        )
+        transposed = Ref(square, (affine(0),))
+        self.w.out.append(Transpose(source, axis.step * axis.left, height, size, transposed))
         with self.w.loop(NUMBER, size) as number:
-            put = Store(
-                Ref(copy, (at + number * apart + affine(LANE),)),
-                "=",
-                Ref(square, (number * size + affine(LANE),)),
-            )
-            self.w.lanes(put, height)
+            target = Ref(to.buf, (at + number * distance + affine(LANE),))
+            value = Ref(square, (number * size + affine(LANE),))
+            self.w.lanes(Store(target, "=", value), height)
 
-    def zeros(self, copy: Buf, at: Affine, low: int, high: int) -> None:
+    def zeros(self, copy: _BlockCopy, at: Affine, low: int, high: int) -> None:
         if low < high:
             with self.w.loop(PLACE, high, low, "vec") as place:
-                self.w.put(Ref(copy, (at + place,)), "=", Number(0, self.s.dtype))
+                self.w.put(Ref(copy.buf, (at + place,)), "=", Number(0, self.s.dtype))
 
     # One register tile.
 
-    def tile(self, copy: Buf, rows: int, part: TilePart) -> None:
+    def tile(self, copy: _BlockCopy, part: TilePart) -> None:
         w, f, dtype = self.w, self.f, self.s.dtype
-        number = len(part.along.phases) * part.filters * part.lines
-        sums = w.local("sum", (number, f.vectors, f.lanes), dtype, "vector")
+        sums = w.local("sum", (part.sums, f.vectors, f.lanes), dtype, "vector")
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(Store(here, "=", Number(0, dtype)), f.lanes, (VECTOR, 0, f.vectors), (I, 0, number))
+        zero = Store(here, "=", Number(0, dtype))
+        w.lanes(zero, f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.sums))
         if part.above.taps and any(phase.taps for phase in part.along.phases):
-            read = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
+            buf = w.local("read", (1, f.vectors, f.lanes), dtype, "vector")
+            read = Ref(buf, (affine(0), affine(VECTOR), affine(LANE)))
             with w.loops(self.s.channels):
                 for run in tap_runs(self.s.positions, part.along.phases):
                     with w.loop(TAP, run.count) as tap:
-                        self.step(
-                            copy,
-                            rows,
-                            part,
-                            run,
-                            tap,
-                            Ref(read, (affine(0), affine(VECTOR), affine(LANE))),
-                            sums,
-                        )
+                        self.tap(copy, part, run, tap, read, sums)
         self.store(sums, part)
 
-    def step(
-        self, copy: Buf, rows: int, part: TilePart, run: TapRun, tap: Affine, read: Ref, sums: Buf
+    def tap(
+        self, copy: _BlockCopy, part: TilePart, run: TapRun, tap: Affine, read: Ref, sums: Buf
     ) -> None:
-        """The products of one channel and one tap along the line."""
+        """Write the products of one channel and one tap along the line."""
         w, s, f = self.w, self.s, self.f
-        first = (
-            self.channel() * rows + part.tile * (part.lines * s.lines.step)
-        ) * self.line + self.phases.index(run.phase) * self.width
-        column = (
-            part.panel * (f.vectors * f.lanes)
-            + run.first
-            + tap * run.step
-            + affine(VECTOR) * f.lanes
-            + affine(LANE)
-        )
-        weights = self.begin["right"] + offset((*s.channels, *part.along.axes), "right")
-        for row, uses in self.met(part):
-            w.lanes(
-                Store(read, "=", Ref(copy, (first + row * self.line + column,))),
-                f.lanes,
-                (VECTOR, 0, f.vectors),
-            )
-            for (line, at), (phase, begin, apart), number in product(
-                uses, run.weights, range(part.filters)
-            ):
-                weight = Ref(
-                    s.right.flat,
-                    (
-                        weights
-                        + at
-                        + begin
-                        + tap * apart
-                        + (part.filter + number) * s.filters.right,
-                    ),
-                )
-                here = Ref(
-                    sums, (affine(part.sum(phase, number, line)), affine(VECTOR), affine(LANE))
-                )
-                w.lanes(
-                    Store(here, "+=", Apply("mul", (weight, read), s.dtype)),
-                    f.lanes,
-                    (VECTOR, 0, f.vectors),
-                )
+        row = self.channel() * copy.rows + part.tile * (part.lines * s.lines.step)
+        first = row * self.line.elements + self.line.begin(run.phase)
+        position = part.panel * f.width + run.first + tap * run.step
+        column = position + affine(VECTOR) * f.lanes + affine(LANE)
+        for line, uses in self.met_lines(part):
+            value = Ref(copy.buf, (first + line * self.line.elements + column,))
+            w.lanes(Store(read, "=", value), f.lanes, (VECTOR, 0, f.vectors))
+            self.products(part, run, tap, uses, read, sums)
 
-    def met(self, part: TilePart) -> list[tuple[int, list[tuple[int, int]]]]:
-        """The lines of data that a tile meets, and what for: a line of the tile, and where its weight lies."""
-        span, found = self.s.lines, dict[int, list[tuple[int, int]]]()
-        for line, (shift, at) in product(range(part.lines), part.above.taps):
-            found.setdefault(span.step * line + shift - span.low, []).append((line, at))
-        return sorted(found.items())
+    def products(
+        self,
+        part: TilePart,
+        run: TapRun,
+        tap: Affine,
+        uses: Sequence[tuple[int, int]],
+        read: Ref,
+        sums: Buf,
+    ) -> None:
+        """Multiply vectors of a line of data into all sums that meet it."""
+        w, s, f = self.w, self.s, self.f
+        weights = self.begin["right"] + offset((*s.channels, *part.along.axes), "right")
+        for (line, at), (phase, begin, step), number in product(
+            uses, run.weights, range(part.filters)
+        ):
+            place = at + begin + tap * step + (part.filter + number) * s.filters.right
+            weight = Ref(s.right.flat, (weights + place,))
+            sum_number = affine(part.sum(phase, number, line))
+            here = Ref(sums, (sum_number, affine(VECTOR), affine(LANE)))
+            value = Apply("mul", (weight, read), s.dtype)
+            w.lanes(Store(here, "+=", value), f.lanes, (VECTOR, 0, f.vectors))
+
+    def met_lines(self, part: TilePart) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Return the lines of data that a tile meets, and what for.
+
+        That is: a line of the tile, and where its weight lies.
+        """
+        axis = self.s.lines
+        uses: dict[int, list[tuple[int, int]]] = {}
+        for line, (shift, weight) in product(range(part.lines), part.above.taps):
+            uses.setdefault(axis.step * line + shift - axis.low, []).append((line, weight))
+        return sorted(uses.items())
 
     def channel(self) -> Affine:
+        """Return the number of a channel."""
         place = affine(0)
         for axis in self.s.channels:
             place = place * axis.extent + affine(axis.index)
         return place
 
-    def store(self, sums: Buf, part: TilePart) -> None:
-        """The sums as they lie in the result; of the last panel, what counts."""
-        width, positions = self.f.vectors * self.f.lanes, self.s.positions
-        if self.s.epilogue:
-            return self.spread(sums, part)
-        if positions.target == 1 and positions.extent % width == 0:
-            return self.stored(sums, part)
-        if positions.target != 1 or self.panels == 1:
-            return self.spread(sums, part)
-        with self.w.where(Constraint(-part.panel + (self.panels - 2), ">=")):
-            self.stored(sums, part)
-        with self.w.otherwise():
-            self.spread(sums, part)
+    # Results.
 
-    def stored(self, sums: Buf, part: TilePart) -> None:
-        """Vectors of the result, whose positions have one phase."""
+    def store(self, sums: Buf, part: TilePart) -> None:
+        """Store the sums as they lie in the result; of the last panel, what counts."""
+        positions = self.s.positions
+        if self.s.epilogue or positions.target != 1:
+            self.store_elements(sums, part)
+        elif positions.extent % self.f.width == 0:
+            self.store_vectors(sums, part)
+        elif self.panels == 1:
+            self.store_elements(sums, part)
+        else:
+            with self.w.where(Constraint(-part.panel + (self.panels - 2), ">=")):
+                self.store_vectors(sums, part)
+            with self.w.otherwise():
+                self.store_elements(sums, part)
+
+    def store_vectors(self, sums: Buf, part: TilePart) -> None:
+        """Store vectors of the result, whose positions have one phase."""
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
+        place = affine(VECTOR) * self.f.lanes + affine(LANE)
         for number in range(part.filters):
             low = part.sum(0, number, 0)
-            to = self.stored_at(
-                part,
-                0,
-                affine(number),
-                affine(I) - low,
-                affine(VECTOR) * self.f.lanes + affine(LANE),
-            )
-            self.w.lanes(
-                Store(to, "=", here),
-                self.f.lanes,
-                (VECTOR, 0, self.f.vectors),
-                (I, low, low + part.lines),
-            )
+            to = self.stored(part, 0, affine(number), affine(I) - low, place)
+            lines = (I, low, low + part.lines)
+            self.w.lanes(Store(to, "=", here), self.f.lanes, (VECTOR, 0, self.f.vectors), lines)
 
-    def spread(self, sums: Buf, part: TilePart) -> None:
-        """Elements of the result, or what an epilogue makes of them, by way of memory; those of all phases of a position together."""
-        w, f, width, phases = (
-            self.w,
-            self.f,
-            self.f.vectors * self.f.lanes,
-            range(len(part.along.phases)),
-        )
-        total = len(phases) * part.filters * part.lines
-        spilled = w.local("edge", (total * width,), self.s.dtype)
+    def store_elements(self, sums: Buf, part: TilePart) -> None:
+        """Store elements of the result, or what an epilogue computes from them, through memory.
+
+        Those of all phases of a position together.
+        """
+        w, f, width, positions = self.w, self.f, self.f.width, self.s.positions.extent
+        spilled = w.local("edge", (part.sums * width,), self.s.dtype)
         at = affine(I) * width + affine(VECTOR) * f.lanes + affine(LANE)
         here = Ref(sums, (affine(I), affine(VECTOR), affine(LANE)))
-        w.lanes(
-            Store(Ref(spilled, (at,)), "=", here), f.lanes, (VECTOR, 0, f.vectors), (I, 0, total)
-        )
-        count = (
-            minimum(width, -part.panel * width + self.s.positions.extent)
-            if self.s.positions.extent % width
-            else affine(width)
-        )
+        spill = Store(Ref(spilled, (at,)), "=", here)
+        w.lanes(spill, f.lanes, (VECTOR, 0, f.vectors), (I, 0, part.sums))
+        count: Bound = affine(width)
+        if positions % width:
+            count = minimum(width, -part.panel * width + positions)
         with (
             w.loop(NUMBER, part.filters) as number,
             w.loop(LINE, part.lines) as line,
             w.loop(PLACE, count, kind="vec", known=(0, width)) as place,
         ):
-            for phase in phases:
-                read = Ref(
-                    spilled, ((number * part.lines + line + part.sum(phase, 0, 0)) * width + place,)
+            for phase in range(len(part.along.phases)):
+                sum_number = number * part.lines + line + part.sum(phase, 0, 0)
+                read = Ref(spilled, (sum_number * width + place,))
+                target, *others = (
+                    self.stored(part, phase, number, line, place, side)
+                    for side in self.s.stored_sides
                 )
-                target, *beside = (
-                    self.stored_at(part, phase, number, line, place, side) for side in self.s.stored
-                )
-                w.put(
-                    target,
-                    "=",
-                    EpilogueLeaves(self.s.epilogue, read, beside).value if self.s.epilogue else read,
-                )
+                w.put(target, "=", epilogue_value(self.s.epilogue, read, others))
 
-    def stored_at(
+    def stored(
         self,
         part: TilePart,
         phase: int,
@@ -561,18 +409,35 @@ class _StencilNest:
         place: Affine,
         side: Side = "target",
     ) -> Ref:
-        """A phase, filter, line and position of a part, in the result, or in what an epilogue reads there."""
-        s, width = self.s, self.f.vectors * self.f.lanes
-        operand, k = (s.beside[side], side + 1) if isinstance(side, int) else (s.target, 0)
-        at = (
-            self.begin[side]
-            + part.above.begin[k]
-            + part.along.phases[phase].begin[k]
-            + offset(part.along.axes, side)
-        )
-        at = (
-            at
-            + (part.filter + number) * s.filters.step(side)
-            + (part.start + part.tile * part.lines + line) * s.lines.stored[k]
-        )
-        return Ref(operand.flat, (at + (part.panel * width + place) * s.positions.stored[k],))
+        """Return a phase, filter, line and position of a part, in the result.
+
+        Or in what an epilogue reads there.
+        """
+        s, operand, k = self.s, self.s.target, 0
+        if isinstance(side, int):
+            operand, k = s.epilogue_operands[side], side + 1
+        phase_begin = part.above.begin[k] + part.along.phases[phase].begin[k]
+        at = self.begin[side] + phase_begin + offset(part.along.axes, side)
+        at = at + (part.filter + number) * s.filters.step(side)
+        at = at + (part.start + part.tile * part.lines + line) * s.lines.stored[k]
+        position = part.panel * self.f.width + place
+        return Ref(operand.flat, (at + position * s.positions.stored[k],))
+
+
+@dataclass(frozen=True)
+class _BlockCopy:
+    """The copy of the data of a block: so many rows of each channel."""
+
+    buf: Buf
+    rows: int
+
+
+def _left_step(axis: StridedAxis) -> int:
+    """Return the place of an axis among others, the longest step outermost."""
+    return -abs(axis.left)
+
+
+def _squares(low: int, high: int, size: int) -> tuple[tuple[int, int, int], ...]:
+    """Return squares between two places as (begin, count, height), then a lower last one."""
+    count, rest = divmod(high - low, size)
+    return (low, count, size), (high - rest, 1, rest)
