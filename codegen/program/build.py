@@ -30,12 +30,12 @@ from codegen.tuning.fingerprint import of_machine
 from codegen.tuning.kernel_choice import by_library, leaves_time, library_for, rivals
 from codegen.tuning.tile_search import TUNINGS
 from einalg.errors import CodegenError, EinalgError
-from einalg.frontends.graph import unique
+from einalg.frontends.graph import unique_name
 from einalg.language.analysis.compile_time import known_ahead
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import code_digest, text_digest
+from einalg.storage.fingerprint import PACKAGES, code_digest, text_digest
 
 LOG = logging.getLogger("einalg")
 MADE = DiskCache("made", ".json", "generated kernels")
@@ -75,7 +75,7 @@ class Code:
             return None
         names, taken = dict(zip(self.tensors, tensors, strict=True)), set(tensors)
         for pack in self.function.packs:
-            names[pack.output.name] = unique(pack.output.name, taken)
+            names[pack.output.name] = unique_name(pack.output.name, taken)
             taken.add(names[pack.output.name])
         return entry(there, self.function, self.place[1], names, offsets)
 
@@ -131,7 +131,7 @@ def _function(row: Any) -> Function:
 def state(compiler: Compiler, schedule: Schedule) -> str:
     """What all code depends on besides its statement."""
     return text_digest(
-        code_digest(), of_machine(compiler), TUNINGS.entries_digest(), repr(schedule)
+        code_digest(*PACKAGES), of_machine(compiler), TUNINGS.entries_digest(), repr(schedule)
     )
 
 

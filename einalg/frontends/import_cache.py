@@ -1,4 +1,8 @@
-"""What a front end read, kept for the next time where reading takes long: networks of thousands of statements (design §11)."""
+"""The cache of imported graphs, for networks whose import takes long (design §11).
+
+Those are networks of thousands of statements. An entry holds the expressions, and the names of the
+model's weights, whose values stay in the model.
+"""
 
 from __future__ import annotations
 
@@ -23,49 +27,62 @@ from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import code_digest, text_digest
 
 LOG = logging.getLogger("einalg")
-READINGS = DiskCache("readings", ".json", "graphs as they were read")
-SLOW = 0.5  # seconds of reading, from which on it is kept
-MOST_BYTES = 1 << 20  # of a weight that is none of the model's
+IMPORTS = DiskCache("readings", ".json", "graphs as they were read")
+MIN_CACHED_SECONDS = 0.5  # an import that takes less is not worth an entry
+MAX_FOREIGN_WEIGHT_BYTES = 1 << 20  # of a weight that is none of the model's
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class ImportRecord:
-    """A graph as it was read; the names that the model has for its weights; and what else the front end has to know, as JSON values."""
+    """An imported graph.
+
+    `sources` has the model's names of weights, by the graph's names. `extra` is what else the front
+    end needs, as JSON values.
+    """
 
     graph: Graph
     sources: Mapping[str, str]
-    told: Any = None
+    extra: Any = None
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a reading depends on: `structure` at a glance, and the values of the model's weights, which `digest` looks through; these by name."""
+    """What the import of a model depends on.
+
+    `structure` is available at once; `digest()` goes through the values of the model's weights,
+    which `array(name)` returns.
+    """
 
     structure: str
     digest: Callable[[], str]
     array: Callable[[str], Array]
 
 
-def read_once(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
-    """What `read` gives, or gave for the same origin; its graph is joined then."""
+def import_cached(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
+    """Return what `read()` returns, or returned for the same origin; then the graph is merged."""
     key = text_digest("reading", code_digest(), origin.structure)
-    known = _known(key, origin)
-    if known is None:
-        began = perf_counter()
-        known = read()
-        if perf_counter() - began >= SLOW and (row := _record(known)) is not None:
-            READINGS.replace(key, json.dumps({**row, "values": origin.digest()}).encode())
-    return known
+    cached = _cached_record(key, origin)
+    if cached is not None:
+        return cached
+    start = perf_counter()
+    imported = read()
+    if perf_counter() - start >= MIN_CACHED_SECONDS:
+        row = _to_json(imported)
+        if row is not None:
+            IMPORTS.replace(key, json.dumps({**row, "values": origin.digest()}).encode())
+    return imported
 
 
-def _known(key: str, origin: Origin) -> ImportRecord | None:
-    content = READINGS.read(key)
+def _cached_record(key: str, origin: Origin) -> ImportRecord | None:
+    content = IMPORTS.read(key)
     if content is None:
         return None
     try:
         row = json.loads(content)
-        return _from_record(row, origin) if row["values"] == origin.digest() else None
+        if row["values"] != origin.digest():
+            return None
+        return _from_json(row, origin)
     except (ValueError, KeyError, TypeError, AttributeError, EinalgError) as error:
         LOG.warning(
             "einalg: what was read of a graph is damaged in the cache (%s); it is read again", error
@@ -73,60 +90,75 @@ def _known(key: str, origin: Origin) -> ImportRecord | None:
         return None
 
 
-def _record(reading: ImportRecord) -> dict[str, Any] | None:
-    """A graph without calls as JSON values; None for others, and for one with large weights that are none of the model's."""
-    graph = reading.graph.joined()
-    nodes = [node for node in graph.nodes if isinstance(node, ProgramNode)]
-    read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
-    weights = {
-        name: _weight_record(reading.sources.get(name), array)
-        for name, array in graph.weights.items()
-        if name in read
-    }
-    if len(nodes) < len(graph.nodes) or None in weights.values():
+def _to_json(imported: ImportRecord) -> dict[str, Any] | None:
+    """Return a graph as JSON values.
+
+    None for a graph with opaque calls, and for one with large weights that are none of the model's.
+    """
+    graph = imported.graph.merged()
+    read, programs = set(graph.outputs), list[Any]()
+    for node in graph.nodes:
+        if not isinstance(node, ProgramNode):
+            return None
+        read.update(node.inputs)
+        programs.append(
+            [node.operator, node.inputs, node.outputs, program_record_with_heads(node.program)]
+        )
+    weights: dict[str, Any] = {}
+    for name, array in graph.weights.items():
+        if name in read:
+            weights[name] = _weight_to_json(imported.sources.get(name), array)
+    if None in weights.values():
         return None
-    inputs = [[tensor.name, tensor.shape, tensor.dtype] for tensor in graph.inputs]
-    programs = [
-        [node.operator, node.inputs, node.outputs, program_record_with_heads(node.program)]
-        for node in nodes
-    ]
     return {
-        "inputs": inputs,
+        "inputs": [[tensor.name, tensor.shape, tensor.dtype] for tensor in graph.inputs],
         "weights": weights,
         "nodes": programs,
         "outputs": graph.outputs,
         "names": graph.names,
-        "told": reading.told,
+        "told": imported.extra,
     }
 
 
-def _from_record(row: Any, origin: Origin) -> ImportRecord:
+def _from_json(row: Any, origin: Origin) -> ImportRecord:
     inputs = tuple(Tensor(name, shape, dtype) for name, shape, dtype in row["inputs"])
-    nodes = [
-        ProgramNode(operator, tuple(read), tuple(given), lazy_program_from_record(program))
-        for operator, read, given, program in row["nodes"]
-    ]
-    weights = {
-        name: origin.array(weight) if isinstance(weight, str) else _own(*weight)
-        for name, weight in row["weights"].items()
-    }
-    names = row["names"] and (tuple(row["names"][0]), tuple(row["names"][1]))
-    sources = {name: weight for name, weight in row["weights"].items() if isinstance(weight, str)}
-    return ImportRecord(
-        Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names), sources, row["told"]
-    )
+    nodes: list[ProgramNode] = []
+    for operator, read, outputs, program in row["nodes"]:
+        nodes.append(
+            ProgramNode(operator, tuple(read), tuple(outputs), lazy_program_from_record(program))
+        )
+    weights: dict[str, Array] = {}
+    sources: dict[str, str] = {}
+    for name, weight in row["weights"].items():
+        if isinstance(weight, str):
+            sources[name] = weight
+            weights[name] = origin.array(weight)
+        else:
+            weights[name] = _foreign_weight(*weight)
+    names = None
+    if row["names"]:
+        names = (tuple(row["names"][0]), tuple(row["names"][1]))
+    graph = Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names)
+    return ImportRecord(graph, sources, row["told"])
 
 
-def _weight_record(source: str | None, array: Array) -> str | Sequence[Any] | None:
-    """The model's name for a weight; of another one its dtype, shape and elements, one element where all are the same in memory."""
+def _weight_to_json(source: str | None, array: Array) -> str | Sequence[Any] | None:
+    """Return the model's name of a weight; of another one its dtype, shape and elements.
+
+    That is one element where all are the same in memory.
+    """
     if source is not None:
         return source
-    elements = array.ravel()[:1] if not any(array.strides) else array
-    if elements.nbytes > MOST_BYTES:
+    elements = array
+    if not any(array.strides):
+        elements = array.ravel()[:1]
+    if elements.nbytes > MAX_FOREIGN_WEIGHT_BYTES:
         return None
     return [array.dtype.str, array.shape, b64encode(np.ascontiguousarray(elements).data).decode()]
 
 
-def _own(dtype: str, shape: Sequence[int], elements: str) -> Array:
+def _foreign_weight(dtype: str, shape: Sequence[int], elements: str) -> Array:
     array = np.frombuffer(b64decode(elements), np.dtype(dtype))
-    return np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+    if array.size == 1:
+        return np.broadcast_to(array, shape)
+    return array.reshape(shape)

@@ -1,4 +1,4 @@
-"""Example inputs that are drawn at random, for who gives none."""
+"""Random example inputs, for callers that pass none."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from einalg.language.ir.tensor import Tensor
 Array = np.ndarray[Any, Any]
 
 
-def drawn(shape: Sequence[int], dtype: Any, rng: np.random.Generator) -> Array:
-    """An array of a shape and an element type of NumPy: normal, or of zeros and ones where they are whole numbers.
+def random_array(shape: Sequence[int], dtype: Any, rng: np.random.Generator) -> Array:
+    """Return an array of normal numbers, or of zeros and ones where its dtype is integral.
 
-    >>> drawn((2, 3), np.dtype("bool"), np.random.default_rng(0)).dtype
+    >>> random_array((2, 3), np.dtype("bool"), np.random.default_rng(0)).dtype
     dtype('bool')
     """
-    whole = np.dtype(dtype).kind in "biu"
-    return np.asarray(rng.integers(0, 2, shape) if whole else rng.standard_normal(shape)).astype(
-        dtype
-    )
+    if np.dtype(dtype).kind in "biu":
+        return np.asarray(rng.integers(0, 2, shape)).astype(dtype)
+    return np.asarray(rng.standard_normal(shape)).astype(dtype)
 
 
-def drawn_arrays(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:
-    """An array for each tensor, by its name."""
+def random_arrays(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:
+    """Return an array for each tensor, by its name."""
     rng = np.random.default_rng(seed)
-    return {tensor.name: drawn(tensor.shape, numpy_dtype(tensor.dtype), rng) for tensor in tensors}
+    return {t.name: random_array(t.shape, numpy_dtype(t.dtype), rng) for t in tensors}

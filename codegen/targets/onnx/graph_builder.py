@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Buf
-from einalg.frontends.graph import unique
+from einalg.frontends.graph import unique_name
 from einalg.frontends.onnx.nodes.model_file import onnx_package
 from einalg.language.ir.dtypes import numpy_dtype
 
@@ -29,7 +29,7 @@ class OnnxGraphBuilder:
 
     def name(self, like: str) -> str:
         """A name like this one that no value has yet."""
-        found = unique(like, self._names)
+        found = unique_name(like, self._names)
         self._names.add(found)
         return found
 

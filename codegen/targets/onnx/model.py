@@ -11,7 +11,7 @@ from codegen.ir.nodes import Buf
 from codegen.targets.onnx.body import LoopAxes, known
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import FLOATS, OPERATORS
-from einalg.frontends.graph import Names, needed, unique
+from einalg.frontends.graph import Names, live_statements, unique_name
 from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import settled
 from einalg.language.interpreters.numpy import execute
@@ -92,7 +92,7 @@ def _distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     """The names, with others like them, which are not taken, for what is named a second time."""
     found: list[str] = []
     for name in names:
-        found.append(unique(name, {*found, *names, *taken}) if name in found else name)
+        found.append(unique_name(name, {*found, *names, *taken}) if name in found else name)
     return found
 
 
@@ -118,7 +118,7 @@ class _Programs:
         by_name = {kernel.output: kernel for kernel in kernels}
         ahead = settled(program, lambda tensor: tensor.name in self.weights)
         if ahead:
-            known_ahead = Program(needed(program.statements, ahead), sorted(ahead))
+            known_ahead = Program(live_statements(program.statements, ahead), sorted(ahead))
             for name, array in execute(
                 known_ahead, {n: self.weights[n] for n in known_ahead.inputs}
             ).items():

@@ -17,7 +17,7 @@ from derive.rules.intra import traversal_merging
 from derive.search.best_first import kernel_of, kernels_of
 from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
-from einalg.frontends.graph import needed
+from einalg.frontends.graph import live_statements
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program
@@ -66,7 +66,7 @@ def fused(
     fusing = _Fusing(program, which)
     while fusing.once():
         pass
-    return Program(needed(fusing.known.items(), program.outputs), program.outputs), fusing.done
+    return Program(live_statements(fusing.known.items(), program.outputs), program.outputs), fusing.done
 
 
 def is_elementwise(scope: Scope) -> bool:

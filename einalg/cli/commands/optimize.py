@@ -16,7 +16,7 @@ from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.shape_options import ONNX, Shape
 from einalg.frontends.onnx.nodes.model_file import read_model
 from einalg.frontends.onnx.random_inputs import declared, element_type, stated_shape
-from einalg.frontends.random_inputs import drawn
+from einalg.frontends.random_inputs import random_array
 from einalg.language.ir.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
@@ -101,7 +101,7 @@ def _read(path: str) -> Array:
 
 def _drawn(name: str, kind: Any, given: Shape | None, rng: np.random.Generator) -> Array:
     shape, dtype = given or (_stated(name, kind), None)
-    return drawn(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
+    return random_array(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
 
 
 def _stated(name: str, kind: Any) -> tuple[int, ...]:

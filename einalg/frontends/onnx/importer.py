@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import EinalgError, RecordError
-from einalg.frontends.graph import Builder
+from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.onnx.nodes.attributes import (
     attributes_of,
     captured,
@@ -57,7 +57,7 @@ class Converter:
     """Adds the nodes of a model to a builder."""
 
     def __init__(self, model: Any):
-        self.builder = Builder()
+        self.builder = GraphBuilder()
         self._functions = {(f.domain, f.name): f for f in model.functions}
         self._declared = {v.name: v.type for v in (*model.graph.value_info, *model.graph.output)}
         self._opsets = _opsets(model)

@@ -10,7 +10,7 @@ import numpy as np
 
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends.graph import Graph
-from einalg.frontends.import_cache import ImportRecord, Origin, read_once
+from einalg.frontends.import_cache import ImportRecord, Origin, import_cached
 from einalg.frontends.onnx.importer import Converter, given
 from einalg.frontends.onnx.nodes.model_file import DAMAGED, onnx_package, read_model
 from einalg.frontends.onnx.nodes.values import (
@@ -46,7 +46,7 @@ def load(
         value.name: value
         for value in _Inputs(model.graph, dict(shapes or {}), dict(known or {})).values()
     }
-    return read_once(_origin(model, values), lambda: _read(model, values)).graph
+    return import_cached(_origin(model, values), lambda: _read(model, values)).graph
 
 
 def _origin(model: Any, values: Mapping[str, Value]) -> Origin:

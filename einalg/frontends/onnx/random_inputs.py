@@ -8,7 +8,7 @@ import numpy as np
 
 from einalg.errors import ShapeError
 from einalg.frontends.onnx.nodes.model_file import onnx_package
-from einalg.frontends.random_inputs import drawn
+from einalg.frontends.random_inputs import random_array
 
 Array = np.ndarray[Any, Any]
 
@@ -46,6 +46,6 @@ def drawn_inputs(model: Any, seed: int = 0) -> dict[str, Array]:
     """An array for every input by its name, at random; `ShapeError` where the model leaves a shape open."""
     rng = np.random.default_rng(seed)
     return {
-        name: drawn(stated_shape(name, kind), element_type(kind), rng)
+        name: random_array(stated_shape(name, kind), element_type(kind), rng)
         for name, kind in declared(model).items()
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from einalg.frontends.graph import Graph
-from einalg.frontends.torch.module import Model, read_exported, read_fx
+from einalg.frontends.torch.module import Model, import_exported, import_fx
 from einalg.frontends.torch.operators.layers import (
     convolution,
     normalization,
@@ -41,7 +41,7 @@ def load_model(
     module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None
 ) -> Model:
     """A module as a graph, with what turns tensors into the arrays of the graph and back; the arguments are those of `load`."""
-    return read_exported(module, example_inputs, example_keywords or {})
+    return import_exported(module, example_inputs, example_keywords or {})
 
 
 def load_fx(graph_module: Any, example_inputs: Sequence[Any], weights: Sequence[int] = ()) -> Graph:
@@ -49,4 +49,4 @@ def load_fx(graph_module: Any, example_inputs: Sequence[Any], weights: Sequence[
 
     A graph of torch's functions and modules, as Dynamo makes them, is traced to ATen first.
     """
-    return read_fx(graph_module, example_inputs, weights)[0].graph
+    return import_fx(graph_module, example_inputs, weights)[0].graph

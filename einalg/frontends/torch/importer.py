@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from einalg.errors import EinalgError
-from einalg.frontends.graph import Builder, needed, unique
+from einalg.frontends.graph import live_statements, unique_name
+from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.torch.capture.functionalize import operator_names
-from einalg.frontends.torch.nodes.opaque_call import TorchCall, leaves, mapped, nodes_in
-from einalg.frontends.torch.nodes.registry import ATEN, BY_POSITION, NotExpressed, TrainingMode
-from einalg.frontends.torch.nodes.tensors import array_of, described, memory_of
+from einalg.frontends.torch.nodes.opaque_call import TorchCall, flat_results, map_nodes, nodes_in
+from einalg.frontends.torch.nodes.registry import ATEN, TAKES_CONSTANT_INTEGERS, NotExpressed, TrainingMode
+from einalg.frontends.torch.nodes.tensors import array_of, shape_and_dtype, memory_key
 from einalg.language.analysis.overflow import may_wrap
 from einalg.language.ir.dtypes import dtype_name
 from einalg.language.ir.program import Program, as_program
@@ -62,7 +63,7 @@ class GraphImporter:
     """The values of FX nodes, by node: the name of a value of the graph, a list of names, or what is no array."""
 
     def __init__(self) -> None:
-        self.builder = Builder()
+        self.builder = GraphBuilder()
         self.values: dict[fx.Node, Any] = {}
         self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
         self._fixed: dict[fx.Node, Any] = {}  # what is no array: modules, None
@@ -78,7 +79,7 @@ class GraphImporter:
 
     def weight(self, node: fx.Node, name: str, tensor: Any, constant: bool = False) -> None:
         """A tensor that is known already; one that has several names is one weight."""
-        same = memory_of(tensor) or node
+        same = memory_key(tensor) or node
         if same not in self._shared:
             self._shared[same] = self._unique(name)
             self.sources[self._shared[same]] = node.name
@@ -122,7 +123,7 @@ class GraphImporter:
     def outputs(self, node: fx.Node) -> list[Any]:
         """The names of the values that a graph gives, one by one; None where it gives none."""
         found: list[Any] = []
-        mapped(node.args, found.append)
+        map_nodes(node.args, found.append)
         return [self.values.get(n) for n in found]
 
     def _express(self, node: fx.Node, overload: str) -> str | None:
@@ -130,8 +131,8 @@ class GraphImporter:
         if overload not in ATEN:
             return f"{overload} has no expression"
         try:
-            arguments = mapped(
-                _in_order(node), self._positions if overload in BY_POSITION else self._operand
+            arguments = map_nodes(
+                _in_order(node), self._positions if overload in TAKES_CONSTANT_INTEGERS else self._operand
             )
             results = ATEN[overload](*arguments)
             self.values[node] = self._add(node, overload, results)
@@ -193,9 +194,9 @@ class GraphImporter:
         outputs = list(map(program.outputs.__getitem__, used))
         for name, place in zip(outputs, used):
             scope = program[name]
-            if (scope.shape, scope.dtype) != described(examples[place]):
+            if (scope.shape, scope.dtype) != shape_and_dtype(examples[place]):
                 raise NotExpressed(f"a result would be {scope.dtype} of shape {scope.shape}")
-        part = Program(needed(program.statements, outputs), outputs)
+        part = Program(live_statements(program.statements, outputs), outputs)
         names = {k: self._unique(f"{node.name}_{k}") for k in used}
         self.builder.express(overload, tuple(part.inputs), tuple(names.values()), lambda *_: part)
         return [names.get(k) for k in range(len(examples))]
@@ -203,7 +204,7 @@ class GraphImporter:
     def _compute(self, node: fx.Node, base: str, reads: Iterable[fx.Node], constant: bool) -> None:
         """A node whose value is known ahead, as a weight."""
         reads = [n for n in reads if n not in self._fixed]
-        examples = leaves(node.meta["val"])
+        examples = flat_results(node.meta["val"])
         arrays = (
             (np.broadcast_to(np.zeros((), np.float32), n.meta["val"].shape) for n in reads)
             if base in SHAPE_ONLY
@@ -227,10 +228,10 @@ class GraphImporter:
     def _call_torch(self, node: fx.Node, overload: str, reads: Iterable[fx.Node], why: str) -> None:
         reads = [n for n in reads if n not in self._fixed]
         several = isinstance(node.meta.get("val"), (tuple, list))
-        examples = leaves(node.meta.get("val"))
+        examples = flat_results(node.meta.get("val"))
         wanted = [k for k in (_used(node) if several else [0]) if examples[k] is not None]
         names = {k: self._unique(f"{node.name}_{k}" if several else node.name) for k in wanted}
-        outputs = {names[k]: described(examples[k]) for k in wanted}
+        outputs = {names[k]: shape_and_dtype(examples[k]) for k in wanted}
         call = TorchCall(node, reads, wanted, self._fixed)
         self.builder.call(
             overload,
@@ -245,7 +246,7 @@ class GraphImporter:
         )
 
     def _unique(self, name: str) -> str:
-        return unique(name, self.builder.values)
+        return unique_name(name, self.builder.values)
 
 
 def _repeatable(target: Any) -> bool:
@@ -278,7 +279,7 @@ def _fitted(result: Any, example: Any) -> Any:
     """A result in the shape and dtype that torch gives it."""
     if result is None:
         raise NotExpressed("a result that says where something is, or is for gradients")
-    known = described(example)
+    known = shape_and_dtype(example)
     if known is None:
         raise NotExpressed("a result whose shape is known at run time only")
     shape, dtype = known

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from einalg.errors import ShapeError
 from einalg.frontends.graph import Graph
-from einalg.frontends.import_cache import ImportRecord, read_once
+from einalg.frontends.import_cache import ImportRecord, import_cached
 from einalg.frontends.torch.capture.export import decomposition_table, export_module
 from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
 from einalg.frontends.torch.capture.graph_json import graph_origin
@@ -47,7 +47,7 @@ class Model:
         return call if direct is None or self.row is None else tensor_function(direct, self.row, call)
 
 
-def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
+def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """A module through `torch.export`."""
     found = export_module(module, arguments, keywords)
     user_inputs = [
@@ -68,8 +68,8 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
         return ImportRecord(graph, reader.sources, names)
 
     origin = graph_origin(found)
-    reading = read() if origin is None else read_once(origin, read)
-    graph, names = reading.graph, reading.told
+    reading = read() if origin is None else import_cached(origin, read)
+    graph, names = reading.graph, reading.extra
     outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
     rebuild = _rebuilder(outputs)
     in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(
@@ -86,7 +86,7 @@ def read_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, 
     return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
 
 
-def read_fx(
+def import_fx(
     module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()
 ) -> tuple[Model, list[int]]:
     """An FX graph, whose inputs and outputs are in a row, as a function of those inputs that are tensors and no weights; and their positions."""

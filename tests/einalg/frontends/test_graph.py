@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.errors import ShapeError
-from einalg.frontends.graph import GraphBuilder, Graph, OpaqueNode, ProgramNode, live_statements, unique_name
+from einalg.frontends.constant_folding import fold_constants
+from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode, live_statements, unique_name
+from einalg.frontends.graph_builder import GraphBuilder
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
@@ -67,7 +69,7 @@ def of_weights(is_repeatable: bool, call: Any = doubled) -> Graph:
 
 def test_settled_calls_ahead_what_reads_weights_alone() -> None:
     times = []
-    graph = of_weights(True, lambda a: [times.append(1) or 2 * a]).with_constants_folded()
+    graph = fold_constants(of_weights(True, lambda a: [times.append(1) or 2 * a]))
     assert times == [1] and not graph.opaque and graph.weights["twice"].tolist() == [0, 0, 4]
     for run in (graph, graph.merged()):
         y, twice = run(X)
@@ -89,18 +91,18 @@ def test_settled_leaves_calls_that_are_random_or_fail_or_give_no_array(
     is_repeatable: bool, call: Any
 ) -> None:
     graph = of_weights(is_repeatable, call)
-    assert graph.with_constants_folded() is graph
+    assert fold_constants(graph) is graph
 
 
 def test_settled_leaves_what_reads_an_input() -> None:
     graph = chain().graph(["y"])
-    assert graph.with_constants_folded() is graph
+    assert fold_constants(graph) is graph
 
 
 def test_settled_keeps_no_large_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("einalg.frontends.constant_folding.MAX_FOLDED_ELEMENTS", 2)
     graph = of_weights(True)
-    assert graph.with_constants_folded() is graph
+    assert fold_constants(graph) is graph
 
 
 def test_joined_is_one_program_between_calls() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.frontends.graph import needed
+from einalg.frontends.graph import live_statements
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator
 from einalg.frontends.onnx.nodes.values import Array, sizes_of
 from einalg.language import ops
@@ -100,7 +100,7 @@ def _program(program: Program, node: Operator, results: NodeOutputs) -> None:
             )
     kept = [output for output, _, _ in wanted]
     results.program, results.names = (
-        Program(needed(program.statements, kept), kept),
+        Program(live_statements(program.statements, kept), kept),
         [name for _, name, _ in wanted],
     )
 

@@ -1,4 +1,7 @@
-"""Modules as ATen graphs, through `torch.export`: what einalg has whole is not taken apart."""
+"""Modules as ATen graphs, through `torch.export`.
+
+An operator that einalg has an expression for is not decomposed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from einalg.frontends.torch.capture.graph_json import (
 from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.nodes.registry import ATEN, TrainingMode
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import code_digest, text_digest
+from einalg.storage.fingerprint import IMPORT_CODE, Fingerprint
 
 LOG = logging.getLogger("einalg")
 GRAPHS = DiskCache("graphs", ".json", "graphs of models")
@@ -41,37 +44,38 @@ GRAPHS = DiskCache("graphs", ".json", "graphs of models")
 def export_module(
     module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> ExportedGraph:
-    """A graph of operators of the table where these are all, else taken apart into core ATen but for these; shapes are the arguments'.
+    """Return a module as a graph, for the shapes of the arguments.
 
-    What was exported once is found again while the module calls the same operators. Raises `ShapeError` for arguments that the module does not
-    take, `NotationError` for what torch cannot export, and for a module that writes to its buffers.
+    Where not all operators are in einalg's table, the others are decomposed into core ATen.
+
+    The graph comes from the cache while the module calls the same operators. Raises `ShapeError`
+    for arguments that the module does not take, and `NotationError` for what torch cannot export
+    and for a module that writes to its buffers.
     """
     _require_arguments(module, arguments, keywords)
-    seen = describe_call(module, arguments, keywords)
-    if seen is None:
-        return _exported(module, arguments, keywords)
-    key = text_digest("graph", code_digest(), seen)
-    known = _known(key, module, arguments, keywords)
-    if known is None:
-        known = _exported(module, arguments, keywords)
-        _keep(key, known, lambda: record_calls(module, arguments, keywords))
-    return known
+    description = describe_call(module, arguments, keywords)
+    if description is None:
+        return _export(module, arguments, keywords)
+    key = Fingerprint(IMPORT_CODE).key("graph", description)
+    graph = _cached_graph(key, module, arguments, keywords)
+    if graph is None:
+        graph = _export(module, arguments, keywords)
+        _store(key, graph, lambda: record_calls(module, arguments, keywords))
+    return graph
 
 
-def _known(
+def _cached_graph(
     key: str, module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> ExportedGraph | None:
-    """What was kept of a module that still makes the same calls."""
+    """Return the cached graph of a module that still makes the same calls."""
     content = GRAPHS.read(key)
     if content is None:
         return None
     try:
         row = json.loads(content)
-        return (
-            graph_from_record(row["graph"], named_tensors(module))
-            if repeats_calls(row["calls"], module, arguments, keywords)
-            else None
-        )
+        if not repeats_calls(row["calls"], module, arguments, keywords):
+            return None
+        return graph_from_record(row["graph"], named_tensors(module))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         LOG.warning(
             "einalg: a graph in the cache is damaged (%s); the model is exported again", error
@@ -79,10 +83,13 @@ def _known(
         return None
 
 
-def _keep(key: str, found: ExportedGraph, record: Callable[[], Sequence[Call] | None]) -> None:
-    """Keep a graph beside the calls that it stands for; these are not made for another one, with whose branches torch could do nothing later."""
+def _store(key: str, exported: ExportedGraph, record: Callable[[], Sequence[Call] | None]) -> None:
+    """Store a graph beside the calls that it stands for.
+
+    For a graph without a record they are not made: torch could do nothing with its branches later.
+    """
     try:
-        graph = graph_record(found)
+        graph = graph_record(exported)
     except NotRecordable as error:
         LOG.debug("einalg: the graph of a module is not kept: %s", error)
         return
@@ -91,16 +98,17 @@ def _keep(key: str, found: ExportedGraph, record: Callable[[], Sequence[Call] | 
         GRAPHS.replace(key, json.dumps({"calls": calls, "graph": graph}).encode())
 
 
-def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> ExportedGraph:
-    program = _by_torch(module, arguments, keywords)
+def _export(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> ExportedGraph:
+    program = _torch_program(module, arguments, keywords)
     signature = program.graph_signature
     _refuse_state(signature, type(module).__name__)
     tensors = {**program.constants, **program.state_dict}
-    weights = {
-        spec.arg.name: Weight(spec.target, tensors[spec.target], "CONSTANT" in spec.kind.name)
-        for spec in signature.input_specs
-        if spec.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
-    }
+    weights: dict[str, Weight] = {}
+    for spec in signature.input_specs:
+        kind = spec.kind.name
+        if kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            is_constant = "CONSTANT" in kind
+            weights[spec.arg.name] = Weight(spec.target, tensors[spec.target], is_constant)
     return ExportedGraph(
         program.graph,
         weights,
@@ -113,14 +121,17 @@ def _exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 def _refuse_state(signature: Any, name: str) -> None:
     for spec in signature.output_specs:
         if "MUTATION" in spec.kind.name:
-            what = f"buffer {spec.target}" if "BUFFER" in spec.kind.name else f"input {spec.target}"
+            kind = "input"
+            if "BUFFER" in spec.kind.name:
+                kind = "buffer"
             raise NotationError(
-                f"{name} writes to its {what}, and a graph has no state\n  return the new value instead, or call model.eval() first"
+                f"{name} writes to its {kind} {spec.target}, and a graph has no state\n"
+                "  return the new value instead, or call model.eval() first"
             )
 
 
-def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """A program of `torch.export`."""
+def _torch_program(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return a program of `torch.export`."""
     import torch
 
     with torch.no_grad(), warnings.catch_warnings():
@@ -130,13 +141,14 @@ def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
                 program = torch.export.export(
                     module, tuple(arguments), dict(keywords), strict=False
                 )
-            # The graph calls what the module calls; to take that apart takes longer than to trace it.
+            # Decomposing what the module calls takes longer than tracing it.
             is_functional = replace_writes(program.graph_module)
             if is_functional and is_expressed(program.graph):
                 return program
-            return program.run_decompositions(
-                decomposition_table() if is_functional else decomposition_table(allocates_result)
-            )
+            table = decomposition_table()
+            if not is_functional:
+                table = decomposition_table(allocates_result)
+            return program.run_decompositions(table)
         except TrainingMode:
             raise
         except Exception as error:  # of many kinds, none of which torch names as its own
@@ -146,8 +158,11 @@ def _by_torch(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 
 
 def first_line(error: Exception) -> str:
-    """What an error of torch says first, or else its kind."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """Return the first line of an error's text, or else its kind."""
+    for line in str(error).splitlines():
+        if line.strip():
+            return line
+    return type(error).__name__
 
 
 def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
@@ -160,23 +175,28 @@ def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[
     except TypeError as error:
         takes = f"{type(module).__name__} takes the arguments ({', '.join(parameters.parameters)})"
         raise ShapeError(
-            f"{takes}, and the example inputs do not fit: {error}\n  give the arguments of one call, as a tuple"
+            f"{takes}, and the example inputs do not fit: {error}\n"
+            "  give the arguments of one call, as a tuple"
         ) from None
 
 
-def decomposition_table(kept: Callable[[Any], bool] = lambda operator: True) -> Any:
-    """Torch's table for core ATen, without what einalg has an expression for and is `kept`."""
+def decomposition_table(is_excluded: Callable[[Any], bool] = lambda operator: True) -> Any:
+    """Return torch's table for core ATen.
+
+    Operators that einalg has an expression for are left out where `is_excluded(operator)`.
+    """
     import torch
 
     table = torch.export.default_decompositions()
-    for known in filter(None, map(find_operator, ATEN)):
-        if kept(known):
-            table.pop(known, None)
+    for name in ATEN:
+        operator = find_operator(name)
+        if operator is not None and is_excluded(operator):
+            table.pop(operator, None)
     return table
 
 
 def find_operator(name: str) -> Any:
-    """The operator of an entry of the table; None where this version of torch has no such one."""
+    """Return the operator of an entry of the table; None where this version of torch has none."""
     import torch
 
     base, overload = name.rsplit(".", 1)

@@ -1,4 +1,4 @@
-"""Graphs of ATen operators as they are exported, and as records: what is kept of a module for the next time (design §11)."""
+"""Exported graphs of ATen operators, and their records for the next time (design §11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from einalg.frontends.import_cache import Origin
-from einalg.frontends.torch.nodes.tensors import Array, array_of, memory_of
+from einalg.frontends.torch.nodes.tensors import Array, array_of, memory_key
 from einalg.storage.fingerprint import array_digest
 
 if TYPE_CHECKING:
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 GETITEM = "getitem"
 LIBRARIES = ("aten", "einalg")  # whose operators a record may name
+NODE_KINDS = ("placeholder", "call_function", "output")
 
 
 class NotRecordable(ValueError):
-    """A graph holds what a record does not."""
+    """A graph holds something that a record cannot hold."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A tensor that is known already: its name, and whether it is a constant of the code, which no parameter decides."""
+    """A tensor whose values are constant, with its name in the module.
+
+    It `is_constant` where the code has it, and not a parameter or buffer.
+    """
 
     name: str
     tensor: Any
@@ -34,9 +38,10 @@ class Weight:
 
 @dataclass(frozen=True)
 class ExportedGraph:
-    """A module as a graph of ATen operators, with the weights behind its placeholders and the structure of its arguments and of what it returns.
+    """A module as a graph of ATen operators.
 
-    `owner` has what the graph reads as attributes, if it does.
+    `weights` are by the names of their placeholders; `in_spec` and `out_spec` say how arguments and
+    results are nested. `owner` has the attributes that the graph reads, if it does.
     """
 
     graph: fx.Graph
@@ -47,7 +52,10 @@ class ExportedGraph:
 
 
 def graph_record(exported: ExportedGraph) -> dict[str, Any]:
-    """A graph as JSON values; `NotRecordable` where it holds constants, branches or sizes that depend on data."""
+    """Return a graph as JSON values.
+
+    Raises `NotRecordable` where it holds constants, branches or sizes that depend on data.
+    """
     from torch.utils._pytree import treespec_dumps
 
     if any(weight.is_constant for weight in exported.weights.values()):
@@ -55,77 +63,78 @@ def graph_record(exported: ExportedGraph) -> dict[str, Any]:
     nodes = [_node_record(node) for node in exported.graph.nodes]
     try:
         specs = [treespec_dumps(spec) for spec in (exported.in_spec, exported.out_spec)]
-    except (
-        NotImplementedError,
-        TypeError,
-        ValueError,
-    ) as error:  # of classes that torch cannot name
+    except (NotImplementedError, TypeError, ValueError) as error:
+        # Torch has no names for some classes.
         raise NotRecordable(str(error)) from None
-    return {
-        "nodes": nodes,
-        "weights": {placeholder: weight.name for placeholder, weight in exported.weights.items()},
-        "specs": specs,
-    }
+    names = {placeholder: weight.name for placeholder, weight in exported.weights.items()}
+    return {"nodes": nodes, "weights": names, "specs": specs}
 
 
 def graph_from_record(row: Any, tensors: Mapping[str, Any]) -> ExportedGraph:
-    """A graph read back, with the tensors of a module by name; `ValueError`, `KeyError`, `TypeError` or `AttributeError` for a damaged record."""
-    from torch import fx
+    """Return the graph of a record, with the tensors of a module by name.
+
+    A damaged record raises `ValueError`, `KeyError`, `TypeError` or `AttributeError`.
+    """
     from torch.utils._pytree import treespec_loads
 
-    graph, nodes = fx.Graph(), dict[str, Any]()
-    for kind, name, target, args, kwargs, val in row["nodes"]:
-        if kind not in ("placeholder", "call_function", "output"):
-            raise ValueError(f"a node of the kind {kind}")
-        called = _operator(target) if kind == "call_function" else target
-        given, named = (
-            _decoded(args, nodes),
-            {key: _decoded(value, nodes) for key, value in kwargs.items()},
-        )
-        node = nodes[name] = graph.create_node(kind, called, tuple(given), named, name)
-        node.name = name  # also where it is one of Python's own, such as `input`
-        if val is not None:
-            node.meta["val"] = _decoded(val, nodes)
-    weights = {
-        str(placeholder): Weight(str(name), tensors[name], False)
-        for placeholder, name in row["weights"].items()
-    }
+    graph = _graph(row["nodes"])
+    weights: dict[str, Weight] = {}
+    for placeholder, name in row["weights"].items():
+        weights[str(placeholder)] = Weight(str(name), tensors[name], False)
     in_spec, out_spec = map(treespec_loads, row["specs"])
     return ExportedGraph(graph, weights, in_spec, out_spec)
 
 
+def _graph(rows: Any) -> fx.Graph:
+    from torch import fx
+
+    graph, nodes = fx.Graph(), dict[str, Any]()
+    for kind, name, target, args, kwargs, val in rows:
+        if kind not in NODE_KINDS:
+            raise ValueError(f"a node of the kind {kind}")
+        if kind == "call_function":
+            target = _operator(target)
+        arguments = tuple(_decoded(args, nodes))
+        keywords = {key: _decoded(value, nodes) for key, value in kwargs.items()}
+        node = nodes[name] = graph.create_node(kind, target, arguments, keywords, name)
+        node.name = name  # also where it is one of Python's own, such as `input`
+        if val is not None:
+            node.meta["val"] = _decoded(val, nodes)
+    return graph
+
+
 def graph_origin(exported: ExportedGraph) -> Origin | None:
-    """What decides how a graph is read: its record, which weights are one tensor, and their values. None for a graph without a record."""
+    """Return what decides how a graph is imported; None for a graph without a record.
+
+    That is its record, which weights share a tensor, and their values.
+    """
     try:
         row = json.dumps(graph_record(exported))
     except NotRecordable:
         return None
     weights, first = exported.weights, dict[Any, str]()
-    shared = [
-        first.setdefault(memory_of(weight.tensor) or name, name) for name, weight in weights.items()
-    ]
+    shared: list[str] = []
+    for name, weight in weights.items():
+        shared.append(first.setdefault(memory_key(weight.tensor) or name, name))
 
     def array(name: str) -> Array:
         return array_of(weights[name].tensor)
 
-    return Origin(
-        f"{row} {shared}", lambda: array_digest((name, array(name)) for name in weights), array
-    )
+    def digest() -> str:
+        return array_digest((name, array(name)) for name in weights)
+
+    return Origin(f"{row} {shared}", digest, array)
 
 
 def _node_record(node: fx.Node) -> list[Any]:
-    if node.op not in ("placeholder", "call_function", "output"):
+    if node.op not in NODE_KINDS:
         raise NotRecordable(f"a node of the kind {node.op}")
-    target = _operator_name(node.target) if node.op == "call_function" else str(node.target)
+    target = str(node.target)
+    if node.op == "call_function":
+        target = _operator_name(node.target)
+    args = [_encoded(value) for value in node.args]
     kwargs = {key: _encoded(value) for key, value in node.kwargs.items()}
-    return [
-        node.op,
-        node.name,
-        target,
-        [_encoded(value) for value in node.args],
-        kwargs,
-        _encoded(node.meta.get("val"), _value),
-    ]
+    return [node.op, node.name, target, args, kwargs, _encoded(node.meta.get("val"), _value)]
 
 
 def _operator_name(target: Any) -> str:
@@ -144,12 +153,12 @@ def _operator(name: str) -> Callable[..., Any]:
     library, base, overload = name.split(".")
     if library not in LIBRARIES:
         raise ValueError(f"an operator of {library}")
-    found: Callable[..., Any] = getattr(getattr(getattr(torch.ops, library), base), overload)
-    return found
+    operators = getattr(torch.ops, library)
+    return getattr(getattr(operators, base), overload)
 
 
 def _value(leaf: Any) -> Any:
-    """A tensor of a trace by its shape and dtype."""
+    """Return a tensor of a trace as its shape and dtype."""
     import torch
 
     if isinstance(leaf, torch.Tensor):
@@ -160,7 +169,7 @@ def _value(leaf: Any) -> Any:
 
 
 def _argument(leaf: Any) -> Any:
-    """A node by its name, and torch's own constants."""
+    """Return a node as its name, and torch's own constants as text."""
     import torch
     from torch import fx
 
@@ -197,14 +206,16 @@ def _decoded(row: Any, nodes: Mapping[str, Any]) -> Any:
         return nodes[value]
     if kind == "tuple":
         return tuple(_decoded(one, nodes) for one in value)
-    return torch.device(value) if kind == "device" else _constant(value)
+    if kind == "device":
+        return torch.device(value)
+    return _constant(value)
 
 
 def _constant(name: str) -> Any:
-    """A dtype, layout or memory format of torch by its name."""
+    """Return the dtype, layout or memory format of torch that has a name."""
     import torch
 
-    found = getattr(torch, name.removeprefix("torch."))
-    if not isinstance(found, (torch.dtype, torch.layout, torch.memory_format)):
+    constant = getattr(torch, name.removeprefix("torch."))
+    if not isinstance(constant, (torch.dtype, torch.layout, torch.memory_format)):
         raise ValueError(f"{name} is no constant of torch")
-    return found
+    return constant

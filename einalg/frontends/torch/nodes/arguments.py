@@ -52,14 +52,14 @@ def as_dtype(x: Any, dtype: Any) -> Any:
     return x if dtype is None else cast(x, dtype_name(dtype))
 
 
-def is_truth(value: Any) -> bool:
+def is_boolean(value: Any) -> bool:
     """Whether an operand holds truth values."""
     return getattr(value, "dtype", None) == "bool"
 
 
-def counted(x: Any) -> Any:
+def truth_as_integers(x: Any) -> Any:
     """`x`, as i64 where it holds truth values: 0 and 1."""
-    return cast(x, "i64") if is_truth(x) else x
+    return cast(x, "i64") if is_boolean(x) else x
 
 
 def as_float(x: Any) -> Any:
@@ -67,7 +67,7 @@ def as_float(x: Any) -> Any:
     return x if is_float(x.dtype) else cast(x, "f32")
 
 
-def at_each(scope: Scope, function: Callable[[Any, tuple[Index, ...]], Any]) -> Scope:
+def map_scope(scope: Scope, function: Callable[[Any, tuple[Index, ...]], Any]) -> Scope:
     """A scope over the same points, with `function(body, indices)` there."""
     return L[spans(scope.indices, scope.shape)](function(scope.body, scope.indices))
 
@@ -81,7 +81,7 @@ def broadcast_element(value: Any, at: Sequence[Index], shape: Sequence[int]) -> 
     )
 
 
-def everywhere(
+def map_elements(
     x: Any,
     function: Callable[[ArrayView, tuple[Index, ...]], Any],
     shape: Sequence[int] | None = None,

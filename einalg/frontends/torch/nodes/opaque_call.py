@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def map_nodes(value: Any, change: Callable[[Any], Any]) -> Any:
     """The nodes in nested arguments replaced."""
     from torch import fx
 
@@ -21,14 +21,14 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 def nodes_in(*arguments: Any) -> list[fx.Node]:
     """The nodes in nested arguments, each once, in order."""
     found: dict[Any, None] = {}
-    mapped(arguments, lambda node: found.setdefault(node))
+    map_nodes(arguments, lambda node: found.setdefault(node))
     return list(found)
 
 
-def leaves(result: Any) -> list[Any]:
+def flat_results(result: Any) -> list[Any]:
     """The results of an operator, one by one."""
     return (
-        [leaf for part in result for leaf in leaves(part)]
+        [leaf for part in result for leaf in flat_results(part)]
         if isinstance(result, (tuple, list))
         else [result]
     )
@@ -59,9 +59,9 @@ class TorchCall:
             values[node] = _given(example, array)
         with torch.no_grad():
             result = self._target(
-                *mapped(self._args, values.__getitem__), **mapped(self._kwargs, values.__getitem__)
+                *map_nodes(self._args, values.__getitem__), **map_nodes(self._kwargs, values.__getitem__)
             )  # type: ignore[operator]
-        found = leaves(result)
+        found = flat_results(result)
         return [array_of(torch.as_tensor(found[position])) for position in self._wanted]
 
 

@@ -13,7 +13,7 @@ from einalg.errors import EinalgError, NotationError
 
 Handler = Callable[..., Any]
 ATEN: dict[str, Handler] = {}
-BY_POSITION = set[str]()  # operators that are given integers that are known ahead as NumPy arrays
+TAKES_CONSTANT_INTEGERS = set[str]()  # operators that are given integers that are known ahead as NumPy arrays
 
 
 class NotExpressed(EinalgError):
@@ -29,7 +29,7 @@ def aten(*names: str, by_position: bool = False) -> Callable[[Handler], Handler]
 
     One of operators `by_position` is given integers that are known ahead as NumPy arrays.
     """
-    BY_POSITION.update(names if by_position else ())
+    TAKES_CONSTANT_INTEGERS.update(names if by_position else ())
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -47,7 +47,7 @@ def register(handlers: Mapping[str, Handler]) -> None:
         aten(*names.split())(handler)
 
 
-def training(what: str) -> TrainingMode:
+def training_error(what: str) -> TrainingMode:
     """The error for an operator whose result depends on training."""
     return TrainingMode(
         f"{what} is in training mode, and einalg optimizes inference only\n  call model.eval() first"

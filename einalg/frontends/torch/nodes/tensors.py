@@ -52,7 +52,7 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     )
 
 
-def memory_of(tensor: Any) -> tuple[Any, ...] | None:
+def memory_key(tensor: Any) -> tuple[Any, ...] | None:
     """Where a tensor lies and how: the same for two that are one. None without elements."""
     return (
         (
@@ -67,7 +67,7 @@ def memory_of(tensor: Any) -> tuple[Any, ...] | None:
     )
 
 
-def described(value: Any) -> tuple[tuple[int, ...], str] | None:
+def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], str] | None:
     """Shape and dtype of a tensor that a trace holds for a value; None where they depend on data, or the value is none of ours."""
     shape = getattr(value, "shape", None)
     if shape is None:

@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 
 from einalg.frontends.torch.nodes.arguments import as_dtype
-from einalg.frontends.torch.nodes.registry import aten, register, training
+from einalg.frontends.torch.nodes.registry import aten, register, training_error
 from einalg.language import ops
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ops.math.broadcasting import broadcast
@@ -81,7 +81,7 @@ def _instance_norm(
     if not of_input:
         return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
     if mean is not None:
-        raise training("instance norm")
+        raise training_error("instance norm")
     return ops.instance_norm(x, weight, bias, eps)
 
 
@@ -103,7 +103,7 @@ def _batch_norm(
     if not in_training:
         return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
     if mean is not None:
-        raise training("batch norm")
+        raise training_error("batch norm")
     return _of_batch(x, weight, bias, eps)
 
 
@@ -137,7 +137,7 @@ def _native_batch_norm_in_training(
     eps: float,
 ) -> Any:
     if in_training:
-        raise training("batch norm")
+        raise training_error("batch norm")
     return ops.batch_norm(x, mean, variance, weight, bias, eps=eps), None, None, None, None
 
 
@@ -149,7 +149,7 @@ def _native_batch_norm_in_training(
 )
 def _dropout(x: Any, p: float, in_training: bool) -> Any:
     if in_training and p:
-        raise training("dropout")
+        raise training_error("dropout")
     return x
 
 
@@ -160,7 +160,7 @@ def _native_dropout(x: Any, p: float, in_training: bool | None) -> Any:
 
 def _attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any) -> Any:
     if dropout:
-        raise training("dropout in attention")
+        raise training_error("dropout in attention")
     if mask is not None and mask.dtype == "bool":
         mask = broadcast(
             lambda seen: sympy.Piecewise((0, sympy.Ne(seen, 0)), (-sympy.oo, True)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, training
+from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, training_error
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.program import Program, statement_tensor
@@ -140,7 +140,7 @@ def _network(cell: Cell, tied: bool, several: bool) -> Handler:
         x: Any, states: Any, weights: Sequence[Any], biased: bool, layers: int, dropout: float, in_training: bool, both_ways: bool, batch_first: bool
     ) -> Program:  # fmt: skip
         if dropout and in_training:
-            raise training("dropout between layers")
+            raise training_error("dropout between layers")
         ways, each, begin = 1 + both_ways, 4 if biased else 2, states if several else [states]
         if len(weights) != layers * ways * each:
             raise NotExpressed("projections of the states")

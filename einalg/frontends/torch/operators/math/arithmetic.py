@@ -8,10 +8,10 @@ from typing import Any
 import sympy
 
 from einalg.frontends.torch.nodes.arguments import (
-    at_each,
+    map_scope,
     broadcast_element,
-    counted,
-    is_truth,
+    truth_as_integers,
+    is_boolean,
     number,
 )
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
@@ -45,7 +45,7 @@ def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
 
 def _number_beside(value: Any, other: Any) -> Any:
     like = getattr(other, "dtype", "f32" if isinstance(other, float) else "i64")
-    return ops.cast(value, like) if is_truth(value) and like != "bool" else counted(value)
+    return ops.cast(value, like) if is_boolean(value) and like != "bool" else truth_as_integers(value)
 
 
 def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -54,7 +54,7 @@ def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
 
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
     """A comparison, for which false is 0 and true is 1."""
-    return _binary(lambda a, b: operator(counted(a), counted(b)))
+    return _binary(lambda a, b: operator(truth_as_integers(a), truth_as_integers(b)))
 
 
 def _of_both(base: str) -> str:
@@ -144,7 +144,7 @@ def _div_rounded(a: Any, b: Any, rounding: str | None) -> Any:
         return ops.div(a, b)
     _floats_only(a, b)
     whole = sympy.floor if rounding == "floor" else truncated
-    return at_each(ops.div(a, b), lambda v, _: whole(v))
+    return map_scope(ops.div(a, b), lambda v, _: whole(v))
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
@@ -168,7 +168,7 @@ def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
     """Bitwise operators, which are logic for truth values."""
 
     def handler(a: Any, b: Any) -> Any:
-        if not all(is_truth(v) or isinstance(v, bool) for v in (a, b)):
+        if not all(is_boolean(v) or isinstance(v, bool) for v in (a, b)):
             raise NotExpressed("bits of integers are no arithmetic")
         return operator(*_pair(a, b))
 
@@ -258,7 +258,7 @@ def _plus_products(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 def _scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     beta, alpha = number(beta, x), number(alpha, x)
     if beta == 0:
-        return at_each(product, lambda total, _: alpha * total)
-    return at_each(
+        return map_scope(product, lambda total, _: alpha * total)
+    return map_scope(
         product, lambda total, at: alpha * total + beta * broadcast_element(x, at, product.shape)
     )

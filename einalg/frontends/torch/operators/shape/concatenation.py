@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from einalg.frontends.torch.nodes.arguments import everywhere, number
+from einalg.frontends.torch.nodes.arguments import map_elements, number
 from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.index.convert import affine
@@ -104,7 +104,7 @@ def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int)
             (padded[replaced(at, {position: gap // step})], sympy.And(*inside)), (found[at], True)
         )
 
-    return everywhere(x, element)
+    return map_elements(x, element)
 
 
 @aten("select_scatter.default")

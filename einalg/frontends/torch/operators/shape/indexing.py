@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.frontends.torch.nodes.arguments import as_dtype, everywhere, one_or_each
+from einalg.frontends.torch.nodes.arguments import as_dtype, map_elements, one_or_each
 from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.index.convert import affine
@@ -105,7 +105,7 @@ def _triangle(x: Any, k: int, side: int) -> Any:
             return sympy.And(present, inside)
         return sympy.Piecewise((found[at], inside), (0, True))
 
-    return everywhere(x, element)
+    return map_elements(x, element)
 
 
 @aten("slice.Tensor", "slice_copy.Tensor")
