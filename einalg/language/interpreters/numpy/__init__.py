@@ -1,4 +1,4 @@
-"""The vectorised executor: the values of `einalg.language.interpreters.reference`, for real sizes,
+"""NumPy interpreter: the values of `einalg.language.interpreters.reference`, for real sizes,
 through NumPy.
 
 Every scope is evaluated once, as an array over its box, inner scopes first. An access with affine
@@ -29,14 +29,14 @@ from einalg.language.ir.traversal import accesses
 
 __all__ = ["FLOAT", "MEMORY", "Arithmetic", "execute", "run"]
 
-MEMORY = 256 * 2**20  # bytes
+MEMORY = 256 * 2**20  # bytes of every temporary array
 
 
 def execute(
     expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY
 ) -> dict[str, Array]:
-    """The outputs of a scope or program, by name, on arrays given by name (a scope's output is
-    named `O`).
+    """Return the outputs of a scope or program, by name, on arrays given by name (a scope's output
+    is named `O`).
 
     Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not
     read are ignored. With `FLOAT`, where some input is a float, inputs are taken in the declared
@@ -52,22 +52,20 @@ def execute(
     """
     program = as_program(expr)
     inputs = program.inputs
-    given = {name: _given(tensor, arrays) for name, tensor in inputs.items()}
-    store, exact = Store(arithmetic), is_exact(given)
-    loaded = arithmetic.load(given, {name: tensor.dtype for name, tensor in inputs.items()})
-    loaded |= {
-        name: _values(tensor, arithmetic, exact) for name, tensor in program.constants.items()
-    }
-    store.tensors.update(
-        (name, BoxedArray(loaded[name], tensor.box)) for name, tensor in program.tensors.items()
-    )
+    arguments = {name: _argument(tensor, arrays) for name, tensor in inputs.items()}
+    store, exact = Store(arithmetic), is_exact(arguments)
+    loaded = arithmetic.load(arguments, {name: tensor.dtype for name, tensor in inputs.items()})
+    for name, tensor in program.constants.items():
+        loaded[name] = _constant(tensor, arithmetic, exact)
+    for name, tensor in program.tensors.items():
+        store.tensors[name] = BoxedArray(loaded[name], tensor.box)
+    results = {}
     with np.errstate(all="ignore"):
         _run(program, store, Evaluator(store, arithmetic, memory))
-        results = {
-            name: arithmetic.finish(store.tensors[name].values, program[name].dtype, exact)
-            for name in program.outputs
-        }
-    return _separate(results, list(given.values()))
+        for name in program.outputs:
+            values = store.tensors[name].values
+            results[name] = arithmetic.finish(values, program[name].dtype, exact)
+    return _separate(results, list(arguments.values()))
 
 
 def run(expr: Any, /, **arrays: Any) -> Any:
@@ -88,10 +86,12 @@ def run(expr: Any, /, **arrays: Any) -> Any:
             f"{', '.join(program.inputs) or 'none'}"
         )
     results = execute(program, arrays)
-    return results if len(results) > 1 else results[program.outputs[0]]
+    if len(results) == 1:
+        return results[program.outputs[0]]
+    return results
 
 
-def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
+def _argument(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     if tensor.name not in arrays:
         raise ShapeError(
             f"no array is given for {tensor.name}, of shape {tensor.shape}\n"
@@ -105,13 +105,12 @@ def _given(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     return array
 
 
-def _values(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
-    """A constant as the arithmetic computes with it: in its declared type where some input is a
-    float.
+def _constant(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
+    """Return a constant as the arithmetic computes with it: in its declared type where some input
+    is a float.
     """
-    values = np.array(
-        [arithmetic.number(value) for value in tensor.values], None if tensor.values else np.int64
-    ).reshape(tensor.shape)
+    dtype = None if tensor.values else np.int64
+    values = np.array(list(map(arithmetic.number, tensor.values)), dtype).reshape(tensor.shape)
     return arithmetic.finish(values, tensor.dtype, exact)
 
 
@@ -126,8 +125,8 @@ def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
 
 
 def _last_reads(program: Program) -> dict[str, list[Any]]:
-    """By statement, what no later one reads: tensors by name, but for outputs, padded views, and
-    scopes.
+    """Return by statement what no later one reads: tensors by name, but for outputs, padded views,
+    and scopes.
     """
     readers: dict[Any, str] = {}
     for name, statement in program.statements:
@@ -138,16 +137,18 @@ def _last_reads(program: Program) -> dict[str, list[Any]]:
                     readers[base], base = name, base.base
                 readers[base.name if isinstance(base, Tensor) else base] = name
     last: dict[str, list[Any]] = {}
-    for what, name in readers.items():
-        if what not in program.outputs:
-            last.setdefault(name, []).append(what)
+    for base, name in readers.items():
+        if base not in program.outputs:
+            last.setdefault(name, []).append(base)
     return last
 
 
-def _separate(results: Mapping[str, Array], given: list[Array]) -> dict[str, Array]:
-    """Outputs that can be written to, and share no memory with an input or with each other."""
-    apart: dict[str, Array] = {}
+def _separate(results: Mapping[str, Array], inputs: list[Array]) -> dict[str, Array]:
+    """Return outputs that can be written to, and share no memory with an input or each other."""
+    separate: dict[str, Array] = {}
     for name, result in results.items():
-        shared = any(np.may_share_memory(result, other) for other in (*given, *apart.values()))
-        apart[name] = result.copy() if shared or not result.flags.writeable else result
-    return apart
+        others = (*inputs, *separate.values())
+        if not result.flags.writeable or any(np.may_share_memory(result, a) for a in others):
+            result = result.copy()
+        separate[name] = result
+    return separate

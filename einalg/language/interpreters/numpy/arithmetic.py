@@ -1,4 +1,4 @@
-"""What the executor asks of numbers: the protocol, and ordinary NumPy arithmetic."""
+"""Arithmetic of the executor: what it asks of numbers as a protocol, and NumPy's own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from einalg.language.ir.dtypes import is_float, numpy_dtype
 
 EXACT_IN_FLOAT64 = 2**53
 LIMIT_OF_INT64 = 2**63
+PAIRWISE = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
 Array = np.ndarray[Any, Any]
 
 
@@ -24,25 +25,25 @@ class Arithmetic(Protocol):
     """
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
-        """The inputs as arrays of this arithmetic; `dtypes` are the declared element types."""
+        """Return the inputs as arrays of this arithmetic; `dtypes` are the declared types."""
         ...
 
-    def kept(self, values: Array) -> Array:
-        """The values of a scope as they are stored and read."""
+    def stored(self, values: Array) -> Array:
+        """Return the values of a scope as they are stored and read."""
         ...
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
-        """An output as it is handed out; `dtype` is its declared type, `exact` says that no input
-        was a float.
+        """Return an output as the caller gets it; `dtype` is its declared type, `exact` says that
+        no input was a float.
         """
         ...
 
     def number(self, value: Any) -> Any:
-        """A SymPy constant (a number, an infinity, a truth value)."""
+        """Return a SymPy constant (a number, an infinity, a truth value)."""
         ...
 
     def index(self, values: Any) -> Any:
-        """Integers, the values of index arithmetic."""
+        """Return integers, the values of index arithmetic."""
         ...
 
     def add(self, values: Sequence[Any]) -> Any: ...
@@ -52,11 +53,11 @@ class Arithmetic(Protocol):
     def divide(self, numerator: Any, denominator: Any) -> Any: ...
 
     def power(self, base: Any, exponent: Any) -> Any:
-        """`exponent` is a Python int, a SymPy Rational, or an array of integers."""
+        """Return a power; `exponent` is a Python int, a SymPy Rational, or an array of integers."""
         ...
 
     def function(self, function: type, values: Sequence[Any]) -> Any:
-        """A SymPy function, or `sympy.Pow` with an exponent that is an element."""
+        """Return a SymPy function of values, or `sympy.Pow` with an exponent that is an element."""
         ...
 
     def compare(self, relation: type, left: Any, right: Any) -> Any: ...
@@ -64,21 +65,21 @@ class Arithmetic(Protocol):
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any: ...
 
     def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
-        """Sum, Prod, Max or Min over `axes`, which disappear; only points of `mask`, which has the
-        shape of `values`.
+        """Return Sum, Prod, Max or Min over `axes`, which disappear; only points of `mask`, which
+        has the shape of `values`.
         """
         ...
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
-        """Two results of one reduction over disjoint parts."""
+        """Combine two results of one reduction over disjoint parts."""
         ...
 
     def reduced(self, op: str, value: Any) -> Any:
-        """The result of a reduction once all its parts are combined."""
+        """Return the result of a reduction once all its parts are combined."""
         ...
 
     def matmul(self, left: Array, right: Array) -> Array:
-        """A batch of matrix products of finite values."""
+        """Return a batch of matrix products of finite values."""
         ...
 
     def finite(self, values: Any) -> bool:
@@ -95,15 +96,13 @@ class FloatArithmetic:
         exact = is_exact(arrays)
         return {name: _loaded(name, array, dtypes[name], exact) for name, array in arrays.items()}
 
-    def kept(self, values: Array) -> Array:
+    def stored(self, values: Array) -> Array:
         return values
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
-        return (
-            values
-            if exact or not is_float(dtype)
-            else values.astype(numpy_dtype(dtype), copy=False)
-        )
+        if exact or not is_float(dtype):
+            return values
+        return values.astype(numpy_dtype(dtype), copy=False)
 
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
@@ -116,14 +115,14 @@ class FloatArithmetic:
         return values
 
     def add(self, values: Sequence[Any]) -> Any:
-        return reduce(np.add, map(as_number, values)) if len(values) > 1 else values[0]
+        if len(values) == 1:
+            return values[0]
+        return reduce(np.add, map(as_number, values))
 
     def multiply(self, values: Sequence[Any]) -> Any:
-        return (
-            reduce(np.multiply, sorted(map(as_number, values), key=np.size))
-            if len(values) > 1
-            else values[0]
-        )
+        if len(values) == 1:
+            return values[0]
+        return reduce(np.multiply, sorted(map(as_number, values), key=np.size))
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
         return np.true_divide(as_number(numerator), as_number(denominator))
@@ -134,20 +133,16 @@ class FloatArithmetic:
             return _root_power(as_float(base), exponent)
         if np.min(exponent) < 0:
             base = as_float(base)
-        return (
-            np.square(base)
-            if isinstance(exponent, int) and exponent == 2
-            else np.power(base, exponent)
-        )
+        if isinstance(exponent, int) and exponent == 2:
+            return np.square(base)
+        return np.power(base, exponent)
 
     def function(self, function: type, values: Sequence[Any]) -> Any:
         if function is sympy.Pow:
             base, exponent = map(as_number, values)
-            return (
-                self.power(base, exponent)
-                if np.asarray(exponent).dtype.kind in "iu"
-                else np.power(as_float(base), exponent)
-            )
+            if np.asarray(exponent).dtype.kind in "iu":
+                return self.power(base, exponent)
+            return np.power(as_float(base), exponent)
         if function not in FUNCTIONS:
             raise NotationError(f"the executor has no value for {function.__name__}")
         return FUNCTIONS[function](*map(as_number, values))
@@ -163,18 +158,20 @@ class FloatArithmetic:
         if op in ("Max", "Min"):
             return _extremum(op, values, axes, mask)
         total = np.sum if op == "Sum" else np.prod
-        return total(values, axis=axes) if mask is None else total(values, axis=axes, where=mask)
+        if mask is None:
+            return total(values, axis=axes)
+        return total(values, axis=axes, where=mask)
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
-        return {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[op](
-            left, right
-        )
+        return PAIRWISE[op](left, right)
 
     def reduced(self, op: str, value: Any) -> Any:
         if op in ("Sum", "Prod") or np.asarray(value).dtype.kind != "i":
             return value
-        empty = np.equal(value, _nothing(op, np.asarray(value).dtype))
-        return np.where(empty, -np.inf if op == "Max" else np.inf, value) if empty.any() else value
+        empty = np.equal(value, _identity(op, np.asarray(value).dtype))
+        if not empty.any():
+            return value
+        return np.where(empty, _infinity(op), value)
 
     def matmul(self, left: Array, right: Array) -> Array:
         if left.dtype.kind == right.dtype.kind == "i":
@@ -220,20 +217,27 @@ def _extremum(op: str, values: Array, axes: tuple[int, ...], mask: Array | None)
     take = np.max if op == "Max" else np.min
     if mask is None:
         return take(values, axis=axes)
-    return take(values, axis=axes, where=mask, initial=_nothing(op, values.dtype))
+    return take(values, axis=axes, where=mask, initial=_identity(op, values.dtype))
 
 
-def _nothing(op: str, dtype: Any) -> Any:
-    """The extremum of no values: an infinity, or the integer that stands for it until the whole
-    reduction is known.
+def _identity(op: str, dtype: Any) -> Any:
+    """Return the extremum of no values: an infinity, or the integer that stands for it until the
+    whole reduction is known.
     """
     if dtype.kind == "f":
-        return -np.inf if op == "Max" else np.inf
-    return np.iinfo(dtype).min if op == "Max" else np.iinfo(dtype).max
+        return _infinity(op)
+    limits = np.iinfo(dtype)
+    return limits.min if op == "Max" else limits.max
+
+
+def _infinity(op: str) -> float:
+    return -np.inf if op == "Max" else np.inf
 
 
 def _integer_matmul(left: Array, right: Array) -> Array:
-    """Exact through float64 and BLAS where no sum can leave 2**53, else NumPy's integer product."""
+    """Multiply matrices of integers: through float64 and BLAS where no sum can leave 2**53, else by
+    NumPy's integer product.
+    """
     bound = _largest(left) * _largest(right) * max(1, left.shape[-1])
     if bound >= EXACT_IN_FLOAT64:
         return np.matmul(left, right)
@@ -241,4 +245,6 @@ def _integer_matmul(left: Array, right: Array) -> Array:
 
 
 def _largest(values: Array) -> int:
-    return max(int(values.max()), -int(values.min())) if values.size else 0
+    if not values.size:
+        return 0
+    return max(int(values.max()), -int(values.min()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,8 +46,8 @@ class Store:
     def forget(self, bases: Iterable[Any]) -> None:
         """Keep tensors of these names, padded views and scopes no longer."""
         for base in bases:
-            for kept in (self.tensors, self.scopes, self._padded):
-                kept.pop(base, None)
+            for arrays in (self.tensors, self.scopes, self._padded):
+                arrays.pop(base, None)
 
     def _pad(self, view: Padded) -> BoxedArray:
         values, _, known = self[view.base]
@@ -58,21 +57,21 @@ class Store:
             values = self.arithmetic.select(known, values, fill)
         if not any(before or after for before, after in view.amounts):
             return BoxedArray(values, box)
-        padded = np.full(
-            tuple(high - low for low, high in box), fill, np.result_type(values.dtype, fill)
-        )
-        padded[
-            tuple(
-                slice(before, before + extent)
-                for (before, _), extent in zip(view.amounts, values.shape)
-            )
-        ] = values
+        padded = np.full(_shape(box), fill, np.result_type(values.dtype, fill))
+        inner = []
+        for (before, _), extent in zip(view.amounts, values.shape):
+            inner.append(slice(before, before + extent))
+        padded[tuple(inner)] = values
         return BoxedArray(padded, box)
 
 
+def _shape(box: Box) -> list[int]:
+    return [high - low for low, high in box]
+
+
 def view(stored: BoxedArray, subscripts: Sequence[Affine], loops: Loops) -> Array:
-    """`stored[subscripts]` at every point of the loops, without a copy where every subscript is
-    affine and stays inside.
+    """Return `stored[subscripts]` at every point of the loops, without a copy where every subscript
+    is affine and stays inside.
 
     A subscript that leaves the box does so only at points that a condition excludes: it is moved to
     the nearest element.
@@ -90,36 +89,39 @@ def view(stored: BoxedArray, subscripts: Sequence[Affine], loops: Loops) -> Arra
 def gathered_axes(
     subscripts: Sequence[Affine], box: Box, ranges: Mapping[Index, tuple[int, int]]
 ) -> list[int]:
-    """The axes that strides cannot express, and those that share an index with them."""
-    found = {
-        axis
-        for axis, form in enumerate(subscripts)
-        if not form.is_affine() or not _inside(form.interval(ranges), box[axis])
-    }
+    """Return the axes that strides cannot express, and those that share an index with them.
+
+    An example: both axes of `A[i//2, i]`, but only the first of `A[i//2, j]`.
+    """
+    gathered: list[int] = []
+    for axis, form in enumerate(subscripts):
+        if not form.is_affine() or not _inside(form.interval(ranges), box[axis]):
+            gathered.append(axis)
     while True:
-        indices = _indices(subscripts, found)
-        joined = {
-            axis
-            for axis, form in enumerate(subscripts)
-            if axis in found or not indices.isdisjoint(form.indices)
-        }
-        if joined == found:
-            return sorted(found)
-        found = joined
+        indices = _indices(subscripts, gathered)
+        joined = []
+        for axis, form in enumerate(subscripts):
+            if axis in gathered or not indices.isdisjoint(form.indices):
+                joined.append(axis)
+        if joined == gathered:
+            return gathered
+        gathered = joined
 
 
 def gathered_elements(access: Access, ranges: Mapping[Index, tuple[int, int]]) -> int:
-    """Number of elements that a view of an access copies."""
+    """Return the number of elements that a view of an access copies."""
     axes = gathered_axes(access.subscripts, padded_box(access.base), ranges)
     if not axes:
         return 0
-    indices = _indices(access.subscripts, axes)
-    spans = (
-        form.interval(ranges) for axis, form in enumerate(access.subscripts) if axis not in axes
-    )
-    return prod(ranges[i][1] - ranges[i][0] for i in indices) * prod(
-        last - first + 1 for first, last in spans
-    )
+    elements = 1
+    for index in _indices(access.subscripts, axes):
+        low, high = ranges[index]
+        elements *= high - low
+    for axis, form in enumerate(access.subscripts):
+        if axis not in axes:
+            first, last = form.interval(ranges)
+            elements *= last - first + 1
+    return elements
 
 
 def _indices(subscripts: Sequence[Affine], axes: Iterable[int]) -> frozenset[Index]:
@@ -133,18 +135,19 @@ def _inside(interval: tuple[int, int], axis: tuple[int, int]) -> bool:
 def _strided(
     values: Array, lows: Sequence[int], subscripts: Sequence[Affine], loops: Loops
 ) -> Array:
+    """Return a view of `values` whose subscripts are affine and stay inside."""
     origin = {index: low for index, (low, _) in loops.ranges.items()}
-    corner = values[
-        tuple(slice(form.evaluate(origin) - low, None) for form, low in zip(subscripts, lows))
-    ]
+    starts = []
     strides = dict.fromkeys(loops.ranges, 0)
-    used: set[Index] = set()
-    for form, stride in zip(subscripts, values.strides):
+    for form, low, stride in zip(subscripts, lows, values.strides):
+        starts.append(slice(form.evaluate(origin) - low, None))
         for index in form.indices:
             strides[index] += form.coefficient(index) * stride
-        used |= form.indices
-    shape = tuple(high - low if index in used else 1 for index, (low, high) in loops.ranges.items())
-    return as_strided(corner, shape, tuple(strides.values()), writeable=False)
+    used = _indices(subscripts, range(len(subscripts)))
+    shape = []
+    for index, (low, high) in loops.ranges.items():
+        shape.append(high - low if index in used else 1)
+    return as_strided(values[tuple(starts)], shape, tuple(strides.values()), writeable=False)
 
 
 def _gathered(
@@ -160,19 +163,19 @@ def _gathered(
     indices = _indices(subscripts, axes)
     ranges = {index: between for index, between in loops.ranges.items() if index in indices}
     points = along_axes(ranges)
-    positions = tuple(
-        np.clip(subscripts[axis].evaluate(points) - lows[axis], 0, values.shape[axis] - 1)
-        for axis in axes
-    )
-    others = [axis for axis in range(values.ndim) if axis not in axes]
-    spans = {other: subscripts[other].interval(loops.ranges) for other in others}
-    part = values.transpose((*axes, *others))
-    part = part[
-        (slice(None),) * len(axes)
-        + tuple(
-            slice(spans[axis][0] - lows[axis], spans[axis][1] + 1 - lows[axis]) for axis in others
-        )
-    ]
-    forms = [Affine(0, (index, 1)) for index in ranges] + [subscripts[axis] for axis in others]
-    starts = [low for low, _ in ranges.values()] + [spans[axis][0] for axis in others]
-    return _strided(part[positions], starts, forms, loops)
+    positions = []
+    for axis in axes:
+        position = subscripts[axis].evaluate(points) - lows[axis]
+        positions.append(np.clip(position, 0, values.shape[axis] - 1))
+    forms = [Affine(0, (index, 1)) for index in ranges]
+    starts = [low for low, _ in ranges.values()]
+    others, parts = [], []
+    for axis, form in enumerate(subscripts):
+        if axis not in axes:
+            first, last = form.interval(loops.ranges)
+            others.append(axis)
+            parts.append(slice(first - lows[axis], last + 1 - lows[axis]))
+            forms.append(form)
+            starts.append(first)
+    part = values.transpose((*axes, *others))[((slice(None),) * len(axes)) + tuple(parts)]
+    return _strided(part[tuple(positions)], starts, forms, loops)

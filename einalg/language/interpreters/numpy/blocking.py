@@ -1,5 +1,5 @@
-"""How large the temporaries of an evaluation are, and into which blocks it is cut so that they fit
-in memory.
+"""Blocking: how large the temporaries of an evaluation are, and the blocks with which they fit in
+memory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from einalg.language.interpreters.numpy.contraction_path import largest_temporar
 from einalg.language.interpreters.numpy.loops import Range, volume
 from einalg.language.interpreters.numpy.terms import (
     addends,
+    axes_of,
     flattened,
     indices_of,
     product_of,
@@ -26,7 +27,7 @@ Ranges = Mapping[Index, Range]
 
 
 def largest(body: Any, ranges: Ranges) -> int:
-    """Elements of the largest array that evaluating `body` over `ranges` allocates."""
+    """Return the elements of the largest array that evaluating `body` over `ranges` allocates."""
     if isinstance(body, Access):
         return gathered_elements(body, ranges)
     if isinstance(body, Reduce):
@@ -35,27 +36,24 @@ def largest(body: Any, ranges: Ranges) -> int:
         return volume(affine(body).indices, extents_of(ranges))
     if not body.args:
         return 1
-    return max(
-        volume(indices_of(body), extents_of(ranges)), *(largest(a, ranges) for a in body.args)
-    )
+    operands = [largest(operand, ranges) for operand in body.args]
+    return max(volume(indices_of(body), extents_of(ranges)), *operands)
 
 
 def largest_of_reduction(reduction: Reduce, ranges: Ranges, dense: bool = False) -> int:
-    """The same for a reduction; `dense` for a sum that is not to be taken as a contraction."""
-    inner = {
-        **ranges,
-        **{it.index: (it.low, it.high) for it in reduction.iterators if it.index not in ranges},
-    }
+    """Return the same for a reduction; `dense` for a sum that is not evaluated as a contraction."""
+    inner = {it.index: (it.low, it.high) for it in reduction.iterators}
+    inner.update(ranges)
     extents = extents_of(inner)
-    result = volume(indices_of(reduction), extents)
+    sizes = [volume(indices_of(reduction), extents)]
     condition = where_indices(reduction)
     if reduction.op == "Sum" and not dense:
-        parts = (
-            _largest_of_product(term, reduction, condition, inner)
-            for term in addends(reduction.body, extents)
-        )
-        return max(result, volume(condition, extents), *parts)
-    return max(result, _dense(reduction.body, condition, inner))
+        sizes.append(volume(condition, extents))
+        for term in addends(reduction.body, extents):
+            sizes.append(_largest_of_product(term, reduction, condition, inner))
+    else:
+        sizes.append(_largest_dense(reduction.body, condition, inner))
+    return max(sizes)
 
 
 def _largest_of_product(
@@ -64,21 +62,20 @@ def _largest_of_product(
     extents = extents_of(ranges)
     factors = product_of(term).factors
     if condition and len(factors) < 2:
-        return _dense(term, condition, ranges)
-    operands = [frozenset(i for i in indices_of(f) if extents[i] > 1) for f in factors] + [
-        condition
-    ] * bool(condition)
-    whole = max((largest(f, ranges) for f in factors), default=1)
-    return max(whole, largest_temporary(operands, set(reduction.indices), extents))
+        return _largest_dense(term, condition, ranges)
+    operands = [axes_of(factor, extents) for factor in factors]
+    if condition:
+        operands.append(condition)
+    factor_size = max((largest(factor, ranges) for factor in factors), default=1)
+    return max(factor_size, largest_temporary(operands, set(reduction.indices), extents))
 
 
-def _dense(body: Any, condition: frozenset[Index], ranges: Ranges) -> int:
-    everywhere = (
-        volume(indices_of(body) | condition, extents_of(ranges))
-        if condition or not isinstance(body, Access)
-        else 1
-    )
-    return max(everywhere, largest(body, ranges))
+def _largest_dense(body: Any, condition: frozenset[Index], ranges: Ranges) -> int:
+    """Return the same where the body is evaluated at every point."""
+    size = largest(body, ranges)
+    if condition or not isinstance(body, Access):
+        size = max(size, volume(indices_of(body) | condition, extents_of(ranges)))
+    return max(size, 1)
 
 
 def extents_of(ranges: Ranges) -> dict[Index, int]:
@@ -88,8 +85,8 @@ def extents_of(ranges: Ranges) -> dict[Index, int]:
 def fitting(
     ranges: Ranges, indices: Iterable[Index], limit: int, elements: Callable[[Ranges], int]
 ) -> dict[Index, int]:
-    """Extents of blocks of `indices` for which `elements(ranges of the first block) <= limit`, as
-    far as cutting them helps.
+    """Return extents of blocks of `indices` for which `elements(ranges of the first block) <=
+    limit`, as far as cutting them helps.
 
     Indices are cut in their order, by halves, each until it is 1 or cutting it helps no more.
     """
@@ -97,12 +94,27 @@ def fitting(
     order = list(indices)
     needed = elements(block)
     while needed > limit:
-        for index in order:
-            low, high = block[index]
-            trial = {**block, index: (low, low + (high - low + 1) // 2)}
-            if high - low > 1 and (less := elements(trial)) < needed:
-                block, needed = trial, less
-                break
-        else:
+        halved = _halved(block, order, needed, elements)
+        if halved is None:
             break
-    return {index: max(1, block[index][1] - block[index][0]) for index in order}
+        block, needed = halved
+    extents = extents_of(block)
+    return {index: max(1, extents[index]) for index in order}
+
+
+def _halved(
+    block: dict[Index, Range],
+    order: Iterable[Index],
+    needed: int,
+    elements: Callable[[Ranges], int],
+) -> tuple[dict[Index, Range], int] | None:
+    """Return a block with the first index halved that makes it need fewer elements, and these."""
+    for index in order:
+        low, high = block[index]
+        if high - low <= 1:
+            continue
+        trial = {**block, index: (low, low + (high - low + 1) // 2)}
+        fewer = elements(trial)
+        if fewer < needed:
+            return trial, fewer
+    return None

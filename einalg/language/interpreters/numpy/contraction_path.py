@@ -1,12 +1,12 @@
-"""Sums of products as a sequence of matrix products: pairs chosen greedily, each through one
-batched `matmul`.
-"""
+"""Contraction paths: sums of products as pairs chosen greedily, each one batched `matmul`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from einalg.language.interpreters.numpy.arithmetic import Arithmetic, Array
 
 
 class PairContraction(NamedTuple):
-    """Contract the operands at two positions; the result, with axes `kept`, goes to the end.
-    `summed` is what disappears.
+    """A step of a contraction: the operands at two positions become one, which goes to the end. It
+    has the axes `kept`; `summed` disappear.
     """
 
     first: int
@@ -24,94 +24,106 @@ class PairContraction(NamedTuple):
     summed: frozenset[Any]
 
 
+Item = TypeVar("Item")
+
+
 def plan(
     operands: Sequence[frozenset[Any]], summed: frozenset[Any], extents: Mapping[Any, int]
 ) -> list[PairContraction]:
-    """The order in which operands, given by their axes, are contracted in pairs: always the pair
-    that frees the most memory.
+    """Return the order in which operands, given by their axes, are contracted in pairs: always the
+    pair that frees the most memory.
 
-    >>> plan([frozenset("ik"), frozenset("kj"), frozenset("j")], frozenset("kj"), {"i": 2, "j": 9, "k": 9})[0][:2]
+    >>> operands = [frozenset("ik"), frozenset("kj"), frozenset("j")]
+    >>> plan(operands, frozenset("kj"), {"i": 2, "j": 9, "k": 9})[0][:2]
     (0, 1)
     """
-    left = list(operands)
+    operands = list(operands)
+
+    def growth(step: PairContraction) -> int:
+        """Return by how many elements a step makes the operands larger."""
+        first, second = operands[step.first], operands[step.second]
+        return _size(step.kept, extents) - _size(first, extents) - _size(second, extents)
+
     steps = []
-    while len(left) > 1:
-        step = min(
-            _pairs(left, summed),
-            key=lambda s: (
-                _size(s.kept, extents)
-                - _size(left[s.first], extents)
-                - _size(left[s.second], extents)
-            ),
-        )
+    while len(operands) > 1:
+        step = min(_pairs(operands, summed), key=growth)
         steps.append(step)
-        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [
-            step.kept
-        ]
+        operands = _after(step, operands, step.kept)
     return steps
+
+
+def _after(step: PairContraction, operands: Sequence[Item], result: Item) -> list[Item]:
+    """Return the operands that are left after a step, and its result."""
+    left = list(operands)
+    for position in sorted(step[:2], reverse=True):
+        del left[position]
+    left.append(result)
+    return left
 
 
 def _pairs(operands: Sequence[frozenset[Any]], summed: frozenset[Any]) -> Iterable[PairContraction]:
     for second in range(1, len(operands)):
         for first in range(second):
-            others = frozenset().union(
-                *(axes for position, axes in enumerate(operands) if position not in (first, second))
-            )
+            others = [*operands[:first], *operands[first + 1 : second], *operands[second + 1 :]]
             both = operands[first] | operands[second]
-            gone = (both & summed) - others
+            gone = (both & summed).difference(*others)
             yield PairContraction(first, second, both - gone, gone)
 
 
-def own_axes(operands: Sequence[frozenset[Any]], summed: Collection[Any]) -> list[frozenset[Any]]:
-    """For each operand the summed axes that no other operand has."""
-    count: dict[Hashable, int] = {}
-    for axes in operands:
-        for axis in axes:
-            count[axis] = count.get(axis, 0) + 1
-    return [frozenset(a for a in axes if a in summed and count[a] == 1) for axes in operands]
+def axes_of_one_operand(
+    operands: Sequence[frozenset[Any]], summed: Collection[Any]
+) -> list[frozenset[Any]]:
+    """Return for each operand the summed axes that no other operand has.
+
+    >>> list(map(sorted, axes_of_one_operand([frozenset("ik"), frozenset("kj")], "ik")))
+    [['i'], []]
+    """
+    count = Counter(chain.from_iterable(operands))
+    once = {axis for axis in summed if count[axis] == 1}
+    return [axes & once for axes in operands]
 
 
 def largest_temporary(
     operands: Sequence[frozenset[Any]], summed: Collection[Any], extents: Mapping[Any, int]
 ) -> int:
-    """Elements of the largest array that `contract` allocates."""
-    left = [axes - own for axes, own in zip(operands, own_axes(operands, summed))]
-    largest = max(
-        (_size(axes, extents) for axes, whole in zip(left, operands) if axes != whole), default=0
-    )
+    """Return the number of elements of the largest array that `contract` allocates."""
+    left: list[frozenset[Any]] = []
+    largest = 0
+    for axes, alone in zip(operands, axes_of_one_operand(operands, summed)):
+        left.append(axes - alone)
+        if alone:
+            largest = max(largest, _size(axes - alone, extents))
     for step in plan(left, frozenset(summed), extents):
-        pair = left[step.first], left[step.second]
-        copies = [_size(axes, extents) for axes in pair] if step.summed else []
-        largest = max(largest, _size(step.kept, extents), *copies)
-        left = [axes for position, axes in enumerate(left) if position not in step[:2]] + [
-            step.kept
-        ]
+        sizes = [_size(step.kept, extents)]
+        if step.summed:
+            sizes += _size(left[step.first], extents), _size(left[step.second], extents)
+        largest = max(largest, *sizes)
+        left = _after(step, left, step.kept)
     return largest
 
 
 def _size(axes: Iterable[Any], extents: Mapping[Any, int]) -> int:
-    return prod(extents[a] for a in axes)
+    return prod(extents[axis] for axis in axes)
 
 
 def contract(arrays: Sequence[Array], summed: Sequence[int], arithmetic: Arithmetic) -> Array:
-    """The product of arrays that broadcast against each other, summed over axes, which keep extent
-    1.
+    """Return the product of arrays that broadcast against each other, summed over axes, which keep
+    extent 1.
 
     A summed axis that has extent 1 in every array counts once.
     """
     left = list(arrays)
     extents = dict(enumerate(np.broadcast_shapes(*(a.shape for a in left))))
-    for position, own in enumerate(own_axes([_axes(a) for a in left], summed)):
-        if own:
-            left[position] = _sum(left[position], own, arithmetic)
-    for step in plan([_axes(a) for a in left], frozenset(summed), extents):
+    for position, alone in enumerate(axes_of_one_operand(list(map(_axes, left)), summed)):
+        if alone:
+            left[position] = _sum(left[position], alone, arithmetic)
+    for step in plan(list(map(_axes, left)), frozenset(summed), extents):
         pair = left[step.first], left[step.second]
-        product = (
-            _pair_product(*pair, step.summed, arithmetic)
-            if step.summed
-            else arithmetic.multiply(pair)
-        )
-        left = [a for position, a in enumerate(left) if position not in step[:2]] + [product]
+        if step.summed:
+            product = _pair_product(*pair, step.summed, arithmetic)
+        else:
+            product = arithmetic.multiply(pair)
+        left = _after(step, left, product)
     return left[0]
 
 
@@ -121,9 +133,15 @@ def _axes(array: Array) -> frozenset[int]:
 
 def _sum(array: Array, axes: Collection[int], arithmetic: Arithmetic) -> Array:
     total = arithmetic.reduce("Sum", array, tuple(sorted(axes)), None)
-    return np.reshape(
-        total, tuple(1 if axis in axes else extent for axis, extent in enumerate(array.shape))
-    )
+    return np.reshape(total, _with_unit_axes(array.shape, axes))
+
+
+def _with_unit_axes(shape: Iterable[int], axes: Collection[int]) -> list[int]:
+    """Return a shape with extent 1 along some axes."""
+    extents = list(shape)
+    for axis in axes:
+        extents[axis] = 1
+    return extents
 
 
 def _pair_product(
@@ -140,19 +158,15 @@ def _pair_product(
         _matrix(left, batch, rows, inner), _matrix(right, batch, inner, columns)
     )
     order = [*batch, *rows, *columns]
-    extents = [max(left.shape[axis], right.shape[axis]) for axis in order]
-    whole = product.reshape(extents).transpose(sorted(range(len(order)), key=lambda k: order[k]))
-    return whole.reshape(
-        tuple(
-            1 if axis in summed else max(a, b)
-            for axis, (a, b) in enumerate(zip(left.shape, right.shape))
-        )
-    )
+    extents = list(map(max, left.shape, right.shape))
+    whole = product.reshape([extents[axis] for axis in order])
+    whole = whole.transpose(sorted(range(len(order)), key=order.__getitem__))
+    return whole.reshape(_with_unit_axes(extents, summed))
 
 
 def _by_stride(axes: Iterable[int], array: Array) -> list[int]:
-    """The order in which the axes lie in memory, outermost first, so that merging them copies as
-    little as it can.
+    """Return the order in which the axes lie in memory, outermost first, so that merging them
+    copies as little as it can.
     """
     return sorted(axes, key=lambda axis: (-abs(array.strides[axis]), axis))
 
@@ -160,16 +174,24 @@ def _by_stride(axes: Iterable[int], array: Array) -> list[int]:
 def _matrix(
     array: Array, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
 ) -> Array:
+    """Return an array as a batch of matrices, whose other axes have extent 1."""
     order = [*batch, *rows, *columns]
-    shape = [prod(array.shape[axis] for axis in group) for group in (batch, rows, columns)]
-    squeezed = array.transpose(order + [axis for axis in range(array.ndim) if axis not in order])
-    matrix = squeezed.reshape(shape)
-    return matrix if _suits_blas(matrix) else np.ascontiguousarray(matrix)
+    unit = [axis for axis in range(array.ndim) if axis not in order]
+    shape = [_extent(array, batch), _extent(array, rows), _extent(array, columns)]
+    matrix = array.transpose(order + unit).reshape(shape)
+    if _suits_blas(matrix):
+        return matrix
+    return np.ascontiguousarray(matrix)
+
+
+def _extent(array: Array, axes: Iterable[int]) -> int:
+    """Return the extent of axes that are merged to one."""
+    return prod(array.shape[axis] for axis in axes)
 
 
 def _suits_blas(matrix: Array) -> bool:
-    """One axis is contiguous and the other steps over it: NumPy multiplies anything else (windows
-    that overlap) without BLAS.
+    """Whether one axis is contiguous and the other steps over it: NumPy multiplies anything else
+    (windows that overlap) without BLAS.
     """
     _, rows, columns = matrix.shape
     _, down, across = (stride // matrix.itemsize for stride in matrix.strides)

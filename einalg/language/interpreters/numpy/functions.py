@@ -15,18 +15,16 @@ import sympy
 from einalg.language.index.remainder import Mod
 
 Array = np.ndarray[Any, Any]
-STEPS = 64  # grid points of the table of erf in an interval of length 1
-DEGREES = {
-    "float64": 7,
-    "float32": 3,
-}  # of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding
-LIMIT = 6.0  # erf is 1 in float64 from here on
-PIECE = 8192  # elements that stay in the cache through all steps
+ERF_STEPS = 64  # grid points of the table of erf in an interval of length 1
+# Degrees of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding.
+ERF_DEGREES = {"float64": 7, "float32": 3}
+ERF_LIMIT = 6.0  # erf is 1 in float64 from here on
+CACHED_ELEMENTS = 8192  # that stay in the cache through all steps
 
 
 def erf(values: Any) -> Any:
-    """The error function in the precision of its argument: Taylor polynomials about the nearest
-    point of a grid.
+    """Return the error function in the precision of its argument: Taylor polynomials about the
+    nearest point of a grid.
 
     >>> float(erf(0.5)) == math.erf(0.5)
     True
@@ -34,16 +32,17 @@ def erf(values: Any) -> Any:
     values = as_float(values)
     result = np.empty(values.shape, values.dtype)
     flat, out = np.ravel(values), result.reshape(-1)
-    for start in range(0, flat.size, PIECE):
-        out[start : start + PIECE] = _erf(flat[start : start + PIECE])
+    for start in range(0, flat.size, CACHED_ELEMENTS):
+        piece = slice(start, start + CACHED_ELEMENTS)
+        out[piece] = _erf(flat[piece])
     return result
 
 
 def _erf(values: Array) -> Array:
-    degree = DEGREES.get(values.dtype.name, max(DEGREES.values()))
-    size = np.minimum(np.abs(values), LIMIT)
-    nearest = np.rint(np.nan_to_num(size) * STEPS).astype(np.intp)
-    distance = size - (nearest / STEPS).astype(size.dtype)
+    degree = ERF_DEGREES.get(values.dtype.name, max(ERF_DEGREES.values()))
+    size = np.minimum(np.abs(values), ERF_LIMIT)
+    nearest = np.rint(np.nan_to_num(size) * ERF_STEPS).astype(np.intp)
+    distance = size - (nearest / ERF_STEPS).astype(size.dtype)
     table = _erf_table()
     total = table[degree].take(nearest)
     for coefficients in reversed(table[:degree]):
@@ -53,38 +52,38 @@ def _erf(values: Array) -> Array:
 
 @cache
 def _erf_table() -> list[Array]:
-    """Taylor coefficients of erf at the points of the grid, by degree: the derivatives are Hermite
-    polynomials times exp(-x²).
+    """Return the Taylor coefficients of erf at the points of the grid, by degree: the derivatives
+    are Hermite polynomials times exp(-x²).
     """
-    x = np.arange(int(LIMIT * STEPS) + 1) / STEPS
+    x = np.arange(int(ERF_LIMIT * ERF_STEPS) + 1) / ERF_STEPS
     table = [np.array([math.erf(v) for v in x])]
     before, hermite = np.zeros_like(x), np.ones_like(x)
     factor = 2 / math.sqrt(math.pi) * np.exp(-x * x)
-    for degree in range(1, max(DEGREES.values()) + 1):
+    for degree in range(1, max(ERF_DEGREES.values()) + 1):
         table.append((-1) ** (degree - 1) * factor * hermite / math.factorial(degree))
         before, hermite = hermite, 2 * x * hermite - 2 * (degree - 1) * before
     return table
 
 
 def as_float(values: Any) -> Array:
-    """The values as an array of floats; float32 stays what it is."""
+    """Return the values as an array of floats; float32 stays what it is."""
     array = np.asarray(values)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    if array.dtype.kind == "f":
+        return array
+    return array.astype(np.float64)
 
 
 def as_number(values: Any) -> Any:
-    """Truth values as the integers 0 and 1; anything else as it is."""
+    """Return truth values as the integers 0 and 1; anything else as it is."""
     if isinstance(values, bool):
         return int(values)
-    return (
-        values.astype(np.int64)
-        if isinstance(values, (np.ndarray, np.generic)) and values.dtype == np.bool_
-        else values
-    )
+    if isinstance(values, (np.ndarray, np.generic)) and values.dtype == np.bool_:
+        return values.astype(np.int64)
+    return values
 
 
 def _pointwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of the standard library, point by point; NaN where it is undefined."""
+    """Apply a function of the standard library point by point; NaN where it is undefined."""
 
     def at(value: float) -> float:
         try:
@@ -102,8 +101,14 @@ def _pointwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 def _whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Rounding, which leaves integers as they are."""
-    return lambda v: v if isinstance(v, int) or np.asarray(v).dtype.kind in "iu" else function(v)
+    """Round floats, and leave integers as they are."""
+
+    def apply(values: Any) -> Any:
+        if isinstance(values, int) or np.asarray(values).dtype.kind in "iu":
+            return values
+        return function(values)
+
+    return apply
 
 
 def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -27,8 +27,10 @@ class Loops:
 
     def __init__(self, ranges: Mapping[Index, Range], parent: Loops | None = None):
         self.parent = parent
-        self.ranges: dict[Index, Range] = {**(parent.ranges if parent else {}), **ranges}
-        self.known: dict[Any, Any] = {}
+        self.ranges: dict[Index, Range] = dict(ranges)
+        if parent is not None:
+            self.ranges = {**parent.ranges, **ranges}
+        self.reductions: dict[Any, Any] = {}  # values of those that are evaluated at this level
 
     def deeper(self, ranges: Mapping[Index, Range]) -> Loops:
         return Loops(ranges, self)
@@ -51,8 +53,8 @@ class Loops:
         return along_axes(self.ranges)
 
     def home(self, indices: Any) -> Loops:
-        """The shallowest level at which all of `indices` are in force: what depends on no more is
-        evaluated there, once.
+        """Return the shallowest level at which all of `indices` are in force: what depends on no
+        more is evaluated there, once.
         """
         level = self
         while level.parent is not None and all(i in level.parent.ranges for i in indices):
@@ -60,24 +62,22 @@ class Loops:
         return level
 
     def lifted(self, value: Any) -> Any:
-        """A value of a level above, with an axis of extent 1 for every index that this level has
-        besides.
+        """Return a value of a level above with an axis of extent 1 for every index that this level
+        has besides.
         """
         missing = self.rank - np.ndim(value)
-        return (
-            value.reshape(value.shape + (1,) * missing)
-            if isinstance(value, np.ndarray) and missing
-            else value
-        )
+        if missing and isinstance(value, np.ndarray):
+            return value.reshape(value.shape + (1,) * missing)
+        return value
 
 
 def along_axes(ranges: Mapping[Index, Range]) -> dict[Index, np.ndarray[Any, Any]]:
-    """For each index the integers of its range, along the axis that is its position."""
-    shapes = [(1,) * axis + (-1,) + (1,) * (len(ranges) - axis - 1) for axis in range(len(ranges))]
-    return {
-        index: np.arange(low, high, dtype=np.int64).reshape(shape)
-        for (index, (low, high)), shape in zip(ranges.items(), shapes)
-    }
+    """Return for each index the integers of its range, along the axis that is its position."""
+    coordinates = {}
+    for axis, (index, (low, high)) in enumerate(ranges.items()):
+        shape = (1,) * axis + (-1,) + (1,) * (len(ranges) - axis - 1)
+        coordinates[index] = np.arange(low, high, dtype=np.int64).reshape(shape)
+    return coordinates
 
 
 def blocks(
@@ -89,14 +89,14 @@ def blocks(
     >>> list(blocks({i: (0, 5)}, {i: 2}))
     [{i: (0, 2)}, {i: (2, 4)}, {i: (4, 5)}]
     """
-    cuts = [
-        [(start, min(start + extents[i], high)) for start in range(low, high, extents[i])]
-        for i, (low, high) in ranges.items()
-    ]
+    cuts = []
+    for index, (low, high) in ranges.items():
+        starts = range(low, high, extents[index])
+        cuts.append([(start, min(start + extents[index], high)) for start in starts])
     for block in product(*cuts):
         yield dict(zip(ranges, block))
 
 
 def volume(indices: Any, extents: Mapping[Index, int]) -> int:
-    """Number of points of the axes of `indices`."""
-    return prod(extents[i] for i in indices)
+    """Return the number of points of the axes of `indices`."""
+    return prod(extents[index] for index in indices)

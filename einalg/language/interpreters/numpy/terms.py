@@ -20,7 +20,7 @@ class Product(NamedTuple):
 
 
 def product_of(body: Any) -> Product:
-    """A body as a product; one factor where it is not a product.
+    """Return a body as a product; one factor where it is not a product.
 
     >>> x, y = sympy.symbols("x y")
     >>> product_of(-3 * x * y / 2)
@@ -28,40 +28,47 @@ def product_of(body: Any) -> Product:
     """
     if not isinstance(body, sympy.Mul) or isinstance(body, IndexArithmetic):
         return Product(sympy.S.One, (body,))
-    coefficient = sympy.Mul(*(a for a in body.args if a.is_Rational))
-    return Product(coefficient, tuple(a for a in body.args if not a.is_Rational))
+    numbers, factors = [], []
+    for operand in body.args:
+        (numbers if operand.is_Rational else factors).append(operand)
+    return Product(sympy.Mul(*numbers), tuple(factors))
 
 
 def addends(body: Any, extents: Mapping[Index, int]) -> tuple[Any, ...]:
-    """The parts of a summed body to be summed apart: of an addition with a product that is larger
-    than each of its factors.
+    """Return the parts of a summed body that are summed one by one: those of an addition with a
+    product that is larger than each of its factors.
     """
     if not isinstance(body, sympy.Add) or isinstance(body, IndexArithmetic):
         return (body,)
-    return body.args if any(_is_outer(term, extents) for term in body.args) else (body,)
+    if any(_is_outer(term, extents) for term in body.args):
+        return body.args
+    return (body,)
 
 
 def _is_outer(term: Any, extents: Mapping[Index, int]) -> bool:
-    factors = [
-        frozenset(i for i in indices_of(f) if extents[i] > 1) for f in product_of(term).factors
-    ]
-    whole = frozenset().union(*factors)
-    return all(f != whole for f in factors)
+    """Whether a product is larger than each of its factors."""
+    factors = [axes_of(factor, extents) for factor in product_of(term).factors]
+    return frozenset().union(*factors) not in factors
+
+
+def axes_of(body: Any, extents: Mapping[Index, int]) -> frozenset[Index]:
+    """Return the indices along which the value of a body is more than one element."""
+    return frozenset(index for index in indices_of(body) if extents[index] > 1)
 
 
 def indices_of(body: Any) -> frozenset[Index]:
-    """The indices that the value of a body depends on."""
+    """Return the indices that the value of a body depends on."""
     return frozenset(i for i in body.free_symbols if isinstance(i, Index))
 
 
 def where_indices(reduction: Any) -> frozenset[Index]:
-    """The indices in the conditions of a reduction or scope."""
+    """Return the indices in the conditions of a reduction or scope."""
     return frozenset[Index]().union(*(c.indices for c in reduction.where))
 
 
 def flattened(reduction: Reduce) -> Reduce:
-    """A sum that is the whole body of a sum, as one sum over the indices of both; the same for the
-    other reductions.
+    """Return a sum that is the whole body of a sum as one sum over the indices of both; the same
+    for the other reductions.
     """
     while isinstance(reduction.body, Reduce) and reduction.body.op == reduction.op:
         inner = reduction.body
@@ -80,11 +87,13 @@ def reads(body: Any) -> bool:
         return True
     if isinstance(body, IndexArithmetic):
         return False
-    return any(map(reads, (body.body,) if isinstance(body, Reduce) else body.args))
+    if isinstance(body, Reduce):
+        return reads(body.body)
+    return any(map(reads, body.args))
 
 
 def exponent_of(power: sympy.Pow) -> Any:
-    """A constant exponent as the rational number that it is; None where it is no finite constant.
+    """Return a constant exponent as a rational number; None where it is no finite constant.
 
     >>> exponent_of(sympy.Symbol("x")**0.5)
     1/2
@@ -94,13 +103,13 @@ def exponent_of(power: sympy.Pow) -> Any:
     return power.exp if power.exp.is_Rational else None
 
 
-def over(factors: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Factors parted into numerators and denominators: `x**-2` goes below as `x**2`."""
-    above, below = [], []
+def as_fraction(factors: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Split factors into numerators and denominators: `x**-2` goes below as `x**2`."""
+    numerators, denominators = [], []
     for factor in factors:
         exponent = exponent_of(factor) if isinstance(factor, sympy.Pow) else None
         if exponent is not None and exponent < 0:
-            below.append(sympy.Pow(factor.base, -exponent))
+            denominators.append(sympy.Pow(factor.base, -exponent))
         else:
-            above.append(factor)
-    return above, below
+            numerators.append(factor)
+    return numerators, denominators

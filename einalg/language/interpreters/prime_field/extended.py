@@ -1,5 +1,5 @@
-"""A prime field with the two infinities and an undefined element, as codes beside the residues (see
-`primefield`).
+"""A prime field with the two infinities and an undefined element, which are codes next to the
+residues (see `field`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Extended:
 
     @classmethod
     def of(cls, modulus: int, seed: int) -> Extended:
-        """A unit with many small divisors keeps the order of the small fractions of an expression
+        """Return the order that a seed draws.
+
+        A unit with many small divisors keeps the order of the small fractions of an expression
         (0 < 1/2 < 6), and is so large that an unknown element often falls between two of them.
         """
         unit = UNIT * (1 + (seed + 3) % 8) % modulus or 1
@@ -56,7 +58,7 @@ class Extended:
         return bool(np.min(values) >= 0 and np.max(values) < self.modulus)
 
     def order(self, values: Any) -> Array:
-        """Integers that compare as the elements do: -inf first, inf and then *undefined* last."""
+        """Return integers that compare as the elements do: -inf is first, *undefined* last."""
         keys = np.asarray(values) * self.unit % self.modulus
         keys = np.where(keys > self.modulus // 2, keys - self.modulus, keys)
         if self.finite(values):
@@ -67,19 +69,19 @@ class Extended:
         return np.where(self.is_element(values), keys, outermost)
 
     def at(self, keys: Array) -> Array:
-        """The elements at places of the order."""
+        """Return the elements at places of the order."""
         elements = keys * pow(self.unit, -1, self.modulus) % self.modulus
         codes = np.where(keys > 0, keys - self.modulus, self.lowest)
         return np.where(np.abs(keys) < self.modulus, elements, codes)
 
     def as_reals(self, values: Any) -> Array:
-        """Floats in which an element is only its sign, for deciding what infinities do."""
+        """Return floats in which an element is only its sign, for deciding what infinities do."""
         signs = np.sign(self.order(values)).astype(np.float64)
         infinite = np.where(np.equal(values, self.undefined), np.nan, np.copysign(np.inf, signs))
         return np.where(self.is_element(values), signs, infinite)
 
     def from_reals(self, reals: Any) -> Array:
-        """Floats as elements and codes."""
+        """Return floats as elements and codes."""
         reals = np.asarray(reals, np.float64)
         codes = np.where(
             np.isnan(reals), self.undefined, np.where(reals > 0, self.highest, self.lowest)
@@ -89,8 +91,8 @@ class Extended:
     def arithmetic(
         self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]
     ) -> Any:
-        """A sum, product or power of elements, also in a reduction: the result is a code exactly
-        where that of the reals is.
+        """Return a sum, product or power of elements, also in a reduction: the result is a code
+        exactly where that of the reals is.
         """
         if all(map(self.finite, values)):
             return on_elements(*values)
@@ -103,7 +105,7 @@ class Extended:
     def function(
         self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]
     ) -> Any:
-        """Any other function: where an argument is a code, it has its limit."""
+        """Return any other function: where an argument is a code, it has its limit."""
         if all(map(self.finite, values)):
             return on_elements(*values)
         proper = reduce(np.logical_and, map(self.is_element, values))

@@ -95,9 +95,8 @@ class PrimeField:
         if array.dtype.kind == "f":
             return self.extended.from_reals(array)
         if array.dtype.kind == "O" and all(hasattr(v, "denominator") for v in array.flat):
-            return np.array(
-                [self._fraction(v.numerator, v.denominator) for v in array.flat], np.int64
-            ).reshape(array.shape)
+            numbers = [self._fraction(v.numerator, v.denominator) for v in array.flat]
+            return np.array(numbers, np.int64).reshape(array.shape)
         if array.dtype.kind not in "biu":
             raise ShapeError(
                 f"{name} holds {array.dtype}, which is not a number\n"
@@ -105,7 +104,7 @@ class PrimeField:
             )
         return residues(array, self.modulus)
 
-    def kept(self, values: Array) -> Array:
+    def stored(self, values: Array) -> Array:
         return values.astype(np.int64, copy=False)
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
@@ -114,17 +113,17 @@ class PrimeField:
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
             return bool(value)
-        if value in (sympy.oo, -sympy.oo):
-            return self.extended.highest if value == sympy.oo else self.extended.lowest
+        if value == sympy.oo:
+            return self.extended.highest
+        if value == -sympy.oo:
+            return self.extended.lowest
         if value.is_Rational:
             return self._fraction(value.p, value.q)
         if value.is_Float:
             return self._fraction(*Fraction(float(value)).as_integer_ratio())
-        return (
-            self.extended.undefined
-            if value is sympy.nan
-            else int(pseudo_random(str(value), [], self.modulus, self.seed))
-        )
+        if value is sympy.nan:
+            return self.extended.undefined
+        return int(pseudo_random(str(value), [], self.modulus, self.seed))
 
     def _fraction(self, numerator: Any, denominator: Any) -> int:
         if int(denominator) % self.modulus == 0:
@@ -152,8 +151,10 @@ class PrimeField:
         return self.multiply([numerator, self._inverse(denominator)])
 
     def _inverse(self, values: Any) -> Any:
-        found = self.extended.function(lambda v: inverse(v, self.modulus), np.reciprocal, [values])
-        return np.where(np.equal(values, 0), self.extended.undefined, found)
+        inverses = self.extended.function(
+            lambda v: inverse(v, self.modulus), np.reciprocal, [values]
+        )
+        return np.where(np.equal(values, 0), self.extended.undefined, inverses)
 
     def power(self, base: Any, exponent: Any) -> Any:
         if isinstance(exponent, sympy.Rational):
@@ -169,19 +170,16 @@ class PrimeField:
         def root(values: Any) -> Any:
             if degree == 2 and self.modulus % 4 == 3:
                 return power(values, (self.modulus + 1) // 4, self.modulus)
-            return np.where(
-                np.less(values, 2),
-                values,
-                pseudo_random(f"root {degree}", [values], self.modulus, self.seed),
-            )
+            roots = pseudo_random(f"root {degree}", [values], self.modulus, self.seed)
+            return np.where(np.less(values, 2), values, roots)
 
         return self.extended.function(root, lambda v: np.power(v, 1 / degree), [base])
 
     def function(self, function: type, values: Sequence[Any]) -> Any:
         if function in (sympy.Max, sympy.Min):
-            return reduce(lambda a, b: self._better(function.__name__, a, b), values)
+            return reduce(lambda a, b: self._extremum_of_two(function.__name__, a, b), values)
         if function is sympy.Abs:
-            return self._better("Max", values[0], self._negative(values[0]))
+            return self._extremum_of_two("Max", values[0], self._negative(values[0]))
         if function is sympy.sign:
             return self.extended.from_reals(np.sign(self.extended.as_reals(values[0])))
         if function is sympy.erfc:
@@ -189,10 +187,8 @@ class PrimeField:
         if function is sympy.ceiling:
             return self._negative(self.function(sympy.floor, [self._negative(values[0])]))
         if function is Mod:
-            return self._minus(
-                values[0],
-                self.multiply([values[1], self.function(sympy.floor, [self.divide(*values)])]),
-            )
+            quotient = self.function(sympy.floor, [self.divide(*values)])
+            return self._minus(values[0], self.multiply([values[1], quotient]))
         if function is not sympy.Pow and function not in FUNCTIONS:
             raise NotationError(f"the executor has no value for {function.__name__}")
         return self.extended.function(
@@ -207,32 +203,30 @@ class PrimeField:
     def _minus(self, left: Any, right: Any) -> Any:
         return self.add([left, self._negative(right)])
 
-    def _better(self, op: str, left: Any, right: Any) -> Any:
-        one, other = self.extended.order(left), self.extended.order(right)
-        best = np.where(one >= other if op == "Max" else one <= other, left, right)
-        unknown = np.equal(left, self.extended.undefined) | np.equal(right, self.extended.undefined)
-        return np.where(unknown, self.extended.undefined, best)
+    def _extremum_of_two(self, op: str, left: Any, right: Any) -> Any:
+        in_order = self.extended.order(left) <= self.extended.order(right)
+        if op == "Max":
+            left, right = right, left
+        extremum = np.where(in_order, left, right)
+        return np.where(self._any_undefined(left, right), self.extended.undefined, extremum)
+
+    def _any_undefined(self, left: Any, right: Any) -> Any:
+        undefined = self.extended.undefined
+        return np.equal(left, undefined) | np.equal(right, undefined)
 
     def compare(self, relation: type, left: Any, right: Any) -> Any:
         if relation in (sympy.Eq, sympy.Ne):
             equal = self._equal(left, right)
             return equal if relation is sympy.Eq else ~equal
-        unknown = np.equal(left, self.extended.undefined) | np.equal(right, self.extended.undefined)
-        return (
-            COMPARISONS[relation](self.extended.order(left), self.extended.order(right)) & ~unknown
-        )
+        holds = COMPARISONS[relation](self.extended.order(left), self.extended.order(right))
+        return holds & ~self._any_undefined(left, right)
 
     def _equal(self, left: Any, right: Any) -> Any:
-        half = (
-            pseudo_random(
-                "Eq", [np.minimum(left, right), np.maximum(left, right)], self.modulus, self.seed
-            )
-            % 2
-            == 1
-        )
-        return np.equal(left, right) | (
-            half & self.extended.is_element(left) & self.extended.is_element(right)
-        )
+        """Where values are equal, and at a pseudo-random half of the other pairs of elements."""
+        pair = [np.minimum(left, right), np.maximum(left, right)]
+        half = pseudo_random("Eq", pair, self.modulus, self.seed) % 2 == 1
+        elements = self.extended.is_element(left) & self.extended.is_element(right)
+        return np.equal(left, right) | (half & elements)
 
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any:
         return np.where(condition, value, otherwise)
@@ -256,23 +250,21 @@ class PrimeField:
         )
 
     def _extremum(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
-        take, identity = (
-            (np.max, self.extended.lowest) if op == "Max" else (np.min, self.extended.highest)
-        )
+        take, identity = np.min, self.extended.highest
+        if op == "Max":
+            take, identity = np.max, self.extended.lowest
         within = np.True_ if mask is None else mask
-        best = take(
-            self.extended.order(values),
-            axis=axes,
-            initial=int(self.extended.order(identity)),
-            where=within,
-        )
+        initial = int(self.extended.order(identity))
+        place = take(self.extended.order(values), axis=axes, initial=initial, where=within)
         unknown = np.any(np.equal(values, self.extended.undefined), axis=axes, where=within)
-        return np.where(unknown, self.extended.undefined, self.extended.at(best))
+        return np.where(unknown, self.extended.undefined, self.extended.at(place))
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
         if op in ("Max", "Min"):
-            return self._better(op, left, right)
-        return self.add([left, right]) if op == "Sum" else self.multiply([left, right])
+            return self._extremum_of_two(op, left, right)
+        if op == "Sum":
+            return self.add([left, right])
+        return self.multiply([left, right])
 
     def reduced(self, op: str, value: Any) -> Any:
         return value

@@ -11,34 +11,36 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-HALF = 16  # bits of the lower part of a residue
-DEPTH = (
-    2**18
-)  # terms of a sum of products of sums of two parts, each below 2**34, that float64 holds exactly
-MANTISSA = 53  # bits of float64
+LOW_BITS = 16  # of a residue, which is split into two parts
+# Terms that float64 sums exactly, each a product of sums of two parts and so below 2**34.
+MAX_EXACT_TERMS = 2**18
+MANTISSA_BITS = 53  # of float64
 
 
 def residues(values: Array, modulus: int) -> Array:
-    """Integers, truth values and finite floats as residues; a float is the binary fraction that it
-    is, anything infinite 0.
+    """Return integers, truth values and finite floats as residues; a float is the binary fraction
+    that it is, anything infinite 0.
 
     >>> residues(np.array([-1, 8]), 7), residues(np.array([0.5]), 7)
     (array([6, 1]), array([4]))
     """
     if values.dtype.kind != "f":
-        wide = values if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
-        return np.mod(wide, wide.dtype.type(modulus)).astype(np.int64)
+        if values.dtype != np.uint64:
+            values = values.astype(np.int64, copy=False)
+        return np.mod(values, values.dtype.type(modulus)).astype(np.int64)
+    if not values.size:
+        return np.zeros(values.shape, np.int64)
     fraction, exponent = np.frexp(np.where(np.isfinite(values), values, 0).astype(np.float64))
-    digits = np.ldexp(fraction, MANTISSA).astype(np.int64)
-    shift = exponent.astype(np.int64) - MANTISSA
-    low, high = (int(shift.min()), int(shift.max())) if shift.size else (0, 0)
+    digits = np.ldexp(fraction, MANTISSA_BITS).astype(np.int64)
+    shift = exponent.astype(np.int64) - MANTISSA_BITS
+    low, high = int(shift.min()), int(shift.max())
     powers = np.array([pow(2, k, modulus) for k in range(low, high + 1)], np.int64)
     return digits % modulus * powers[shift - low] % modulus
 
 
 def power(base: Any, exponent: Any, modulus: int) -> Any:
-    """`base ** exponent` by squaring; `exponent` >= 0 is an integer or an array of them, and `0 **
-    0` is 1.
+    """Return `base ** exponent` by squaring; `exponent` >= 0 is an integer or an array of them, and
+    `0 ** 0` is 1.
     """
     result: Any = np.ones(np.broadcast_shapes(np.shape(base), np.shape(exponent)), np.int64)
     square, left = base, exponent
@@ -51,17 +53,16 @@ def power(base: Any, exponent: Any, modulus: int) -> Any:
 
 
 def inverse(values: Any, modulus: int) -> Any:
-    """The inverse of every residue; 0 for 0."""
+    """Return the inverse of every residue; 0 for 0."""
     return power(values, modulus - 2, modulus)
 
 
 def product_along(values: Array, axes: Sequence[int], modulus: int) -> Array:
-    """The product over `axes`, which disappear."""
+    """Return the product over `axes`, which disappear."""
     rest = [axis for axis in range(values.ndim) if axis not in axes]
-    shape = tuple(values.shape[axis] for axis in rest)
-    left = values.transpose((*axes, *rest)).reshape(
-        (prod(values.shape[axis] for axis in axes), *shape)
-    )
+    shape = [values.shape[axis] for axis in rest]
+    count = prod(values.shape[axis] for axis in axes)
+    left = values.transpose((*axes, *rest)).reshape((count, *shape))
     while len(left) > 1:
         half = len(left) // 2
         multiplied = left[:half] * left[half : 2 * half] % modulus
@@ -70,15 +71,13 @@ def product_along(values: Array, axes: Sequence[int], modulus: int) -> Array:
 
 
 def matmul(left: Array, right: Array, modulus: int) -> Array:
-    """A batch of matrix products, exactly, by three products in float64 (and so by BLAS) of the
-    halves of the residues.
+    """Return a batch of matrix products, exactly, by three products in float64 (and so by BLAS) of
+    the halves of the residues.
     """
     total: Any = 0
-    for start in range(0, left.shape[-1], DEPTH):
-        stop = start + DEPTH
-        total = (
-            total + _matmul(left[..., start:stop], right[..., start:stop, :], modulus)
-        ) % modulus
+    for start in range(0, left.shape[-1], MAX_EXACT_TERMS):
+        part = slice(start, start + MAX_EXACT_TERMS)
+        total = (total + _matmul(left[..., part], right[..., part, :], modulus)) % modulus
     return total
 
 
@@ -86,16 +85,16 @@ def _matmul(left: Array, right: Array, modulus: int) -> Array:
     (high, low), (upper, lower) = _halves(left), _halves(right)
     top, bottom = high @ upper, low @ lower
     middle = (high + low) @ (upper + lower) - top - bottom
-    return (
-        _scaled(top, 2 * HALF, modulus)
-        + _scaled(middle, HALF, modulus)
-        + _scaled(bottom, 0, modulus)
-    ) % modulus
+    total = _shifted(top, 2 * LOW_BITS, modulus) + _shifted(middle, LOW_BITS, modulus)
+    return (total + _shifted(bottom, 0, modulus)) % modulus
 
 
 def _halves(values: Array) -> tuple[Array, Array]:
-    return (values >> HALF).astype(np.float64), (values & (2**HALF - 1)).astype(np.float64)
+    """Return the upper and the lower bits of residues."""
+    low = values & (2**LOW_BITS - 1)
+    return (values >> LOW_BITS).astype(np.float64), low.astype(np.float64)
 
 
-def _scaled(values: Array, bits: int, modulus: int) -> Array:
+def _shifted(values: Array, bits: int, modulus: int) -> Array:
+    """Return the residues of `values * 2**bits`."""
     return values.astype(np.int64) % modulus * (2**bits % modulus) % modulus

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import sympy
 
-MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of SplitMix64
-STEP = np.uint64(0x9E3779B97F4A7C15)
+# The constants of SplitMix64.
+FINALIZER = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 ODD = (
     sympy.tanh,
     sympy.erf,
@@ -25,8 +26,8 @@ ODD = (
     sympy.atanh,
 )
 EVEN = (sympy.cos, sympy.cosh)
-# argument -> value; odd functions are 0 at 0 by their symmetry
-FIXED: dict[type, dict[int, int]] = {
+# Values by argument; odd functions are 0 at 0 by their symmetry.
+RATIONAL_VALUES: dict[type, dict[int, int]] = {
     sympy.exp: {0: 1},
     sympy.log: {1: 0},
     sympy.cos: {0: 1},
@@ -38,7 +39,7 @@ FIXED: dict[type, dict[int, int]] = {
 
 
 def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> Any:
-    """Residues: the same for the same name, values and seed, in every process.
+    """Return residues: the same for the same name, values and seed, in every process.
 
     >>> int(pseudo_random("exp", [3], 101, seed=0)), int(pseudo_random("exp", [3], 101, seed=1))
     (10, 47)
@@ -52,22 +53,26 @@ def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> 
 
 
 def _mixed(state: Any) -> Any:
-    state = state + STEP
-    state = (state ^ (state >> np.uint64(30))) * MIX[0]
-    state = (state ^ (state >> np.uint64(27))) * MIX[1]
+    state = state + INCREMENT
+    state = (state ^ (state >> np.uint64(30))) * FINALIZER[0]
+    state = (state ^ (state >> np.uint64(27))) * FINALIZER[1]
     return state ^ (state >> np.uint64(31))
 
 
 def uninterpreted(function: type, values: Sequence[Any], modulus: int, seed: int) -> Any:
-    """A function of residues with the symmetry and the few rational values of the real one."""
+    """Return a function of residues that has the symmetry and the few rational values of the real
+    one.
+    """
     first, *others = values
     opposite = -np.asarray(first) % modulus
-    flipped = np.less(opposite, first) if function in (*ODD, *EVEN) else np.False_
-    found = pseudo_random(
-        function.__name__, [np.where(flipped, opposite, first), *others], modulus, seed
-    )
+    flipped = np.False_
+    if function in ODD or function in EVEN:
+        flipped = np.less(opposite, first)
+    arguments = [np.where(flipped, opposite, first), *others]
+    result = pseudo_random(function.__name__, arguments, modulus, seed)
     if function in ODD:
-        found = np.where(np.equal(first, 0), 0, np.where(flipped, -found % modulus, found))
-    for argument, value in FIXED.get(function, {}).items():
-        found = np.where(np.equal(first, argument), value, found)
-    return found
+        result = np.where(flipped, -result % modulus, result)
+        result = np.where(np.equal(first, 0), 0, result)
+    for argument, value in RATIONAL_VALUES.get(function, {}).items():
+        result = np.where(np.equal(first, argument), value, result)
+    return result

@@ -16,7 +16,7 @@ from einalg.errors import NotationError, ShapeError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
 from einalg.language.interpreters.prime_field.modular import (
-    DEPTH,
+    MAX_EXACT_TERMS,
     inverse,
     matmul,
     power,
@@ -316,7 +316,7 @@ def test_modular_arithmetic(modulus: int) -> None:
 
 
 def test_the_longest_sum_of_the_largest_residues_is_exact() -> None:
-    terms = 2 * DEPTH + 3
+    terms = 2 * MAX_EXACT_TERMS + 3
     left = np.full((1, 1, terms), P - 1)
     assert matmul(left, left.reshape(1, terms, 1), P).item() == terms % P
     assert matmul(left - 1, left.reshape(1, terms, 1), P).item() == 2 * terms % P
