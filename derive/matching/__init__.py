@@ -1,29 +1,43 @@
-"""Matching of scopes with library operators, and expression distance (design §7)."""
+"""Matching of scopes with library operators, and expression distance (design §7).
 
-from derive.matching.distance import Distance, distance, distance_to, ranked
+`match` solves for the parameters of an operator and verifies them: with `patterns` for operators
+that libraries have (contractions, convolutions, reductions), with `arrays` for those that move or
+map elements of arrays of any rank. `multi_statement` matches several statements as one operator,
+`distance` and `explain` say what separates an expression from an operator. Import from here; below
+are `einalg.language` and the rules that inline scopes. An operator is added as a template in
+`einalg.language.ops.templates`, not here.
+"""
+
+from derive.matching.distance import Distance, distance, distance_to, nearest_templates
 from derive.matching.explain import Distances, distances, why_not
 from derive.matching.match import match, matches, reasons, templates
-from derive.matching.multi_statement import Group, groups, grown, named, spellings
+from derive.matching.multi_statement import (
+    Group,
+    candidate_scopes,
+    groups,
+    growing_groups,
+    with_operator_names,
+)
 from derive.matching.patterns.normal_form import normal_form
-from derive.matching.patterns.unify import Reason
+from derive.matching.patterns.reason import Reason
 
 __all__ = [
     "Distance",
     "Distances",
     "Group",
     "Reason",
+    "candidate_scopes",
     "distance",
     "distance_to",
     "distances",
     "groups",
-    "grown",
+    "growing_groups",
     "match",
     "matches",
-    "named",
+    "nearest_templates",
     "normal_form",
-    "ranked",
     "reasons",
-    "spellings",
     "templates",
     "why_not",
+    "with_operator_names",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from derive.matching.distance import Distance, distance_to
-from derive.matching.multi_statement import grown, spellings
+from derive.matching.multi_statement import candidate_scopes, growing_groups
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.language.index.identifiers import with_article
 from einalg.language.ir.program import Program
@@ -13,10 +13,12 @@ from einalg.text.terminal import width, wrapped
 
 
 class Distances(Listing[Distance]):
-    """Distances, the nearest operator first; shown with the reasons, and those whose body is another one by name alone.
+    """Distances, the nearest operator first; shown with the reasons, and those whose body is
+    another one by name alone.
 
     >>> import einalg as ea
-    >>> print(distances(ea.Session(ea.parse("O[i] += A[i,k,k]*B[k]", A=(3, 4, 4), B=(4,))).expr))  # doctest: +ELLIPSIS
+    >>> session = ea.Session(ea.parse("O[i] += A[i,k,k]*B[k]", A=(3, 4, 4), B=(4,)))
+    >>> print(distances(session.expr))  # doctest: +ELLIPSIS
         3  matmul: k stands twice in A
     ...
     """
@@ -39,7 +41,9 @@ class Distances(Listing[Distance]):
     def remark(self) -> str:
         """The operators of another body, in one line; empty where there are none."""
         names = [distance.operator for distance in self if _has_another_body(distance)]
-        return f"of another form: {', '.join(names)}" if names else ""
+        if not names:
+            return ""
+        return f"of another form: {', '.join(names)}"
 
 
 def _has_another_body(distance: Distance) -> bool:
@@ -47,24 +51,25 @@ def _has_another_body(distance: Distance) -> bool:
 
 
 def distances(program: Program) -> Distances:
-    """The distance of a program to every operator, the nearest first: what is nearest in it counts."""
-    scopes = spellings(program)
-    operators = dict.fromkeys(template.name for template in TEMPLATES)
-    return Distances(
-        sorted((min(distance_to(scope, name) for scope in scopes) for name in operators), key=float)
-    )
+    """Return the distance of a program to every operator, the nearest first: what is nearest in it
+    counts.
+    """
+    scopes = candidate_scopes(program)
+    nearest = []
+    for operator in dict.fromkeys(template.name for template in TEMPLATES):
+        nearest.append(min(distance_to(scope, operator) for scope in scopes))
+    return Distances(sorted(nearest, key=float))
 
 
 def why_not(program: Program, operator: str) -> str:
-    """What separates each statement from an operator, in words; `MatchError` for an unknown operator."""
+    """Say what separates each statement from an operator; `MatchError` for an unknown operator."""
     lines = []
     flat = lifted(program)
     for name in flat.names:
-        found = min(distance_to(scope, operator) for scope, _ in grown(flat, name))
-        lines.append(
-            f"{name} is {with_article(operator)}"
-            if not found.reasons
-            else f"{name} is not {with_article(operator)}:"
-        )
-        lines += found.lines
+        nearest = min(distance_to(scope, operator) for scope, _ in growing_groups(flat, name))
+        if nearest.reasons:
+            lines.append(f"{name} is not {with_article(operator)}:")
+        else:
+            lines.append(f"{name} is {with_article(operator)}")
+        lines += nearest.lines
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Operands with their axes in the order of the result's: the view of them that an operator along axes is given."""
+"""Operands with their axes in the order of the result's: the view of them that an operator along
+axes reads.
+"""
 
 from __future__ import annotations
 
@@ -13,111 +15,147 @@ from einalg.language.ir.kernel import View
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, map_accesses
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.axes import result_indices
+
+
+@dataclass(frozen=True)
+class OrderedAxes:
+    """The axes of a tensor that remain, in the order of the result's, and the first element that is
+    read: for `A[2, j, i]` in a result over i and j the axes (2, 1) and the start (2, 0, 0).
+    """
+
+    tensor: Tensor
+    axes: tuple[int, ...]
+    start: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class AxisOrder:
-    """The scope over such operands, and for each of these, by name, the tensor and the axes of it that remain."""
+    """The scope over operands whose axes are in order, and these axes by the name of the tensor."""
 
     scope: Scope
-    axes: dict[str, tuple[Tensor, tuple[int, ...]]]
-    starts: dict[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # where the axes that do not remain are read
+    operands: dict[str, OrderedAxes] = field(default_factory=dict)
 
     def view(self, base: Any) -> View:
-        """The operand as it lies in memory."""
-        tensor, order = self.axes.get(base.name, (base, tuple(range(base.rank))))
-        steps = strides(tensor.shape)
-        offset = sum(
-            (start - low) * step
-            for start, (low, _), step in zip(self.starts.get(base.name, ()), tensor.box, steps)
-        )
-        axes = {
-            letter.name: ((tensor.shape[a], steps[a]),)
-            for letter, a in zip(kept(len(order)), order)
-        }
+        """Return the operand as it lies in memory."""
+        ordered = self.operands.get(base.name)
+        if ordered is None:
+            return contiguous_view(base, base.name)
+        tensor_strides = strides(ordered.tensor.shape)
+        offset = 0
+        for start, (low, _), stride in zip(ordered.start, ordered.tensor.box, tensor_strides):
+            offset += (start - low) * stride
+        axes = {}
+        for letter, axis in zip(result_indices(len(ordered.axes)), ordered.axes):
+            axes[letter.name] = ((ordered.tensor.shape[axis], tensor_strides[axis]),)
         return View(base.name, offset, axes)
 
 
+def contiguous_view(base: Any, name: str) -> View:
+    """Return an array as it lies in memory."""
+    shape = unpadded(base).shape
+    axes = {}
+    for letter, size, stride in zip(result_indices(len(shape)), shape, strides(shape)):
+        axes[letter.name] = ((size, stride),)
+    return View(name, 0, axes)
+
+
 def in_output_order(scope: Scope) -> AxisOrder:
-    """A scope with the axes of every tensor in the order of the indices that walk along them; fixed ones are left out."""
-    orders: dict[str, tuple[Tensor, tuple[int, ...]]] = {}
-    starts: dict[str, tuple[int, ...]] = {}
-    for access in _own(scope.body):
+    """Return a scope with the axes of every tensor in the order of the indices that walk along
+    them; axes along which none walks are left out.
+    """
+    operands: dict[str, OrderedAxes] = {}
+    for access in _unreduced_accesses(scope.body):
         tensor = unpadded(access.base)
-        order = (
-            None if isinstance(tensor, Scope) or tensor.name in orders else _order(scope, access)
-        )
-        order = order if order is not None and _is_inside(access, order) else None
-        if order is not None:
-            orders[tensor.name] = tensor, order
-            starts[tensor.name] = tuple(
-                low if k in order else s.const
-                for k, (s, (low, _)) in enumerate(zip(access.subscripts, tensor.box))
-            )
+        if not isinstance(tensor, Scope) and tensor.name not in operands:
+            ordered = _ordered_axes(scope, access)
+            if ordered is not None:
+                operands[tensor.name] = ordered
     for access in accesses(scope.body):
         name = getattr(unpadded(access.base), "name", None)
-        if name in orders and any(
-            k not in orders[name][1] and (s.terms or s.const != starts[name][k])
-            for k, s in enumerate(access.subscripts)
-        ):
-            del orders[name], starts[name]  # what is fixed in one read is not in another
-    return AxisOrder(
-        Scope(scope.iterators, scope.where, map_accesses(scope.body, lambda a: _moved(a, orders))),
-        orders,
-        starts,
-    )
+        if name in operands and not _has_start(access, operands[name]):
+            del operands[name]
+    body = map_accesses(scope.body, lambda access: _reordered(access, operands))
+    return AxisOrder(Scope(scope.iterators, scope.where, body), operands)
 
 
-def _own(body: Any) -> Iterator[Access]:
-    """The accesses of a body outside its reductions."""
+def _unreduced_accesses(body: Any) -> Iterator[Access]:
+    """Yield the accesses of a body outside its reductions."""
     if isinstance(body, Access):
         yield body
     elif not isinstance(body, (Reduce, IndexArithmetic)):
         for argument in getattr(body, "args", ()):
-            yield from _own(argument)
+            yield from _unreduced_accesses(argument)
+
+
+def _ordered_axes(scope: Scope, access: Access) -> OrderedAxes | None:
+    """Return the axes that one read of a tensor leaves, and its start; None where it is no such
+    view.
+    """
+    order = _order(scope, access)
+    if order is None or not _is_inside(access, order):
+        return None
+    tensor = unpadded(access.base)
+    start = []
+    for axis, (low, _) in enumerate(tensor.box):
+        if axis in order:
+            start.append(low)
+        else:
+            start.append(access.subscripts[axis].const)
+    return OrderedAxes(tensor, order, tuple(start))
 
 
 def _order(scope: Scope, access: Access) -> tuple[int, ...] | None:
-    """The axes along which one index each walks, in the order of these; None where other subscripts move."""
+    """Return the axes along which one index each walks, in the order of these; None where other
+    subscripts move.
+    """
     position = {index: k for k, index in enumerate(scope.indices)}
-    walked: dict[int, int] = {}
+    axis_at: dict[int, int] = {}
     for axis, form in enumerate(access.subscripts):
-        if form.terms:
-            index = form.terms[0][0] if len(form.terms) == 1 else None
-            if index not in position or position[index] in walked:
-                return None
-            walked[position[index]] = axis
-    return tuple(walked[p] for p in sorted(walked))
+        if not form.terms:
+            continue
+        if len(form.terms) > 1:
+            return None
+        place = position.get(form.terms[0][0])
+        if place is None or place in axis_at:
+            return None
+        axis_at[place] = axis
+    return tuple(axis_at[place] for place in sorted(axis_at))
 
 
 def _is_inside(access: Access, order: tuple[int, ...]) -> bool:
-    """Whether the places on the axes that are left out are those of elements, not of padding."""
-    rest = [k for k in range(access.tensor.rank) if k not in order]
-    return all(
-        low <= access.subscripts[k].const < high
-        for k in rest
-        for low, high in (access.tensor.box[k],)
-    )
+    """Return whether the places on the axes that are left out are those of elements, not of
+    padding.
+    """
+    for axis, (low, high) in enumerate(access.tensor.box):
+        if axis not in order and not low <= access.subscripts[axis].const < high:
+            return False
+    return True
 
 
-def _moved(access: Access, orders: dict[str, tuple[Tensor, tuple[int, ...]]]) -> Access:
+def _has_start(access: Access, ordered: OrderedAxes) -> bool:
+    """Return whether a read stands still on the axes that are left out, where the view starts."""
+    for axis, form in enumerate(access.subscripts):
+        if axis not in ordered.axes and (form.terms or form.const != ordered.start[axis]):
+            return False
+    return True
+
+
+def _reordered(access: Access, operands: dict[str, OrderedAxes]) -> Access:
     name = getattr(access.tensor, "name", None)
-    if name not in orders:
+    if name not in operands:
         return access
-    tensor, order = orders[name]
-    straight = Tensor(name, _picked(tensor.axes, order), tensor.dtype)
-    return Access.of(_viewed(access.base, straight, order), _picked(access.subscripts, order))
+    original, order = operands[name].tensor, operands[name].axes
+    tensor = Tensor(name, _at(original.axes, order), original.dtype)
+    return Access.of(_padded_like(access.base, tensor, order), _at(access.subscripts, order))
 
 
-def _viewed(view: Any, tensor: Tensor, order: tuple[int, ...]) -> Any:
-    """The tensor under all paddings of a view, with the amounts of these axes."""
+def _padded_like(view: Any, tensor: Tensor, order: tuple[int, ...]) -> Any:
+    """Return the tensor under all paddings of a view, with the amounts of these axes."""
     if not isinstance(view, Padded):
         return tensor
-    return Padded(_viewed(view.base, tensor, order), _picked(view.amounts, order), view.fill)
+    return Padded(_padded_like(view.base, tensor, order), _at(view.amounts, order), view.fill)
 
 
-def _picked(row: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
+def _at(row: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
     return tuple(row[position] for position in positions)

@@ -1,4 +1,6 @@
-"""A scope without inner scopes: what it reads is computed where it is read. For matching only; the work is done many times over."""
+"""A scope without inner scopes: what it reads is computed where it is read. For matching only; the
+same work is done many times over.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +17,47 @@ from einalg.language.ir.scope import Scope, all_scopes, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
 from einalg.language.ir.traversal import accesses
 
-MOST = 64  # inner scopes
+MAX_INNER_SCOPES = 64
 
 
 def inlined(scope: Scope) -> Scope:
-    """The scope with every inner scope inlined whose reads all lie inside its domain.
+    """Return the scope with every inner scope inlined whose reads all lie inside its domain.
 
     >>> from einalg import ops, tensor
     >>> inlined(ops.transpose(ops.exp(tensor("x", (2, 3)))))
     L[i:3, j:2](exp(x[j, i]))
     """
-    for _ in range(MOST):
-        target = next((inner for inner in inner_scopes(scope) if _is_plain(scope, inner)), None)
+    for _ in range(MAX_INNER_SCOPES):
+        target = next((s for s in inner_scopes(scope) if _is_inlinable(scope, s)), None)
         if target is None:
             break
         scope = Scope(scope.iterators, scope.where, inline(scope, target))
     return simplify_scope(scope)
 
 
-def _is_plain(scope: Scope, inner: Scope) -> bool:
-    """Whether an inner scope is a whole box, and never read through padding."""
-    return not inner.where and not any(
-        isinstance(a.base, Padded) and a.tensor == inner
-        for a in accesses(scope.body)
-        if isinstance(a.tensor, Scope)
-    )
+def _is_inlinable(scope: Scope, inner: Scope) -> bool:
+    """Return whether an inner scope is a whole box, and never read through padding."""
+    if inner.where:
+        return False
+    for access in accesses(scope.body):
+        if isinstance(access.base, Padded) and isinstance(access.tensor, Scope):
+            if access.tensor == inner:
+                return False
+    return True
 
 
 def functions(scope: Scope) -> frozenset[str]:
-    """The reductions and functions of a scope and of all below it, besides sums, products and whole powers: inlining changes nothing there.
+    """Return the reductions and functions of a scope and of all below it, besides sums, products
+    and whole powers: inlining changes nothing there.
 
     >>> from einalg import ops, tensor
     >>> sorted(functions(ops.rms_norm(tensor("x", (2, 3)))))
     ['Pow', 'Sum']
     """
-    return frozenset(name for node in all_scopes(scope) for name in _functions(node.body))
+    names: set[str] = set()
+    for node in all_scopes(scope):
+        names.update(_functions(node.body))
+    return frozenset(names)
 
 
 def _functions(body: Any) -> Iterator[str]:
@@ -59,9 +67,14 @@ def _functions(body: Any) -> Iterator[str]:
         yield body.op
         yield from _functions(body.body)
         return
-    if not isinstance(body, (sympy.Add, sympy.Mul)) and not (
-        isinstance(body, sympy.Pow) and body.exp.is_Integer
-    ):
+    if not _is_polynomial_operation(body):
         yield type(body).__name__
     for argument in body.args:
         yield from _functions(argument)
+
+
+def _is_polynomial_operation(body: Any) -> bool:
+    """Return whether a node is a sum, a product or a whole power of its operands."""
+    if isinstance(body, (sympy.Add, sympy.Mul)):
+        return True
+    return isinstance(body, sympy.Pow) and body.exp.is_Integer

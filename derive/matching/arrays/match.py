@@ -1,7 +1,9 @@
-"""Matching of operators on arrays of any rank: parameters are proposed from what a scope reads, and verified (design §7).
+"""Matching of operators on arrays of any rank: parameters are proposed from what a scope reads, and
+verified (design §7).
 
-Nothing here knows an operator. What reads inner scopes is inlined first, so that the statements of a softmax are one scope. A proposal
-is right where the definition, called with it, has the canonical key of the scope: both in the normal form of `matching.profile`.
+Nothing here knows an operator. What reads inner scopes is inlined first, so that the statements of
+a softmax are one scope. A proposal is right where the definition, called with it, has the canonical
+key of the scope: both in the normal form of `matching.patterns.normal_form`.
 """
 
 from __future__ import annotations
@@ -11,240 +13,252 @@ from functools import cache, cached_property
 from itertools import islice, permutations, product
 from typing import Any
 
-from derive.matching.arrays.axis_order import AxisOrder, in_output_order
+from derive.matching.arrays.axis_order import AxisOrder, contiguous_view, in_output_order
 from derive.matching.arrays.inlining import functions, inlined
 from derive.matching.arrays.parameter_sources import SOURCES, ReadSummary
 from derive.matching.patterns.normal_form import NormalForm, normal_form
-from derive.matching.patterns.operand_views import strides
+from derive.matching.patterns.reason import DISTANCE_WEIGHTS, Reason, body_mismatch
 from derive.matching.patterns.scalar_parameters import as_python
-from derive.matching.patterns.unify import Reason, unlike
 from einalg.errors import EinalgError
 from einalg.language.analysis.canonical import key
 from einalg.language.index.identifiers import with_article
-from einalg.language.ir.kernel import Kernel, View
+from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Tensor, unpadded
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ir.tensor import Tensor
 from einalg.language.ops.templates import AnyTemplate, ArrayTemplate
 
-UNLIKE = 1.0
-MOST_TRIES = 48
-SIZES = 2, 3  # of the axes of an example
+MAX_PROPOSALS = 48  # of parameters, for one order of the operands
+EXAMPLE_SIZES = 2, 3  # of the axes of an example
 NUMBER, BOOLEAN = "f32", "bool"
-Solution = tuple[tuple[Any, ...], Mapping[str, Any]]  # operands, and the other arguments
-
-
-def matches(scope: Scope, output: str, among: Sequence[AnyTemplate]) -> Iterator[Kernel]:
-    """The kernels that compute a scope, in the order of the templates on arrays of any rank; others are passed over."""
-    for template in among:
-        if not isinstance(template, ArrayTemplate):
-            continue
-        whole = _whole(scope)
-        solution = _solution(whole, template)
-        if solution is not None:
-            yield _kernel(whole, template, solution, scope, output)
-
-
-def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
-    """What separates a scope from an operator; empty exactly when it is one."""
-    whole = _whole(scope)
-    if not _alike(whole, template):
-        return [
-            unlike(
-                whole.scope.body, _example(template, len(template.operands) + template.many).body
-            )
-        ]
-    if _solution(whole, template) is not None:
-        return []
-    texts = dict.fromkeys(_failure(whole, template, *tried) for tried in _tries(whole, template))
-    missing = (
-        f"no {name} makes it {with_article(template.name)}" for name in _unsourced(whole, template)
-    )
-    return [
-        Reason(
-            next(iter(texts), None) or next(missing, f"it is no {template.name}"),
-            UNLIKE,
-            "parameters",
-        )
-    ]
+Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]  # operands, and the other arguments
 
 
 class InlinedScope:
-    """A scope with everything that it reads inlined, as it is written and with its operands' axes in the order of its own."""
+    """A scope with everything that it reads inlined, as it is written and with its operands' axes
+    in the order of its own.
+    """
 
-    def __init__(self, scope: Scope):
-        self.given = scope
-        self.solutions: dict[int, Solution | None] = {}
+    def __init__(self, original: Scope):
+        self.original = original
+        self.solutions: dict[int, Arguments | None] = {}  # by the identity of the template
         self._keys: dict[bool, Any] = {}
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        return functions(self.given)
+        return functions(self.original)
 
     @cached_property
     def scope(self) -> Scope:
-        return inlined(self.given)
+        return inlined(self.original)
 
     @cached_property
-    def profile(self) -> NormalForm:
+    def normalized(self) -> NormalForm:
         return normal_form(self.scope)
 
     @cached_property
-    def straight(self) -> AxisOrder:
-        return in_output_order(self.profile.scope)
+    def in_order(self) -> AxisOrder:
+        return in_output_order(self.normalized.scope)
 
-    def look(self, views: bool) -> ReadSummary:
-        return ReadSummary(self.straight.scope if views else self.scope)
+    def summary(self, views: bool) -> ReadSummary:
+        """Return what sources see, with `views` of operands whose axes are in order."""
+        if views:
+            return ReadSummary(self.in_order.scope)
+        return ReadSummary(self.scope)
 
     def key(self, views: bool) -> Any:
-        """What a definition must have to be this scope: of a view the shape is free."""
+        """Return what a definition must have to be this scope: of a view the shape is free."""
         if views not in self._keys:
-            self._keys[views] = _key(
-                self.straight.scope if views else self.profile.scope,
-                None if views else self.scope.shape,
-            )
+            if views:
+                self._keys[views] = key(self.in_order.scope), None
+            else:
+                self._keys[views] = key(self.normalized.scope), self.scope.shape
         return self._keys[views]
 
 
-def _whole(scope: Scope) -> InlinedScope:
-    kept_there = normal_form(scope).solved
-    found = kept_there.get("whole")
-    if found is None:
-        found = kept_there["whole"] = InlinedScope(scope)
-    return found
+def matches(scope: Scope, output: str, among: Sequence[AnyTemplate]) -> Iterator[Kernel]:
+    """Yield the kernels that compute a scope, in the order of the templates on arrays of any rank;
+    others are passed over.
+    """
+    for template in among:
+        if isinstance(template, ArrayTemplate):
+            whole = _inlined_scope(scope)
+            arguments = _solution(whole, template)
+            if arguments is not None:
+                yield _kernel(whole, template, arguments, scope, output)
 
 
-def _key(normal_scope: Scope, shape: tuple[int, ...] | None) -> Any:
-    return key(normal_scope), shape
+def reasons(scope: Scope, template: ArrayTemplate) -> list[Reason]:
+    """Return what separates a scope from an operator; empty exactly when it is one."""
+    whole = _inlined_scope(scope)
+    if not _has_body_of(whole, template):
+        count = len(template.operands) + template.many
+        return [body_mismatch(whole.scope.body, _example(template, count).body)]
+    if _solution(whole, template) is not None:
+        return []
+    text = _failed_proposal(whole, template)
+    return [Reason(text, DISTANCE_WEIGHTS.parameters, "parameters")]
 
 
-def _solution(whole: InlinedScope, template: ArrayTemplate) -> Solution | None:
-    """The first operands and arguments with which the definition is the scope, found once."""
+def _failed_proposal(whole: InlinedScope, template: ArrayTemplate) -> str:
+    """Say what the first proposal comes to, or for which parameter there is none."""
+    for arguments in _proposals(whole, template):
+        text = _failure(whole, template, arguments)
+        if text is not None:
+            return text
+    for name in _unsourced(whole, template):
+        return f"no {name} makes it {with_article(template.name)}"
+    return f"it is no {template.name}"
+
+
+def _inlined_scope(scope: Scope) -> InlinedScope:
+    """Return the inlined form of a scope, made once."""
+    cache_of_scope = normal_form(scope).cache
+    cached = cache_of_scope.get("inlined")
+    if cached is None:
+        cached = cache_of_scope["inlined"] = InlinedScope(scope)
+    return cached
+
+
+def _solution(whole: InlinedScope, template: ArrayTemplate) -> Arguments | None:
+    """Return the first operands and arguments with which the definition is the scope, solved for
+    once.
+    """
     if id(template) not in whole.solutions:
-        found = (
-            tried for tried in _tries(whole, template) if _failure(whole, template, *tried) is None
-        )
-        whole.solutions[id(template)] = next(found, None) if _alike(whole, template) else None
+        whole.solutions[id(template)] = _solved(whole, template)
     return whole.solutions[id(template)]
 
 
-def _tries(whole: InlinedScope, template: ArrayTemplate) -> Iterator[Solution]:
-    """Every assignment of tensors to operands with every proposal for each parameter."""
-    if any(extent == 0 for extent in whole.profile.extents.values()):
+def _solved(whole: InlinedScope, template: ArrayTemplate) -> Arguments | None:
+    if not _has_body_of(whole, template):
+        return None
+    for arguments in _proposals(whole, template):
+        if _failure(whole, template, arguments) is None:
+            return arguments
+    return None
+
+
+def _proposals(whole: InlinedScope, template: ArrayTemplate) -> Iterator[Arguments]:
+    """Yield every assignment of tensors to operands with every proposal for each parameter."""
+    if 0 in whole.normalized.extents.values():
         return
-    look = whole.look(template.views)
-    for operands in _operands(look, template):
-        proposals = [list(SOURCES[source](look, operands)) for source in template.sources.values()]
-        for row in islice(product(*proposals), MOST_TRIES):
+    summary = whole.summary(template.views)
+    for operands in _operand_orders(summary, template):
+        values = [list(SOURCES[source](summary, operands)) for source in template.sources.values()]
+        for row in islice(product(*values), MAX_PROPOSALS):
             yield operands, dict(zip(template.sources, row))
 
 
 def _unsourced(whole: InlinedScope, template: ArrayTemplate) -> Iterator[str]:
-    """Parameters for which there is no proposal."""
-    look = whole.look(template.views)
-    for operands in _operands(look, template):
-        yield from (
-            name
-            for name, source in template.sources.items()
-            if not list(SOURCES[source](look, operands))
-        )
+    """Yield the parameters for which there is no proposal."""
+    summary = whole.summary(template.views)
+    for operands in _operand_orders(summary, template):
+        for name, source in template.sources.items():
+            if not list(SOURCES[source](summary, operands)):
+                yield name
 
 
-def _operands(look: ReadSummary, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
-    """The tensors in every order that fits the ranks of the example; many operands in the order in which they lie along some axis."""
+def _operand_orders(summary: ReadSummary, template: ArrayTemplate) -> Iterator[tuple[Any, ...]]:
+    """Yield the tensors in every order that fits the ranks of the example; many operands in the
+    order in which they lie along some axis.
+    """
     if template.many:
-        yield from look.joined_orders()
+        yield from summary.joined_orders()
         return
     ranks = [len(letters) for letters in template.operands.values()]
-    if len(look.bases) == len(ranks):
-        for row in permutations(look.bases):
-            if len(ranks) == 1 or all(
-                (base.rank < look.rank) <= (rank < max(ranks)) for base, rank in zip(row, ranks)
-            ):
+    if len(summary.bases) == len(ranks):
+        for row in permutations(summary.bases):
+            if len(ranks) == 1 or _fit_ranks(row, ranks, summary.rank):
                 yield row
 
 
-def _failure(
-    whole: InlinedScope,
-    template: ArrayTemplate,
-    operands: Sequence[Any],
-    arguments: Mapping[str, Any],
-) -> str | None:
-    """Why the definition with these arguments is not the scope, in words; None where it is."""
+def _fit_ranks(operands: Sequence[Any], ranks: Sequence[int], result_rank: int) -> bool:
+    """Return whether no operand is smaller than the result where that of the example is not."""
+    for base, rank in zip(operands, ranks):
+        if base.rank < result_rank and rank >= max(ranks):
+            return False
+    return True
+
+
+def _failure(whole: InlinedScope, template: ArrayTemplate, proposal: Arguments) -> str | None:
+    """Say why the definition with these arguments is not the scope; None where it is."""
+    operands, arguments = proposal
     try:
-        built = template.build(operands, arguments)
+        definition = template.build(operands, arguments)
     except EinalgError as error:
         return str(error).splitlines()[0]
-    profile = NormalForm(inlined(built))
-    if _key(profile.scope, None if template.views else built.shape) == whole.key(template.views):
+    shape = definition.shape
+    if template.views:
+        shape = None
+    if (key(NormalForm(inlined(definition)).scope), shape) == whole.key(template.views):
         return None
-    given = ", ".join(f"{name}={value}" for name, value in arguments.items())
-    return f"{template.name} with {given} is {built}"
+    values = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return f"{template.name} with {values} is {definition}"
 
 
-def _alike(whole: InlinedScope, template: ArrayTemplate) -> bool:
-    """Whether the body has the operations of the definition's: what rules out most templates at little cost."""
-    boolean = template.many and whole.given.dtype == "bool"
-    if whole.functions != _functions(template, boolean):
+def _has_body_of(whole: InlinedScope, template: ArrayTemplate) -> bool:
+    """Return whether the body has the operations of the definition's: what rules out most templates
+    at little cost.
+    """
+    dtype = NUMBER
+    if template.many and whole.original.dtype == BOOLEAN:
+        dtype = BOOLEAN
+    if whole.functions != _functions(template, dtype):
         return False
-    count = len(whole.look(template.views).bases) if template.many else len(template.operands)
-    return count > 0 and whole.profile.skeleton == _skeleton(template, count, boolean)
+    count = len(template.operands)
+    if template.many:
+        count = len(whole.summary(template.views).bases)
+    return count > 0 and whole.normalized.skeleton == _skeleton(template, count, dtype)
 
 
 @cache
-def _functions(template: ArrayTemplate, boolean: bool) -> frozenset[str]:
-    return functions(_example(template, len(SIZES), BOOLEAN if boolean else NUMBER))
+def _functions(template: ArrayTemplate, dtype: str) -> frozenset[str]:
+    return functions(_example(template, len(EXAMPLE_SIZES), dtype))
 
 
 @cache
-def _skeleton(template: ArrayTemplate, count: int, boolean: bool) -> Any:
-    return NormalForm(_example(template, count, BOOLEAN if boolean else NUMBER)).skeleton
+def _skeleton(template: ArrayTemplate, count: int, dtype: str) -> Any:
+    return NormalForm(_example(template, count, dtype)).skeleton
 
 
 @cache
 def _example(template: ArrayTemplate, count: int, dtype: str = NUMBER) -> Scope:
-    letters = sorted({letter for own in template.operands.values() for letter in own})
-    sizes = dict(zip(letters, SIZES))
-    shapes = {
-        name: tuple(sizes[letter] for letter in own) for name, own in template.operands.items()
-    }
-    if template.many:
-        ((name, shape),) = shapes.items()
-        shapes = {f"{name}{k}": shape for k in range(count)}
-    return inlined(
-        template.build(
-            [Tensor(name, shape, dtype) for name, shape in shapes.items()], template.example
-        )
-    )
+    """Return one instance of a definition, of `count` operands where it has many."""
+    letters = sorted(set("".join(template.operands.values())))
+    sizes = dict(zip(letters, EXAMPLE_SIZES))
+    operands = []
+    for name, its_letters in template.operands.items():
+        shape = tuple(sizes[letter] for letter in its_letters)
+        if template.many:
+            operands += [Tensor(f"{name}{k}", shape, dtype) for k in range(count)]
+        else:
+            operands.append(Tensor(name, shape, dtype))
+    return inlined(template.build(operands, template.example))
 
 
 def _kernel(
-    whole: InlinedScope, template: ArrayTemplate, solution: Solution, scope: Scope, output: str
+    whole: InlinedScope,
+    template: ArrayTemplate,
+    solution: Arguments,
+    scope: Scope,
+    output: str,
 ) -> Kernel:
     operands, arguments = solution
-    sizes = {it.index.name: it.extent for it in scope.iterators}
-    inputs = tuple(getattr(base, "name", "the inner scope") for base in operands)
-    views = (
-        *(whole.straight.view(base) if template.views else _natural(base) for base in operands),
-        _natural(scope, output),
-    )
+    inputs, views = [], []
+    for base in operands:
+        name = getattr(base, "name", "the inner scope")
+        inputs.append(name)
+        if template.views:
+            views.append(whole.in_order.view(base))
+        else:
+            views.append(contiguous_view(base, name))
+    views.append(contiguous_view(scope, output))
     return Kernel(
         template.name,
-        sizes,
-        inputs,
+        {it.index.name: it.extent for it in scope.iterators},
+        tuple(inputs),
         output,
         scope=scope,
-        views=views,
+        views=tuple(views),
         parameters=as_python({**arguments, **template.fixed}),
         plain=template.plain,
     )
-
-
-def _natural(base: Any, name: str | None = None) -> View:
-    """An array as it lies in memory."""
-    shape = unpadded(base).shape
-    axes = {
-        letter.name: ((size, stride),)
-        for letter, size, stride in zip(kept(len(shape)), shape, strides(shape))
-    }
-    return View(name or getattr(base, "name", "the inner scope"), 0, axes)

@@ -1,14 +1,15 @@
-"""What the parameters of an operator on whole arrays may be, by what a scope reads: proposals, to be verified.
+"""What the parameters of an operator on whole arrays may be, by what a scope reads: proposals, to
+be verified.
 
-A template names a source for each of its parameters. Nothing here knows an operator; a source reads coefficients, constants, boxes and
-extents. Where nothing of its kind is there, it proposes nothing.
+A template names a source for each of its parameters. Nothing here knows an operator; a source reads
+coefficients, constants, boxes and extents. Where nothing of its kind is there, it proposes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from derive.matching.patterns.scalar_parameters import numbers, proposals
 from einalg.language.index.affine import Affine, Index
@@ -42,166 +43,229 @@ class ReadSummary:
         return [read for read in self.reads if unpadded(read.base) == base]
 
     def joined_orders(self) -> Iterator[tuple[Any, ...]]:
-        """What is read, once along every padded axis in the order in which it lies there."""
-        if (
-            len(self.bases) == len(self.reads)
-            and len({len(read.subscripts) for read in self.reads}) == 1
-        ):
-            for axis in padded_axes(self, self.bases):
-                yield tuple(
-                    unpadded(r.base)
-                    for r in sorted(
-                        self.reads, key=lambda r, a=axis: r.base.box[a][0] - r.subscripts[a].const
-                    )
-                )
+        """Yield what is read, once along every padded axis in the order in which it lies there."""
+        if len(self.bases) != len(self.reads):
+            return
+        if len({len(read.subscripts) for read in self.reads}) != 1:
+            return
+        for axis in padded_axes(self, self.bases):
+            yield tuple(unpadded(read.base) for read in self._in_order_along(axis))
+
+    def _in_order_along(self, axis: int) -> list[Access]:
+        def place(read: Access) -> int:
+            low, _ = read.base.box[axis]
+            return low - read.subscripts[axis].const
+
+        return sorted(self.reads, key=place)
 
 
-def _walk(look: ReadSummary, form: Affine) -> tuple[int, int] | None:
-    """The position of the index that alone moves a subscript, and its step; None where there is no such index."""
+class Walk(NamedTuple):
+    """The index that alone moves a subscript, by its position among the result's, and its step:
+    (1, 2) for `2*j` in a result over i and j.
+    """
+
+    position: int
+    step: int
+
+
+def _walk(summary: ReadSummary, form: Affine) -> Walk | None:
+    """Return the walk along a subscript; None where no index of the result moves it alone."""
     if len(form.terms) != 1:
         return None
     index, step = form.terms[0]
-    return (
-        (look.scope.indices.index(index), step)
-        if isinstance(index, Index) and index in look.scope.indices
-        else None
-    )
+    if not isinstance(index, Index) or index not in summary.scope.indices:
+        return None
+    return Walk(summary.scope.indices.index(index), step)
 
 
-def sizes(look: ReadSummary, _: Operands) -> Iterator[tuple[int, ...]]:
-    """The shape of the result."""
-    yield look.scope.shape
+def sizes(summary: ReadSummary, _: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose the shape of the result."""
+    yield summary.scope.shape
 
 
-def ratios(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """How often each axis of an operand goes into that of the result, aligned at the end."""
+def ratios(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose how often each axis of an operand goes into that of the result, aligned at the
+    end.
+    """
     (base,) = operands
-    front = look.rank - base.rank
-    old = (1,) * front + base.shape
-    if front >= 0 and all(size and not full % size for size, full in zip(old, look.scope.shape)):
-        yield tuple(full // size for size, full in zip(old, look.scope.shape))
+    front = summary.rank - base.rank
+    if front < 0:
+        return
+    times = []
+    for size, full in zip((1,) * front + base.shape, summary.scope.shape):
+        if size == 0 or full % size:
+            return
+        times.append(full // size)
+    yield tuple(times)
 
 
-def enlarged_axes(look: ReadSummary, operands: Operands) -> Iterator[int]:
-    """Axes on which the result is larger than the operand."""
-    for row in ratios(look, operands):
+def enlarged_axes(summary: ReadSummary, operands: Operands) -> Iterator[int]:
+    """Propose the axes on which the result is larger than the operand."""
+    for row in ratios(summary, operands):
         if len(row) == operands[0].rank:
-            yield from (axis for axis, times in enumerate(row) if times > 1)
+            for axis, times in enumerate(row):
+                if times > 1:
+                    yield axis
 
 
-def ratio(look: ReadSummary, operands: Operands) -> Iterator[int]:
-    """How often the operand goes into the result on one of its axes."""
-    for row in ratios(look, operands):
-        yield from dict.fromkeys(times for times in row if times > 1)
+def ratio(summary: ReadSummary, operands: Operands) -> Iterator[int]:
+    """Propose how often the operand goes into the result on one of its axes."""
+    for row in ratios(summary, operands):
+        for times in dict.fromkeys(row):
+            if times > 1:
+                yield times
 
 
-def order(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """For every axis of the result the axis of the operand along which its index walks; fixed axes stand for those of extent 1."""
-    for read in look.reads_of(operands[0]):
-        found = {
-            walk[0]: axis
-            for axis, form in enumerate(read.subscripts)
-            if (walk := _walk(look, form)) is not None
-        }
-        fixed = [axis for axis in range(len(read.subscripts)) if axis not in found.values()]
-        rest = [position for position in range(look.rank) if position not in found]
-        if len(fixed) == len(rest):
-            found.update(zip(rest, fixed))
-            yield tuple(found[position] for position in range(look.rank))
+def order(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose for every axis of the result the axis of the operand along which its index walks;
+    fixed axes stand for those of extent 1.
+    """
+    for read in summary.reads_of(operands[0]):
+        axis_at: dict[int, int] = {}
+        for axis, form in enumerate(read.subscripts):
+            walk = _walk(summary, form)
+            if walk is not None:
+                axis_at[walk.position] = axis
+        walked = axis_at.values()
+        fixed = [axis for axis in range(len(read.subscripts)) if axis not in walked]
+        others = [position for position in range(summary.rank) if position not in axis_at]
+        if len(fixed) == len(others):
+            axis_at.update(zip(others, fixed))
+            yield tuple(axis_at[position] for position in range(summary.rank))
 
 
-def reversed_axes(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """The axes along which an index walks backwards."""
-    for read in look.reads_of(operands[0]):
-        walks = [_walk(look, form) for form in read.subscripts]
-        found = tuple(axis for axis, walk in enumerate(walks) if walk is not None and walk[1] < 0)
-        if found:
-            yield found
+def reversed_axes(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose the axes along which an index walks backwards."""
+    for read in summary.reads_of(operands[0]):
+        backwards = []
+        for axis, form in enumerate(read.subscripts):
+            walk = _walk(summary, form)
+            if walk is not None and walk.step < 0:
+                backwards.append(axis)
+        if backwards:
+            yield tuple(backwards)
 
 
-def _progressions(look: ReadSummary, operands: Operands) -> Iterator[list[tuple[int, int, int]]]:
-    """For every axis of the operand the first place that is read, the step, and how many there are."""
-    for read in look.reads_of(operands[0]):
+class Progression(NamedTuple):
+    """The elements that are read along an axis of an operand: the first one, the step, how many."""
+
+    first: int
+    step: int
+    count: int
+
+
+def _progressions(summary: ReadSummary, operands: Operands) -> Iterator[list[Progression]]:
+    """Yield the elements that each read of an operand reads along its axes, where they are
+    progressions.
+    """
+    for read in summary.reads_of(operands[0]):
         rows = []
         for form, (low, _) in zip(read.subscripts, unpadded(read.base).box):
-            walk = _walk(look, form)
-            if form.terms and walk is None:
+            row = _progression(summary, form, low)
+            if row is None:
                 break
-            first, step = (0, 1) if walk is None else (look.scope.iterators[walk[0]].low, walk[1])
-            rows.append(
-                (
-                    form.const - low + step * first,
-                    step,
-                    1 if walk is None else look.scope.shape[walk[0]],
-                )
-            )
+            rows.append(row)
         else:
             yield rows
 
 
-def starts(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """Where each axis of the operand is read first."""
-    yield from (tuple(first for first, _, _ in rows) for rows in _progressions(look, operands))
+def _progression(summary: ReadSummary, form: Affine, low: int) -> Progression | None:
+    """Return the elements of an axis from `low` on that a subscript reads; None where they are no
+    progression.
+    """
+    if not form.terms:
+        return Progression(form.const - low, 1, 1)
+    walk = _walk(summary, form)
+    if walk is None:
+        return None
+    iterator = summary.scope.iterators[walk.position]
+    first = form.const - low + walk.step * iterator.low
+    return Progression(first, walk.step, iterator.extent)
 
 
-def stops(look: ReadSummary, operands: Operands) -> Iterator[tuple[int | None, ...]]:
-    """Where each axis of the operand is no longer read; None before its begin."""
-    for rows in _progressions(look, operands):
-        ends = [first + step * count for first, step, count in rows]
-        yield tuple(end if end >= 0 else None for end in ends)
+def starts(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose where each axis of the operand is read first."""
+    for rows in _progressions(summary, operands):
+        yield tuple(row.first for row in rows)
 
 
-def steps(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """How far apart the elements are that are read along each axis of the operand."""
-    yield from (tuple(step for _, step, _ in rows) for rows in _progressions(look, operands))
+def stops(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int | None, ...]]:
+    """Propose where each axis of the operand is no longer read; None before its begin."""
+    for rows in _progressions(summary, operands):
+        ends: list[int | None] = []
+        for first, step, count in rows:
+            end = first + step * count
+            if end >= 0:
+                ends.append(end)
+            else:
+                ends.append(None)
+        yield tuple(ends)
 
 
-def overruns(look: ReadSummary, operands: Operands) -> Iterator[tuple[tuple[int, int], ...]]:
-    """How many elements more than the operand has are read before and after each axis; fewer are negative."""
-    for rows in _progressions(look, operands):
-        if all(step == 1 for _, step, _ in rows):
-            yield tuple(
-                (-first, first + count - size)
-                for (first, _, count), size in zip(rows, operands[0].shape)
-            )
+def steps(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose how far apart the elements are that are read along each axis of the operand."""
+    for rows in _progressions(summary, operands):
+        yield tuple(row.step for row in rows)
 
 
-def fill(look: ReadSummary, operands: Operands) -> Iterator[Any]:
-    """What is read outside an operand."""
-    for read in look.reads_of(operands[0]):
-        yield read.base.fill if isinstance(read.base, Padded) else 0
+def overruns(summary: ReadSummary, operands: Operands) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Propose how many elements more than the operand has are read before and after each axis;
+    fewer are negative.
+    """
+    for rows in _progressions(summary, operands):
+        amounts = []
+        for (first, step, count), size in zip(rows, operands[0].shape):
+            if step != 1:
+                break
+            amounts.append((-first, first + count - size))
+        else:
+            yield tuple(amounts)
 
 
-def padded_axes(look: ReadSummary, _: Operands) -> list[int]:
-    """The axes on which every operand that is read through padding is padded."""
-    amounts = [read.base.amounts for read in look.reads if isinstance(read.base, Padded)]
-    rank = min((len(a) for a in amounts), default=0)
-    return [axis for axis in range(rank) if all(any(a[axis]) for a in amounts)]
+def fill(summary: ReadSummary, operands: Operands) -> Iterator[Any]:
+    """Propose what is read outside an operand."""
+    for read in summary.reads_of(operands[0]):
+        if isinstance(read.base, Padded):
+            yield read.base.fill
+        else:
+            yield 0
 
 
-def reduced_axes(look: ReadSummary, operands: Operands) -> list[int]:
-    """The axes of the first operand along which a reduction moves."""
-    summed = {index for node in reductions(look.scope.body) for index in node.indices}
-    return sorted(
-        {
-            axis
-            for read in look.reads_of(operands[0])
-            for axis, form in enumerate(read.subscripts)
-            if summed & set(form.indices)
-        }
-    )
+def padded_axes(summary: ReadSummary, _: Operands) -> list[int]:
+    """Propose the axes on which every operand that is read through padding is padded."""
+    amounts = [read.base.amounts for read in summary.reads if isinstance(read.base, Padded)]
+    rank = min(map(len, amounts), default=0)
+    axes = []
+    for axis in range(rank):
+        if all(any(its_amounts[axis]) for its_amounts in amounts):
+            axes.append(axis)
+    return axes
 
 
-def all_reduced_axes(look: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
-    """The axes of the first operand along which reductions move, together."""
-    found = reduced_axes(look, operands)
-    if found:
-        yield tuple(found)
+def reduced_axes(summary: ReadSummary, operands: Operands) -> list[int]:
+    """Propose the axes of the first operand along which a reduction moves."""
+    summed: set[Index] = set()
+    for node in reductions(summary.scope.body):
+        summed.update(node.indices)
+    axes = set()
+    for read in summary.reads_of(operands[0]):
+        for axis, form in enumerate(read.subscripts):
+            if not summed.isdisjoint(form.indices):
+                axes.add(axis)
+    return sorted(axes)
 
 
-def number(look: ReadSummary, _: Operands) -> list[Any]:
-    """The numbers of the body, and what they may come from."""
-    return proposals(list(dict.fromkeys(n for n in numbers(look.scope.body) if n.is_finite)))
+def all_reduced_axes(summary: ReadSummary, operands: Operands) -> Iterator[tuple[int, ...]]:
+    """Propose the axes of the first operand along which reductions move, together."""
+    axes = reduced_axes(summary, operands)
+    if axes:
+        yield tuple(axes)
+
+
+def number(summary: ReadSummary, _: Operands) -> list[Any]:
+    """Propose the numbers of the body, and what they may come from."""
+    finite = [value for value in numbers(summary.scope.body) if value.is_finite]
+    return proposals(list(dict.fromkeys(finite)))
 
 
 SOURCES: dict[str, Callable[[ReadSummary, Operands], Any]] = {

@@ -1,14 +1,15 @@
-"""A scope over the roles of a pattern: what the definition of an operator, called with a solution, must be equal to."""
+"""A scope over the roles of a pattern: what the definition of an operator, called with a solution,
+must be equal to.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from derive.matching.patterns.normal_form import NormalForm
-from derive.matching.patterns.operand_views import walker
+from derive.matching.patterns.operand_views import mixed_axes, walking_role
 from derive.matching.patterns.pattern import Pattern
 from derive.matching.patterns.unify import Assignment
 from einalg.language.index.affine import Affine, Index
@@ -18,7 +19,7 @@ from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
 
-NUMBER = "f32"
+LIBRARY_DTYPE = "f32"  # of the operands of a library's operator: its sums are of any type
 
 
 @dataclass(frozen=True)
@@ -30,95 +31,123 @@ class Instance:
     dtypes: Mapping[str, str]
 
 
-def instantiate(profile: NormalForm, found: Pattern, assignment: Assignment) -> Instance | None:
-    """One index a role, operands with the definition's axes, of the part that is read.
+@dataclass(frozen=True)
+class _Roles:
+    """A scope and a pattern with the extent of each role, and the roles as the names of indices
+    that play one alone: `{"m": 6}` and `{i: m}`.
+    """
+
+    normalized: NormalForm
+    pattern: Pattern
+    assignment: Assignment
+    extents: Mapping[str, int]
+    names: Mapping[Index, Any]
+
+
+def instantiate(
+    normalized: NormalForm, pattern: Pattern, assignment: Assignment
+) -> Instance | None:
+    """Write a scope with one index for each role, and operands with the definition's axes, of the
+    part that is read.
 
     None where a condition names another index, or an operand is padded twice, with different fills.
     """
-    if any(read.is_padded_twice for read in profile.reads):
+    if any(read.is_padded_twice for read in normalized.reads):
         return None
-    extents = {
-        role: prod(profile.extents[i] for i in members)
-        for role, members in assignment.roles.items()
-    }
-    names: dict[Index, Any] = {
-        members[0]: affine(Index(role))
-        for role, members in assignment.roles.items()
-        if len(members) == 1
-    }
-    operands = {number: name for name, number in assignment.operands.items()}
-    numbers = {read.access: k for k, read in enumerate(profile.reads)}
-    shapes: dict[str, tuple[int, ...]] = {}
-    dtypes: dict[str, str] = {}
+    roles = _roles(normalized, pattern, assignment)
+    operands: dict[Access, tuple[Tensor, Access]] = {}
+    for name, number in assignment.operands.items():
+        operands[normalized.reads[number].access] = _operand(roles, name)
+    iterators = [LoopIndex(Index(r), 0, roles.extents.get(r, 1)) for r in pattern.output]
+    where = [condition.substitute(roles.names) for condition in normalized.scope.where]
+    known = {Index(role) for role in roles.extents} | {it.index for it in iterators}
+    for condition in where:
+        if not condition.indices <= known:
+            return None
+    body = _body_over_roles(roles, operands)
+    tensors = [tensor for tensor, _ in operands.values()]
+    return Instance(
+        Scope(iterators, tuple(where), body),
+        {tensor.name: tensor.shape for tensor in tensors},
+        {tensor.name: tensor.dtype for tensor in tensors},
+    )
 
-    def access(node: Access) -> Any:
-        number = numbers[node]
-        name = operands[number]
-        subscripts, box = _axes(profile, found, assignment, number, name, names, extents)
-        shapes[name] = tuple(high - low for low, high in box)
-        dtypes[name] = (
-            unpadded(node.base).dtype if found.template.plain else NUMBER
-        )  # a library's sums are of any type
-        tensor = Tensor(name, shapes[name], dtypes[name])
-        pads = [_overrun(s, size, extents) for s, size in zip(subscripts, shapes[name])]
-        if not any(map(any, pads)):
-            return Access.of(tensor, tuple(subscripts))
-        fill = node.base.fill if isinstance(node.base, Padded) else 0
-        return Access.of(Padded(tensor, pads, fill), tuple(subscripts))
+
+def _roles(normalized: NormalForm, pattern: Pattern, assignment: Assignment) -> _Roles:
+    extents: dict[str, int] = {}
+    names: dict[Index, Any] = {}
+    for role, members in assignment.roles.items():
+        extents[role] = normalized.points(members)
+        if len(members) == 1:
+            names[members[0]] = affine(Index(role))
+    return _Roles(normalized, pattern, assignment, extents, names)
+
+
+def _body_over_roles(roles: _Roles, operands: Mapping[Access, tuple[Tensor, Access]]) -> Any:
+    """Return the body with operands in the place of reads and roles in the place of indices."""
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access):
-            return access(node)
+            _, access = operands[node]
+            return access
         if isinstance(node, Reduce):
-            roles = [r for r, members in assignment.roles.items() if members[0] in node.indices]
-            where = tuple(c.substitute(names) for c in node.where)
-            return Reduce(
-                node.op,
-                [LoopIndex(Index(r), 0, extents[r]) for r in roles],
-                where,
-                rebuild(node.body, leaf),
-            )
-        return node.substitute(names)
+            iterators = _reduction_iterators(roles, node)
+            where = tuple(condition.substitute(roles.names) for condition in node.where)
+            return Reduce(node.op, iterators, where, rebuild(node.body, leaf))
+        return node.substitute(roles.names)
 
-    body = rebuild(profile.scope.body, leaf)
-    where = tuple(c.substitute(names) for c in profile.scope.where)
-    iterators = [LoopIndex(Index(role), 0, extents.get(role, 1)) for role in found.output]
-    known = {*(Index(r) for r in extents), *(it.index for it in iterators)}
-    if any(not c.indices <= known for c in where):
-        return None
-    return Instance(Scope(iterators, where, body), shapes, dtypes)
+    return rebuild(roles.normalized.scope.body, leaf)
 
 
-def _axes(
-    profile: NormalForm,
-    found: Pattern,
-    assignment: Assignment,
-    number: int,
-    name: str,
-    names: Mapping[Index, Any],
-    extents: Mapping[str, int],
-) -> tuple[list[Affine], list[tuple[int, int]]]:
-    """The subscripts of an operand in the definition's axes, and the part of each axis that is read, from 0."""
-    mixed = {
-        partner: axis
-        for axis in profile.reads[number].axes
-        if (partner := assignment.axes.get((number, axis.position))) is not None
-    }
+def _reduction_iterators(roles: _Roles, node: Reduce) -> list[LoopIndex]:
+    iterators = []
+    for role, members in roles.assignment.roles.items():
+        if members[0] in node.indices:
+            iterators.append(LoopIndex(Index(role), 0, roles.extents[role]))
+    return iterators
+
+
+def _operand(roles: _Roles, name: str) -> tuple[Tensor, Access]:
+    """Return an operand with the definition's axes, and the read of it over the roles."""
+    base = roles.normalized.reads[roles.assignment.operands[name]].access.base
+    subscripts, shape = _axes(roles, name)
+    dtype = LIBRARY_DTYPE
+    if roles.pattern.template.plain:
+        dtype = unpadded(base).dtype
+    tensor = Tensor(name, shape, dtype)
+    pads = [_overrun(form, size, roles.extents) for form, size in zip(subscripts, tensor.shape)]
+    if not any(map(any, pads)):
+        return tensor, Access.of(tensor, tuple(subscripts))
+    fill = 0
+    if isinstance(base, Padded):
+        fill = base.fill
+    return tensor, Access.of(Padded(tensor, pads, fill), tuple(subscripts))
+
+
+def _axes(roles: _Roles, name: str) -> tuple[list[Affine], tuple[int, ...]]:
+    """Return the subscripts of an operand in the definition's axes, and the extent of the part of
+    each axis that is read.
+    """
+    mixed = mixed_axes(roles.normalized, roles.assignment, name)
     subscripts: list[Affine] = []
-    box: list[tuple[int, int]] = []
-    for position, letter in enumerate(found.template.operands[name]):
+    shape: list[int] = []
+    for position, letter in enumerate(roles.pattern.template.operands[name]):
         axis = mixed.get(position)
         if axis is not None:
-            low, high = max(axis.box[0], axis.reads[0]), min(axis.box[1], axis.reads[1] + 1)
-            subscripts.append(axis.form.substitute(names) - low)
-            box.append((0, max(0, high - low)))
+            low, high = axis.elements_read
+            subscripts.append(axis.form.substitute(roles.names) - low)
+            shape.append(max(0, high - low))
             continue
-        role = walker(found, name, position, letter)
-        subscripts.append(affine(Index(role)) if role in extents else affine(0))
-        box.append((0, extents.get(role, 1)))
-    return subscripts, box
+        role = walking_role(roles.pattern, name, position, letter)
+        shape.append(roles.extents.get(role, 1))
+        if role in roles.extents:
+            subscripts.append(affine(Index(role)))
+        else:
+            subscripts.append(affine(0))
+    return subscripts, tuple(shape)
 
 
 def _overrun(form: Affine, size: int, extents: Mapping[str, int]) -> tuple[int, int]:
-    low, high = form.interval({i: (0, extents[i.name]) for i in form.indices})
+    """Return how many elements a subscript reads before and after an axis."""
+    low, high = form.interval({index: (0, extents[index.name]) for index in form.indices})
     return max(0, -low), max(0, high + 1 - size)

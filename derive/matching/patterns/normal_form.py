@@ -1,10 +1,13 @@
-"""What matching sees of a scope: a normal form, its reads axis by axis, and the iterator mapping table (design §7)."""
+"""What matching sees of a scope: a normal form, its reads axis by axis, and the iterator mapping
+table (design §7).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import sympy
@@ -19,20 +22,18 @@ from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
 OUTPUT = "output"
-Row = frozenset[
-    Any
-]  # the numbers of the reads in which an index occurs, and OUTPUT where it is not summed
-Replace = Callable[[LoopIndex], tuple[list[LoopIndex], Affine] | None]
-MOST_SPLITS = 16
-
-
-def _by_name(index: Index) -> str:
-    return index.name
+Row = frozenset[Any]  # {0, "output"}: the reads in which an index occurs; not summed ones: OUTPUT
+Replacement = tuple[list[LoopIndex], Affine]  # new indices, and the old one as a form of them
+Replace = Callable[[LoopIndex], Replacement | None]
+MAX_SPLIT_INDICES = 16
+MAX_CACHED_FORMS = 4096
 
 
 @dataclass(frozen=True)
 class ReadAxis:
-    """An axis of a read along which some index moves: its number, the subscript, the box, and the first and last element read."""
+    """An axis of a read along which some index moves: its number, the subscript, the box, and the
+    first and last element read.
+    """
 
     position: int
     form: Affine
@@ -41,23 +42,32 @@ class ReadAxis:
 
     @cached_property
     def indices(self) -> tuple[Index, ...]:
-        return tuple(sorted(self.form.indices, key=_by_name))
+        return tuple(sorted(self.form.indices, key=lambda index: index.name))
 
     @cached_property
     def index(self) -> Index | None:
         """The index that walks along the axis alone, in equal steps; None where there is none."""
-        alone = len(self.form.terms) == 1 and isinstance(self.form.terms[0][0], Index)
-        return self.form.terms[0][0] if alone else None  # type: ignore[return-value]
+        if len(self.form.terms) != 1:
+            return None
+        atom, _ = self.form.terms[0]
+        if isinstance(atom, Index):
+            return atom
+        return None
 
     @property
     def overrun(self) -> tuple[int, int]:
         """Elements that are read before and after the box."""
         return max(0, self.box[0] - self.reads[0]), max(0, self.reads[1] + 1 - self.box[1])
 
+    @property
+    def elements_read(self) -> tuple[int, int]:
+        """The half-open range of the elements in the box that are read."""
+        return max(self.box[0], self.reads[0]), min(self.box[1], self.reads[1] + 1)
+
 
 @dataclass(frozen=True)
 class TensorRead:
-    """An access with its live axes."""
+    """An access with the axes along which it moves."""
 
     access: Access
     axes: tuple[ReadAxis, ...]
@@ -71,34 +81,38 @@ class TensorRead:
     @property
     def name(self) -> str:
         base = unpadded(self.access.base)
-        return "the inner scope" if isinstance(base, Scope) else base.name
+        if isinstance(base, Scope):
+            return "the inner scope"
+        return base.name
 
 
 class NormalForm:
-    """A scope in normal form, with its reads, each once, and its iterator mapping table."""
+    """A scope in normal form, with its reads, each once, and its iterator mapping table.
+
+    `cache` holds what matching finds out about the scope, by templates.
+    """
 
     def __init__(self, scope: Scope):
         self.scope = normal(scope)
-        self.extents = {it.index: it.extent for it in _all_iterators(self.scope)}
+        self.extents = _extents(self.scope)
         self.ranges = {it.index: (it.low, it.high) for it in _all_iterators(self.scope)}
-        self.reads = tuple(
-            self._read(access) for access in dict.fromkeys(accesses(self.scope.body))
-        )
-        self.solved: dict[Any, Any] = {}  # by templates: see `matching.match`
+        distinct = dict.fromkeys(accesses(self.scope.body))
+        self.reads = tuple([self._read(access) for access in distinct])
+        self.cache: dict[Any, Any] = {}
 
     @cached_property
     def rows(self) -> dict[Index, Row]:
-        """The iterator mapping table: for every index, where it occurs."""
-        outputs = set(self.scope.indices)
-        found: dict[Index, Row] = {}
-        for index in self.extents:
-            places: set[Any] = {
-                k
-                for k, read in enumerate(self.reads)
-                if any(index in axis.form.indices for axis in read.axes)
-            }
-            found[index] = frozenset(places | ({OUTPUT} if index in outputs else set()))
-        return found
+        """The iterator mapping table: for every index, where it occurs, as in
+        `{i: {0, "output"}, k: {0, 1}}`.
+        """
+        places: dict[Index, set[Any]] = {index: set() for index in self.extents}
+        for number, read in enumerate(self.reads):
+            for axis in read.axes:
+                for index in axis.form.indices:
+                    places[index].add(number)
+        for index in self.scope.indices:
+            places[index].add(OUTPUT)
+        return {index: frozenset(occurrences) for index, occurrences in places.items()}
 
     @cached_property
     def skeleton(self) -> Any:
@@ -106,21 +120,29 @@ class NormalForm:
 
     @property
     def conditions(self) -> list[Any]:
-        return [*self.scope.where, *(c for node in reductions(self.scope.body) for c in node.where)]
+        """All conditions, of the scope and of its reductions."""
+        conditions = list(self.scope.where)
+        for node in reductions(self.scope.body):
+            conditions += node.where
+        return conditions
 
     def named_skeleton(self, names: Sequence[str]) -> Any:
-        """The operations of the body on reads that have these names."""
-        return skeleton(
-            self.scope.body, {read.access: name for read, name in zip(self.reads, names)}
-        )
+        """Return the operations of the body on reads that have these names."""
+        by_access = {read.access: name for read, name in zip(self.reads, names)}
+        return skeleton(self.scope.body, by_access)
+
+    def points(self, indices: Iterable[Index]) -> int:
+        """Return the number of values that indices have together."""
+        return prod(self.extents[index] for index in indices)
 
     def separable(self, axis: ReadAxis) -> bool:
-        """Whether an axis is a mixed-radix number of its indices that stays inside the box, so that each walks an axis of its own."""
-        return axis.overrun == (0, 0) and _has_digits(axis.form, self.extents)
+        """Return whether an axis is a mixed-radix number of its indices that stays inside the box,
+        so that each walks an axis of its own.
+        """
+        return axis.overrun == (0, 0) and _is_mixed_radix(axis.form, self.extents)
 
     def _read(self, access: Access) -> TensorRead:
-        base = access.base
-        box = unpadded(base).box
+        box = unpadded(access.base).box
         axes = []
         for position, (form, bounds) in enumerate(zip(access.subscripts, box)):
             if form.terms:
@@ -128,99 +150,132 @@ class NormalForm:
         return TensorRead(access, tuple(axes))
 
 
-_PROFILES: dict[
-    int, tuple[Scope, NormalForm]
-] = {}  # by identity: comparing expressions costs more than looking at one again
-_EQUAL: dict[
-    Any, NormalForm
-] = {}  # of scopes that are written alike, to the names of indices: the states of a search make them again
-_MOST_PROFILES = 4096
+# By identity: to compare expressions costs more than to make the form again.
+_FORMS: dict[int, tuple[Scope, NormalForm]] = {}
+# Of equal scopes with equal names of indices, which the states of a search make again.
+_FORMS_OF_EQUAL: dict[Any, NormalForm] = {}
 
 
 def normal_form(scope: Scope) -> NormalForm:
-    """The profile of a scope, kept for those who ask again."""
-    found = _PROFILES.get(id(scope))
-    if found is None:
-        if len(_PROFILES) >= _MOST_PROFILES:
-            _PROFILES.clear()
-            _EQUAL.clear()
-        written = scope, scope.indices, scope.body
-        profile = _EQUAL.get(written)
-        if profile is None:
-            profile = _EQUAL[written] = NormalForm(scope)
-        found = _PROFILES[id(scope)] = (scope, profile)
-    return found[1]
+    """Return the normal form of a scope, made once."""
+    cached = _FORMS.get(id(scope))
+    if cached is not None:
+        return cached[1]
+    if len(_FORMS) >= MAX_CACHED_FORMS:
+        _FORMS.clear()
+        _FORMS_OF_EQUAL.clear()
+    spelling = scope, scope.indices, scope.body
+    form = _FORMS_OF_EQUAL.get(spelling)
+    if form is None:
+        form = _FORMS_OF_EQUAL[spelling] = NormalForm(scope)
+    _FORMS[id(scope)] = scope, form
+    return form
 
 
 def skeleton(body: Any, names: Mapping[Access, str] | None = None) -> Any:
-    """The operations of a body: reads are anonymous without `names`, numbers and the order of commutative operands are left out."""
+    """Return the operations of a body: reads are anonymous without `names`, numbers and the order
+    of commutative operands are left out.
+
+    >>> import einalg as ea
+    >>> skeleton(ea.parse("O[i] += A[i,k]*B[k]", A=(3, 4), B=(4,)).body)
+    ('Sum', ('Mul', ('read', 'read')))
+    """
     if isinstance(body, Access):
-        return names[body] if names else "read"
+        if names:
+            return names[body]
+        return "read"
     if isinstance(body, Reduce):
         return body.op, skeleton(body.body, names)
     if not body.args:
-        return "number" if body.is_number else "index"
-    parts = [skeleton(a, names) for a in body.args]
+        if body.is_number:
+            return "number"
+        return "index"
+    parts = [skeleton(part, names) for part in body.args]
     if isinstance(body, sympy.Pow) and body.exp == 2:
         return "Mul", (parts[0], parts[0])
     return type(body).__name__, tuple(sorted(parts, key=str))
 
 
 def normal(scope: Scope) -> Scope:
-    """Ranges from 0, no unit indices, names for digits (`i//4` and `i%4`), and taps that run with the output, not against it."""
-    taken = {it.index for it in _all_iterators(scope)}
-    scope = _rewritten(simplify_scope(scope), lambda it: _from_zero(it))
-    for _ in range(MOST_SPLITS):
-        split = next(_digits(scope), None)
-        if split is None:
+    """Return a scope with ranges from 0, no unit indices, names for digits (`i//4` and `i%4`), and
+    taps that run with the output, not against it.
+    """
+    used = {it.index for it in _all_iterators(scope)}
+    scope = _rewritten(simplify_scope(scope), _from_zero)
+    for _ in range(MAX_SPLIT_INDICES):
+        digits = next(_digits(scope), None)
+        if digits is None:
             break
-        index, divisor = split
-        high = fresh_index(f"{index.name}1", taken)
-        low = fresh_index(f"{index.name}2", taken | {high})
-        taken |= {high, low}
-        scope = _rewritten(scope, lambda it, s=(index, divisor, high, low): _halves(it, *s))
-    backwards = _backwards(scope)
-    if backwards:
-        scope = _rewritten(
-            scope,
-            lambda it: ([it], affine(it.high - 1) - it.index) if it.index in backwards else None,
-        )
+        scope = _rewritten(scope, _split_at(*digits, used))
+    backward = _backward_taps(scope)
+    if backward:
+        scope = _rewritten(scope, _reversed_indices(backward))
     return scope
 
 
 def _all_iterators(scope: Scope) -> list[LoopIndex]:
-    return [*scope.iterators, *(it for node in reductions(scope.body) for it in node.iterators)]
+    iterators = list(scope.iterators)
+    for node in reductions(scope.body):
+        iterators += node.iterators
+    return iterators
 
 
-def _from_zero(it: LoopIndex) -> tuple[list[LoopIndex], Affine] | None:
+def _extents(scope: Scope) -> dict[Index, int]:
+    return {it.index: it.extent for it in _all_iterators(scope)}
+
+
+def _from_zero(it: LoopIndex) -> Replacement | None:
     if it.extent == 1:
         return [], affine(it.low)
-    return ([LoopIndex(it.index, 0, it.extent)], affine(it.index) + it.low) if it.low else None
-
-
-def _halves(
-    it: LoopIndex, index: Index, divisor: int, high: Index, low: Index
-) -> tuple[list[LoopIndex], Affine] | None:
-    if it.index != index:
+    if it.low == 0:
         return None
-    return [LoopIndex(high, 0, it.extent // divisor), LoopIndex(low, 0, divisor)], affine(
-        high
-    ) * divisor + low
+    return [LoopIndex(it.index, 0, it.extent)], affine(it.index) + it.low
+
+
+def _split_at(index: Index, divisor: int, used: set[Index]) -> Replace:
+    """Return the replacement of an index by its digits, with names that are added to `used`."""
+    high = fresh_index(f"{index.name}1", used)
+    used.add(high)
+    low = fresh_index(f"{index.name}2", used)
+    used.add(low)
+    form = affine(high) * divisor + low
+
+    def replace(it: LoopIndex) -> Replacement | None:
+        if it.index != index:
+            return None
+        return [LoopIndex(high, 0, it.extent // divisor), LoopIndex(low, 0, divisor)], form
+
+    return replace
+
+
+def _reversed_indices(indices: set[Index]) -> Replace:
+    """Return the replacement of indices by those that count down."""
+
+    def replace(it: LoopIndex) -> Replacement | None:
+        if it.index not in indices:
+            return None
+        return [it], affine(it.high - 1) - it.index
+
+    return replace
 
 
 def _digits(scope: Scope) -> Iterator[tuple[Index, int]]:
-    """Indices that stand alone under `//` or `%`, with the divisor, where it divides their range."""
-    extents = {it.index: it.extent for it in _all_iterators(scope)}
-    for access in accesses(scope.body):
-        for form in access.subscripts:
-            for atom in _quotients(form):
-                index = atom.argument.as_index()
-                if (
-                    index is not None
-                    and extents[index] > atom.divisor
-                    and extents[index] % atom.divisor == 0
-                ):
+    """Yield the indices that stand alone under `//` or `%`, with the divisor, where it divides
+    their range.
+    """
+    extents = _extents(scope)
+    for form in _subscripts(scope):
+        for atom in _quotients(form):
+            index = atom.argument.as_index()
+            if index is not None:
+                extent = extents[index]
+                if extent > atom.divisor and extent % atom.divisor == 0:
                     yield index, atom.divisor
+
+
+def _subscripts(scope: Scope) -> Iterator[Affine]:
+    for access in accesses(scope.body):
+        yield from access.subscripts
 
 
 def _quotients(form: Affine) -> Iterator[Any]:
@@ -230,65 +285,92 @@ def _quotients(form: Affine) -> Iterator[Any]:
             yield atom
 
 
-def _has_digits(form: Affine, extents: Mapping[Index, int]) -> bool:
-    """Whether a form is a mixed-radix number of its indices."""
-    terms = sorted(
-        ((abs(c), a) for a, c in form.terms if isinstance(a, Index)),
-        key=lambda t: (t[0], t[1].name),
-    )
-    if len(terms) != len(form.terms):
-        return False
-    reach = 0
-    for coefficient, index in terms:
-        if coefficient <= reach:
+def _is_mixed_radix(form: Affine, extents: Mapping[Index, int]) -> bool:
+    """Return whether a form is a mixed-radix number of its indices, as `4*i + j` is for j below
+    4.
+    """
+    steps = []
+    for atom, coefficient in form.terms:
+        if not isinstance(atom, Index):
             return False
-        reach += coefficient * (extents[index] - 1)
+        steps.append((abs(coefficient), atom.name, extents[atom]))
+    reach = 0
+    for step, _, extent in sorted(steps):
+        if step <= reach:
+            return False
+        reach += step * (extent - 1)
     return True
 
 
-def _backwards(scope: Scope) -> set[Index]:
-    """Summed indices that are subtracted from an output index somewhere, and added to one nowhere.
+def _backward_taps(scope: Scope) -> set[Index]:
+    """Return the summed indices that are subtracted from an output index somewhere, and added to
+    one nowhere.
 
-    As digits of one number both walk axes of their own, in any direction: that counts where there is nothing else.
+    As digits of one number both walk axes of their own, in any direction: that counts where there
+    is nothing else.
     """
-    outputs, signs, digits = set(scope.indices), dict[Index, set[int]](), dict[Index, set[int]]()
-    extents = {it.index: it.extent for it in _all_iterators(scope)}
-    for access in accesses(scope.body):
-        for form in access.subscripts:
-            steps = {a: c for a, c in form.terms if isinstance(a, Index)}
-            along = [c for a, c in steps.items() if a in outputs]
-            for index, step in steps.items():
-                if along and index not in outputs:
-                    found = digits if _has_digits(form, extents) else signs
-                    found.setdefault(index, set()).add(1 if step * along[0] > 0 else -1)
-    return {index for index, found in {**digits, **signs}.items() if found == {-1}}
+    outputs, extents = set(scope.indices), _extents(scope)
+    signs: dict[Index, set[int]] = {}
+    signs_as_digits: dict[Index, set[int]] = {}
+    for form in _subscripts(scope):
+        steps = {a: c for a, c in form.terms if isinstance(a, Index)}
+        along = [step for index, step in steps.items() if index in outputs]
+        if not along:
+            continue
+        collected = signs
+        if _is_mixed_radix(form, extents):
+            collected = signs_as_digits
+        for index, step in steps.items():
+            if index not in outputs:
+                collected.setdefault(index, set()).add(_sign(step * along[0]))
+    deciding = {**signs_as_digits, **signs}
+    return {index for index, its_signs in deciding.items() if its_signs == {-1}}
+
+
+def _sign(number: int) -> int:
+    if number > 0:
+        return 1
+    return -1
 
 
 def _rewritten(scope: Scope, replace: Replace) -> Scope:
-    """The scope over other indices: `replace` gives what takes the place of an iterator, and the old index in the new ones."""
-    iterators, names = _replaced(scope.iterators, replace)
+    """Return the scope over other indices: `replace` gives what takes the place of an iterator, and
+    the old index as a form of the new ones; None where it stays.
+    """
+    iterators, forms = _replaced(scope.iterators, replace)
 
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
-        own, inner = _replaced(node.iterators, replace)
-        body = substitute(rebuild(node.body, leaf), inner) if inner else rebuild(node.body, leaf)
-        where = tuple(c.substitute(inner) for c in node.where)
-        return Reduce(node.op, own, where, body) if own or where else body
+        its_iterators, its_forms = _replaced(node.iterators, replace)
+        body = _substituted(rebuild(node.body, leaf), its_forms)
+        where = tuple([condition.substitute(its_forms) for condition in node.where])
+        if not its_iterators and not where:
+            return body
+        return Reduce(node.op, its_iterators, where, body)
 
-    body = rebuild(scope.body, leaf)
-    body = substitute(body, names) if names else body
-    return simplify_scope(Scope(iterators, tuple(c.substitute(names) for c in scope.where), body))
+    body = _substituted(rebuild(scope.body, leaf), forms)
+    where = tuple([condition.substitute(forms) for condition in scope.where])
+    return simplify_scope(Scope(iterators, where, body))
+
+
+def _substituted(body: Any, forms: dict[Index, Affine]) -> Any:
+    if not forms:
+        return body
+    return substitute(body, forms)
 
 
 def _replaced(
     iterators: Sequence[LoopIndex], replace: Replace
 ) -> tuple[list[LoopIndex], dict[Index, Affine]]:
-    kept: list[LoopIndex] = []
-    names: dict[Index, Affine] = {}
+    """Return iterators with replacements in their places, and the replaced indices as forms."""
+    remaining: list[LoopIndex] = []
+    forms: dict[Index, Affine] = {}
     for it in iterators:
-        found = replace(it)
-        kept += [it] if found is None else found[0]
-        if found is not None:
-            names[it.index] = found[1]
-    return kept, names
+        replacement = replace(it)
+        if replacement is None:
+            remaining.append(it)
+            continue
+        new, forms[it.index] = replacement
+        remaining += new
+    return remaining, forms

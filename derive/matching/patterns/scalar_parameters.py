@@ -1,4 +1,6 @@
-"""Parameters that are any number: what may be their values, judged by the numbers that stand in a body."""
+"""Parameters that are any number: which values they may have, judged by the numbers that stand in a
+body.
+"""
 
 from __future__ import annotations
 
@@ -10,51 +12,56 @@ from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access
 
-MOST_TRIES = 48
+MAX_VALUE_TUPLES = 48  # that are tried for the parameters of one operator
 
 
-def assignments_of(names: Sequence[str], body: Any, example: Any) -> Iterator[Mapping[str, Any]]:
-    """Values for parameters, the likely ones first: those of which the body of the `example`, with other values, has nothing."""
+def parameter_values(names: Sequence[str], body: Any, example: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield values for parameters, the likely ones first: numbers that do not stand in the body of
+    the `example` too, which has other values for them.
+    """
     if not names:
-        return iter([{}])
-    usual = dict.fromkeys(numbers(example))
-    own = [n for n in dict.fromkeys(numbers(body)) if n not in usual]
-    values = proposals([*own, *(n for n in dict.fromkeys(numbers(body)) if n in usual)])
-    rows = dict.fromkeys(
-        islice(chain(permutations(own, len(names)), product(values, repeat=len(names))), MOST_TRIES)
+        yield {}
+        return
+    usual = set(numbers(example))
+    candidates = dict.fromkeys(numbers(body))
+    likely = [number for number in candidates if number not in usual]
+    others = [number for number in candidates if number in usual]
+    count = len(names)
+    tuples = chain(
+        permutations(likely, count), product(proposals([*likely, *others]), repeat=count)
     )
-    return (dict(zip(names, row)) for row in rows)
+    for values in dict.fromkeys(islice(tuples, MAX_VALUE_TUPLES)):
+        yield dict(zip(names, values))
 
 
-def proposals(found: Sequence[Any]) -> list[Any]:
-    """Numbers as they stand in a body, and what they may come from: the negative of a parameter, or one over it.
+def proposals(candidates: Sequence[Any]) -> list[Any]:
+    """Return numbers as they stand in a body, and what they may come from: the negative of a
+    parameter, or one over it.
 
     >>> import sympy
     >>> proposals([sympy.Integer(4)])
     [4, -4, 1/4]
     """
-    return list(
-        dict.fromkeys([*found, *(-n for n in found), *(1 / n for n in found if n.is_nonzero)])
-    )
+    negatives = [-number for number in candidates]
+    inverses = [1 / number for number in candidates if number.is_nonzero]
+    return list(dict.fromkeys([*candidates, *negatives, *inverses]))
 
 
 def as_python(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with Python's numbers in the place of SymPy's, where there are such."""
-    return {name: _number(value) for name, value in arguments.items()}
+    """Return arguments with Python's numbers in the place of SymPy's, where there are such."""
+    return {name: _python_number(value) for name, value in arguments.items()}
 
 
-def _number(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     if getattr(value, "is_Integer", False):
         return int(value)
-    return (
-        float(value)
-        if getattr(value, "is_Float", False) or getattr(value, "is_infinite", False)
-        else value
-    )
+    if getattr(value, "is_Float", False) or getattr(value, "is_infinite", False):
+        return float(value)
+    return value
 
 
 def numbers(body: Any) -> Iterator[Any]:
-    """The numbers of a body, outside subscripts."""
+    """Yield the numbers of a body, outside subscripts."""
     if isinstance(body, Reduce):
         yield from numbers(body.body)
     elif getattr(body, "is_number", False) and not body.args:

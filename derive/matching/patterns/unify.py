@@ -1,137 +1,127 @@
-"""How the indices of a scope can play the roles of a pattern's, and what stands in the way (design §7)."""
+"""How the indices of a scope can play the roles of a pattern's, and what stands in the way
+(design §7).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
-from derive.matching.patterns.normal_form import OUTPUT, NormalForm, ReadAxis, Row
-from derive.matching.patterns.pattern import Pattern, named
+from derive.matching.patterns.normal_form import OUTPUT, NormalForm, ReadAxis, Row, TensorRead
+from derive.matching.patterns.pattern import Pattern, with_operand_names
+from derive.matching.patterns.reason import DISTANCE_WEIGHTS, Reason
 from einalg.language.index.affine import Index
-from einalg.language.ir.printing.text import outline
 
-BODY, STRAY, MIXED, SUM_MIXED, TWICE, CONDITION, PADDED, MISSING = (
-    20.0,
-    4.0,
-    3.0,
-    6.0,
-    3.0,
-    0.25,
-    0.25,
-    4.0,
-)
-
-PAIR = 2
-LONGEST = 100  # letters of a body in a reason
+MAX_OPERANDS_IN_ANY_ORDER = 2  # of more, only orders that give the body of the definition are tried
+Roles = dict[str, tuple[Index, ...]]
+Mixed = dict[tuple[int, int], tuple[ReadAxis, int]]  # (read, its axis): the axis, and the operand's
 
 
 @dataclass(frozen=True)
-class Reason:
-    """One thing that separates an expression from an operator, and about how many rule applications mend it.
+class Assignment:
+    """The roles that the indices of a scope play, and the reasons why they cannot.
 
-    `kind` says which; `read` and `axis` (numbers) and `indices` say where, for the moves that mend it.
+    `operands` gives the number of the read for every operand, `roles` the indices that play each
+    role, in their order in the scope, `axes` the operand's axis for a mixed axis of a read. For
+    `O[b,i,j] += A[b,i,k]*B[b,k,j]` as a matmul these are `{"A": 0, "B": 1}`,
+    `{"b": (b,), "m": (i,), "n": (j,), "k": (k,)}` and `{}`.
     """
 
-    text: str
-    weight: float
-    kind: str = ""
-    read: int | None = None
-    axis: int | None = None
-    indices: tuple[Index, ...] = ()
-
-
-@dataclass
-class Assignment:
-    """Operand by operand the number of the read; role by role the indices that play it, in their order in the scope."""
-
-    operands: dict[str, int]
-    roles: dict[str, tuple[Index, ...]] = field(default_factory=dict)
-    axes: dict[tuple[int, int], int] = field(
-        default_factory=dict
-    )  # mixed axis of a read: axis of the operand
-    batch: tuple[Index, ...] = ()
-    reasons: list[Reason] = field(default_factory=list)
+    operands: Mapping[str, int]
+    roles: Mapping[str, tuple[Index, ...]]
+    axes: Mapping[tuple[int, int], int]
+    batch: tuple[Index, ...]
+    reasons: list[Reason]
 
     @property
     def weight(self) -> float:
-        return sum(r.weight for r in self.reasons)
+        return sum(reason.weight for reason in self.reasons)
 
 
-def unlike(body: Any, form: Any) -> Reason:
-    """A body with other operations than that of an operator's definition: both without their sizes."""
-    own = outline(body)
-    shown = own if len(own) <= LONGEST else f"{own[: LONGEST - 1]}…"
-    return Reason(f"the body {shown} is not of the form {outline(form)}", BODY, "body")
+@dataclass(frozen=True)
+class _NamedReads:
+    """A scope and a pattern, with the operand that each read of the scope is: `["A", "K"]`."""
+
+    normalized: NormalForm
+    pattern: Pattern
+    names: list[str]
+
+    def row(self, index: Index) -> Row:
+        """Return where an index occurs, by the names of operands: `{"A", "output"}`."""
+        return with_operand_names(self.normalized.rows[index], self.names)
 
 
-def assignments(profile: NormalForm, pattern: Pattern) -> Iterator[Assignment]:
-    """Every way to give the indices of a scope the roles of a pattern, with what is wrong in it; none where the body is another one."""
-    if profile.skeleton != pattern.example.skeleton or len(profile.reads) != len(pattern.names):
+def assignments(normalized: NormalForm, pattern: Pattern) -> Iterator[Assignment]:
+    """Yield every way to give the indices of a scope the roles of a pattern, with what is wrong in
+    it; none where the body is another one.
+    """
+    if normalized.skeleton != pattern.example.skeleton:
+        return
+    if len(normalized.reads) != len(pattern.names):
         return
     for order in permutations(pattern.names):
-        names = list(order)
-        if len(names) > PAIR and profile.named_skeleton(names) != pattern.named_skeleton:
-            continue  # of two operands both orders are few
-        for mixed in _mixed(profile, pattern, names):
-            found = Assignment(
-                {name: k for k, name in enumerate(names)},
-                axes={key: axis for key, (_, axis) in mixed.items()},
-            )
-            if _axes_agree(profile, pattern, names, mixed, found):
-                _rest(profile, pattern, names, found)
-                yield found
+        reads = _NamedReads(normalized, pattern, list(order))
+        if _has_body_of_pattern(reads):
+            for mixed in _pairings(reads, _mixed_axes(normalized), {}):
+                assignment = _assignment(reads, mixed)
+                if assignment is not None:
+                    yield assignment
 
 
-Mixed = dict[tuple[int, int], tuple[ReadAxis, int]]
+def _has_body_of_pattern(reads: _NamedReads) -> bool:
+    if len(reads.names) <= MAX_OPERANDS_IN_ANY_ORDER:
+        return True
+    return reads.normalized.named_skeleton(reads.names) == reads.pattern.named_skeleton
 
 
-def _mixed(profile: NormalForm, pattern: Pattern, names: list[str]) -> Iterator[Mixed]:
-    """Every pairing of axes that several indices share with such axes of the operands; axes without a partner are left out."""
-    yield from _choices(
-        [
-            (k, axis)
-            for k, read in enumerate(profile.reads)
-            for axis in read.axes
-            if axis.index is None
-        ],
-        {},
-        profile,
-        pattern,
-        names,
-    )
+def _mixed_axes(normalized: NormalForm) -> list[tuple[int, ReadAxis]]:
+    """List the axes that several indices share, or one in unequal steps, with the number of their
+    read.
+    """
+    mixed = []
+    for number, read in enumerate(normalized.reads):
+        for axis in read.axes:
+            if axis.index is None:
+                mixed.append((number, axis))
+    return mixed
 
 
-def _choices(
-    left: Sequence[tuple[int, ReadAxis]],
-    chosen: Mixed,
-    profile: NormalForm,
-    pattern: Pattern,
-    names: list[str],
+def _pairings(
+    reads: _NamedReads, axes: Sequence[tuple[int, ReadAxis]], chosen: Mixed
 ) -> Iterator[Mixed]:
-    if not left:
+    """Yield every pairing of mixed axes with such axes of the operands, beside what is chosen
+    already; axes without a partner are left out.
+    """
+    if not axes:
         yield dict(chosen)
         return
-    (read, axis), *rest = left
-    rows = [named(profile.rows[i], names) for i in axis.indices]
-    used = {a for (r, _), (_, a) in chosen.items() if r == read}
-    partners = [
-        a
-        for (name, a), roles in pattern.mixed.items()
-        if name == names[read]
-        and a not in used
-        and _inside(rows, [pattern.roles[r] for r in roles])
-    ]
+    (read, axis), *rest = axes
+    partners = _partners(reads, read, axis, chosen)
     for partner in partners:
-        yield from _choices(
-            rest, {**chosen, (read, axis.position): (axis, partner)}, profile, pattern, names
-        )
-    if not partners or profile.separable(axis):
-        yield from _choices(rest, chosen, profile, pattern, names)
+        extended = {**chosen, (read, axis.position): (axis, partner)}
+        yield from _pairings(reads, rest, extended)
+    if not partners or reads.normalized.separable(axis):
+        yield from _pairings(reads, rest, chosen)
 
 
-def _inside(rows: Sequence[Row], roles: Sequence[Row]) -> bool:
+def _partners(reads: _NamedReads, read: int, axis: ReadAxis, chosen: Mixed) -> list[int]:
+    """List the mixed axes of an operand that have roles for all indices of an axis of its read."""
+    used = set()
+    for (other_read, _), (_, partner) in chosen.items():
+        if other_read == read:
+            used.add(partner)
+    rows = [reads.row(index) for index in axis.indices]
+    partners = []
+    for (name, partner), roles in reads.pattern.mixed.items():
+        if name == reads.names[read] and partner not in used:
+            if _contains(rows, [reads.pattern.roles[role] for role in roles]):
+                partners.append(partner)
+    return partners
+
+
+def _contains(rows: Sequence[Row], roles: Sequence[Row]) -> bool:
+    """Return whether every row has a role of its own with the same row."""
     left = list(roles)
     for row in rows:
         if row not in left:
@@ -140,114 +130,158 @@ def _inside(rows: Sequence[Row], roles: Sequence[Row]) -> bool:
     return True
 
 
-def _axes_agree(
-    profile: NormalForm, pattern: Pattern, names: list[str], mixed: Mixed, found: Assignment
-) -> bool:
-    """Give the indices of mixed axes their roles; False where two axes ask for different ones."""
-    taken: dict[Index, str] = {}
+def _assignment(reads: _NamedReads, mixed: Mixed) -> Assignment | None:
+    """Return the roles of all indices and everything that does not fit; None where mixed axes ask
+    for different roles of one index.
+    """
+    mixed_roles = _roles_of_mixed_axes(reads, mixed)
+    if mixed_roles is None:
+        return None
+    axes = {place: partner for place, (_, partner) in mixed.items()}
+    roles, batch, stray = _all_roles(reads, mixed_roles)
+    reasons = [_stray_index(reads, index) for index in stray]
+    if reads.pattern.has_sum and not _has_sum(reads.pattern, roles):
+        text = f"no index is summed as in {reads.pattern.template.name}"
+        reasons.append(Reason(text, DISTANCE_WEIGHTS.missing_sum, "sum"))
+    reasons += _axis_reasons(reads, axes)
+    reasons += _condition_reasons(reads)
+    operands = {name: number for number, name in enumerate(reads.names)}
+    return Assignment(operands, roles, axes, batch, reasons)
+
+
+def _roles_of_mixed_axes(reads: _NamedReads, mixed: Mixed) -> Roles | None:
+    """Give the indices of mixed axes their roles; None where two axes ask for different ones."""
+    role_of: dict[Index, str] = {}
     for (read, _), (axis, partner) in mixed.items():
-        roles = list(pattern.mixed[names[read], partner])
+        free = list(reads.pattern.mixed[reads.names[read], partner])
         for index in axis.indices:
-            row = named(profile.rows[index], names)
-            role = taken.get(index) or next(r for r in roles if pattern.roles[r] == row)
-            if role not in roles:
-                return False
-            roles.remove(role)
-            taken[index] = role
-    if len(set(taken.values())) != len(taken):
-        return False
-    found.roles = {role: (index,) for index, role in taken.items()}
-    return True
+            role = role_of.get(index) or _role_with_row(reads.pattern, free, reads.row(index))
+            if role not in free:
+                return None
+            free.remove(role)
+            role_of[index] = role
+    if len(set(role_of.values())) != len(role_of):
+        return None
+    return {role: (index,) for index, role in role_of.items()}
 
 
-def _rest(profile: NormalForm, pattern: Pattern, names: list[str], found: Assignment) -> None:
-    """The other indices, and everything that does not fit."""
-    assigned = {i for members in found.roles.values() for i in members}
-    everywhere = frozenset([*names, OUTPUT])
-    grouped: dict[Row, list[Index]] = {}
-    for index in profile.extents:
-        if index not in assigned:
-            grouped.setdefault(named(profile.rows[index], names), []).append(index)
-    in_mixed = {role for roles in pattern.mixed.values() for role in roles}
-    for row, members in grouped.items():
-        roles = [r for r, own in pattern.roles.items() if own == row and r not in found.roles]
-        if roles:
-            found.roles[min(roles, key=lambda r: r in in_mixed)] = tuple(members)
+def _role_with_row(pattern: Pattern, roles: Sequence[str], row: Row) -> str:
+    return next(role for role in roles if pattern.roles[role] == row)
+
+
+def _all_roles(
+    reads: _NamedReads, mixed_roles: Roles
+) -> tuple[Roles, tuple[Index, ...], list[Index]]:
+    """Return the roles of all indices, the batch, and the indices that are left without a role."""
+    pattern = reads.pattern
+    roles, batch, stray = dict(mixed_roles), tuple[Index, ...](), list[Index]()
+    everywhere = frozenset([*reads.names, OUTPUT])
+    for row, members in _unassigned_by_row(reads, mixed_roles).items():
+        role = _free_role(pattern, row, roles)
+        if role is not None:
+            roles[role] = tuple(members)
         elif row == everywhere and pattern.template.batch:
-            found.batch = tuple(members)
+            batch = tuple(members)
         else:
-            found.reasons += [_stray(profile, names, index, pattern) for index in members]
-    if pattern.sums and not any(
-        found.roles.get(role) for role, row in pattern.roles.items() if OUTPUT not in row
-    ):
-        found.reasons.append(
-            Reason(f"no index is summed as in {pattern.template.name}", MISSING, "sum")
-        )
-    found.reasons += _axis_reasons(profile, pattern, found)
-    extra = len(profile.conditions) - len(pattern.example.conditions)
-    found.reasons += [
-        Reason(f"the domain has the condition {c}", CONDITION, "condition")
-        for c in profile.conditions[: max(0, extra)]
-    ]
+            stray += members
+    return roles, batch, stray
 
 
-def _stray(profile: NormalForm, names: list[str], index: Index, pattern: Pattern) -> Reason:
-    places = [profile.reads[p].name for p in sorted(profile.rows[index] - {OUTPUT})]
-    places += ["the output"] if OUTPUT in profile.rows[index] else []
+def _unassigned_by_row(reads: _NamedReads, roles: Roles) -> dict[Row, list[Index]]:
+    """Group the indices that have no role yet by where they occur."""
+    assigned = {index for members in roles.values() for index in members}
+    groups: dict[Row, list[Index]] = {}
+    for index in reads.normalized.extents:
+        if index not in assigned:
+            groups.setdefault(reads.row(index), []).append(index)
+    return groups
+
+
+def _free_role(pattern: Pattern, row: Row, roles: Roles) -> str | None:
+    """Return the first role with this row that nobody plays, rather one that has an axis of its
+    own.
+    """
+    free = [role for role, its_row in pattern.roles.items() if its_row == row and role not in roles]
+    for role in free:
+        if role not in pattern.mixed_roles:
+            return role
+    return next(iter(free), None)
+
+
+def _has_sum(pattern: Pattern, roles: Roles) -> bool:
+    """Return whether some index plays a summed role."""
+    for role, row in pattern.roles.items():
+        if OUTPUT not in row and roles.get(role):
+            return True
+    return False
+
+
+def _stray_index(reads: _NamedReads, index: Index) -> Reason:
+    row = reads.normalized.rows[index]
+    places = [reads.normalized.reads[number].name for number in sorted(row - {OUTPUT})]
+    if OUTPUT in row:
+        places.append("the output")
     where = " and ".join(places) or "nothing"
     return Reason(
-        f"index {index} occurs in {where}; {pattern.template.name} has no such index left",
-        STRAY,
+        f"index {index} occurs in {where}; {reads.pattern.template.name} has no such index left",
+        DISTANCE_WEIGHTS.stray_index,
         "stray",
         indices=(index,),
     )
 
 
-def _by_name(index: Index) -> str:
-    return index.name
+def _condition_reasons(reads: _NamedReads) -> Iterator[Reason]:
+    """Yield a reason for every condition that the scope has more than the definition."""
+    conditions = reads.normalized.conditions
+    extra = len(conditions) - len(reads.pattern.example.conditions)
+    for condition in conditions[: max(0, extra)]:
+        text = f"the domain has the condition {condition}"
+        yield Reason(text, DISTANCE_WEIGHTS.condition, "condition")
 
 
-def _axis_reasons(profile: NormalForm, pattern: Pattern, found: Assignment) -> Iterator[Reason]:
-    outputs = set(profile.scope.indices)
-    for number, read in enumerate(profile.reads):
+def _axis_reasons(reads: _NamedReads, axes: Mapping[tuple[int, int], int]) -> Iterator[Reason]:
+    """Yield what is wrong with the subscripts of every read."""
+    for number, read in enumerate(reads.normalized.reads):
         seen: set[Index] = set()
         for axis in read.axes:
-            own = set(axis.indices)
-            place = {"read": number, "axis": axis.position, "indices": axis.indices}
-            if seen & own:
-                yield Reason(
-                    f"{', '.join(map(str, sorted(seen & own, key=_by_name)))} stands twice in {read.name}",
-                    TWICE,
-                    "twice",
-                    **place,
-                )
-            seen |= own
-            if read.is_padded_twice and axis.overrun != (0, 0):
-                yield Reason(
-                    f"{read.name} is read through two paddings at {axis.form}",
-                    PADDED,
-                    "padded",
-                    **place,
-                )
-                continue
-            if (number, axis.position) in found.axes:
-                if not axis.form.is_affine() and not pattern.quotients:
-                    yield Reason(
-                        f"the subscript {axis.form} of {read.name} has a quotient",
-                        MIXED,
-                        "quotient",
-                        **place,
-                    )
-                continue
-            if axis.index is None and not profile.separable(axis):
-                weight = SUM_MIXED if own & outputs and own - outputs else MIXED
-                yield Reason(
-                    f"the subscript {axis.form} of {read.name} is not a bare index",
-                    weight,
-                    "mixed",
-                    **place,
-                )
-            elif axis.overrun != (0, 0):
-                yield Reason(
-                    f"{read.name} is read through padding at {axis.form}", PADDED, "padded", **place
-                )
+            repeated = seen.intersection(axis.indices)
+            if repeated:
+                letters = ", ".join(sorted(index.name for index in repeated))
+                text = f"{letters} stands twice in {read.name}"
+                weight = DISTANCE_WEIGHTS.repeated_index
+                yield Reason(text, weight, "twice", number, axis.position, axis.indices)
+            seen.update(axis.indices)
+            wrong = _subscript_mismatch(reads, read, axis, (number, axis.position) in axes)
+            if wrong is not None:
+                text, weight, kind = wrong
+                yield Reason(text, weight, kind, number, axis.position, axis.indices)
+
+
+def _subscript_mismatch(
+    reads: _NamedReads, read: TensorRead, axis: ReadAxis, is_paired: bool
+) -> tuple[str, float, str] | None:
+    """Return what is wrong with one subscript, with the weight and the kind of the reason."""
+    weights = DISTANCE_WEIGHTS
+    is_padded = axis.overrun != (0, 0)
+    if read.is_padded_twice and is_padded:
+        text = f"{read.name} is read through two paddings at {axis.form}"
+        return text, weights.padding, "padded"
+    if is_paired:
+        if axis.form.is_affine() or reads.pattern.has_quotients:
+            return None
+        text = f"the subscript {axis.form} of {read.name} has a quotient"
+        return text, weights.mixed_subscript, "quotient"
+    if axis.index is None and not reads.normalized.separable(axis):
+        text = f"the subscript {axis.form} of {read.name} is not a bare index"
+        return text, _mixed_weight(reads.normalized, axis), "mixed"
+    if is_padded:
+        return f"{read.name} is read through padding at {axis.form}", weights.padding, "padded"
+    return None
+
+
+def _mixed_weight(normalized: NormalForm, axis: ReadAxis) -> float:
+    outputs = normalized.scope.indices
+    count = sum(index in outputs for index in axis.indices)
+    if 0 < count < len(axis.indices):
+        return DISTANCE_WEIGHTS.mixed_sum_subscript
+    return DISTANCE_WEIGHTS.mixed_subscript

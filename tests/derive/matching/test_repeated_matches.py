@@ -7,7 +7,7 @@ from hypothesis import given
 
 import einalg as ea
 from derive.matching import match, matches
-from derive.matching.match import _MATCHES, name_free_form
+from derive.matching.match_cache import _MATCHES, name_free_form
 from einalg.language.ir.program import substitute_tensors
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.testing import strategies

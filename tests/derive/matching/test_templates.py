@@ -527,7 +527,7 @@ def test_what_has_another_body_is_ruled_out_without_calling_a_definition(monkeyp
     assert match(scope, "O", PLAIN) is None  # what is known of every template is known by now
     monkeypatch.setattr(Template, "build", None)
     monkeypatch.setattr(ArrayTemplate, "build", None)
-    monkeypatch.setattr(arrays, "straightened", None)
+    monkeypatch.setattr(arrays, "in_output_order", None)
     assert match(Scope(scope.iterators, scope.where, scope.body), "O", PLAIN) is None
 
 
