@@ -10,7 +10,7 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test gpu-test browser lint format types docs docs-serve notebooks bench nightly clean
+.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: $(VENV)/.installed-demo  ## type a convolution, derive it, prove it, compi
 
 test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in parallel
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the three packages that they take
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=einalg --cov=derive --cov=codegen --cov-branch --cov-report=term:skip-covered
 
 gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
 	$(BIN)/python -m pytest -m gpu tests/codegen
