@@ -71,7 +71,9 @@ def _origin(model: Any, values: Mapping[str, Value]) -> Origin:
     )
 
     def digest() -> str:
-        return text_digest(*(sha256(t.raw_data or _bytes(t)).hexdigest() for t in graph.initializer))
+        return text_digest(
+            *(sha256(t.raw_data or _bytes(t)).hexdigest() for t in graph.initializer)
+        )
 
     return Origin(structure, digest, lambda name: array_of(stored[name], f"initializer {name}"))
 

@@ -1,4 +1,10 @@
-"""PyTorch modules and graphs as einalg graphs (design §11). Torch is imported when a function is called."""
+"""PyTorch modules and graphs as einalg graphs (design §11).
+
+`capture` turns modules into ATen graphs, `importer` turns these into graphs of programs with the
+table of `operators`, `nodes` has what these share, and `module` converts arguments and results.
+`einalg.api` imports from here. A new operator is an entry in a module of `operators`. Torch is
+imported when a function is called.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +24,28 @@ from einalg.frontends.torch.operators.math import arithmetic, elementwise, matmu
 from einalg.frontends.torch.operators.shape import concatenation, indexing
 
 __all__ = ["Model", "load", "load_fx", "load_model"]
+# Modules whose import registers operators.
+OPERATORS = (
+    *(arithmetic, elementwise, matmul, reductions),
+    *(concatenation, indexing),
+    *(convolution, normalization, pooling, recurrent, resize),
+)
 
 
 def load(
     module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None
 ) -> Graph:
-    """A `torch.nn.Module` as a graph: parameters and buffers are weights, and share memory with the module.
+    """Return a `torch.nn.Module` as a graph.
 
-    `example_inputs` are the positional arguments of a call, whose shapes and dtypes the graph has; inputs and outputs of the
-    graph are the tensors among arguments and results, in order. Raises `TrainingMode`, a `NotationError`, for a module in training mode,
-    `NotationError` for one that torch cannot export or that writes to its buffers.
+    Parameters and buffers are weights, and share memory with the module. `example_inputs` are the
+    positional arguments of a call, whose shapes and dtypes the graph has; inputs and outputs of the
+    graph are the tensors among arguments and results, in order. Raises `TrainingMode`, a
+    `NotationError`, for a module in training mode, and `NotationError` for one that torch cannot
+    export or that writes to its buffers.
 
     >>> import pytest; torch = pytest.importorskip("torch")
-    >>> graph = load(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()), (torch.ones(2, 3),))
+    >>> layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+    >>> graph = load(layers, (torch.ones(2, 3),))
     >>> [node.operator for node in graph.nodes], sorted(graph.weights), graph.opaque
     (['linear.default', 'relu.default'], ['v_0_bias', 'v_0_weight'], [])
     """
@@ -40,13 +55,17 @@ def load(
 def load_model(
     module: Any, example_inputs: Sequence[Any], example_keywords: Mapping[str, Any] | None = None
 ) -> Model:
-    """A module as a graph, with what turns tensors into the arrays of the graph and back; the arguments are those of `load`."""
+    """Return a module as a graph, with conversions between tensors and the graph's arrays.
+
+    The arguments are those of `load`.
+    """
     return import_exported(module, example_inputs, example_keywords or {})
 
 
 def load_fx(graph_module: Any, example_inputs: Sequence[Any], weights: Sequence[int] = ()) -> Graph:
-    """A `torch.fx.GraphModule` as a graph, with its inputs in order; the inputs at the positions `weights` are known already.
+    """Return a `torch.fx.GraphModule` as a graph, with its inputs in order.
 
-    A graph of torch's functions and modules, as Dynamo makes them, is traced to ATen first.
+    The inputs at the positions `weights` are constant. A graph of torch's functions and modules,
+    as Dynamo makes them, is traced to ATen first.
     """
     return import_fx(graph_module, example_inputs, weights)[0].graph

@@ -1,10 +1,13 @@
-"""ATen graphs as einalg graphs: every node an expression where the table has one, a call of torch elsewhere (design §11)."""
+"""ATen graphs as einalg graphs (design §11).
+
+A node is an expression where the table of operators has one, and a call of torch elsewhere.
+"""
 
 from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +18,13 @@ from einalg.frontends.graph import live_statements, unique_name
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.torch.capture.functionalize import operator_names
 from einalg.frontends.torch.nodes.opaque_call import TorchCall, flat_results, map_nodes, nodes_in
-from einalg.frontends.torch.nodes.registry import ATEN, TAKES_CONSTANT_INTEGERS, NotExpressed, TrainingMode
-from einalg.frontends.torch.nodes.tensors import array_of, shape_and_dtype, memory_key
+from einalg.frontends.torch.nodes.registry import (
+    ATEN,
+    TAKES_CONSTANT_INTEGERS,
+    NotExpressed,
+    TrainingMode,
+)
+from einalg.frontends.torch.nodes.tensors import array_of, memory_key, shape_and_dtype
 from einalg.language.analysis.overflow import may_wrap
 from einalg.language.ir.dtypes import dtype_name
 from einalg.language.ir.program import Program, as_program
@@ -28,268 +36,297 @@ if TYPE_CHECKING:
     from torch import fx
 
 LOG = logging.getLogger("einalg")
-UNIFORM = (
-    "full",
-    "full_like",
-    "new_full",
-    "zeros",
-    "zeros_like",
-    "new_zeros",
-    "ones",
-    "ones_like",
-    "new_ones",
+# Operators whose result has one value everywhere.
+UNIFORM = {
+    *("full", "full_like", "new_full"),
+    *("zeros", "zeros_like", "new_zeros"),
+    *("ones", "ones_like", "new_ones"),
     "scalar_tensor",
-)
-SHAPE_ONLY = {
-    "full_like",
-    "zeros_like",
-    "ones_like",
-    "empty_like",
-    "new_full",
-    "new_zeros",
-    "new_ones",
-    "new_empty",
 }
-FAILURES = (
-    EinalgError,
-    ArithmeticError,
-    IndexError,
-    TypeError,
-    ValueError,
-)  # of a handler, for arguments that it does not know
+# Operators that read the shape of an operand and nothing else.
+SHAPE_ONLY = {
+    *("full_like", "zeros_like", "ones_like", "empty_like"),
+    *("new_full", "new_zeros", "new_ones", "new_empty"),
+}
+# Errors of a handler for arguments that it does not know.
+FAILURES = (EinalgError, ArithmeticError, IndexError, TypeError, ValueError)
 
 
 class GraphImporter:
-    """The values of FX nodes, by node: the name of a value of the graph, a list of names, or what is no array."""
+    """A graph under construction from FX nodes.
+
+    `values` has for each node the name of a value of the graph, or a list of names.
+    """
 
     def __init__(self) -> None:
         self.builder = GraphBuilder()
         self.values: dict[fx.Node, Any] = {}
         self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
-        self._fixed: dict[fx.Node, Any] = {}  # what is no array: modules, None
-        self._constant: set[str] = set()  # weights that no parameter of the module decides
-        self._shared: dict[Any, str] = {}
+        self._objects: dict[fx.Node, Any] = {}  # values that are no arrays: modules, None
+        self._constants: set[str] = set()  # weights that depend on no parameter of the module
+        self._shared: dict[Any, str] = {}  # names of weights, by `memory_key`
 
     def input(self, node: fx.Node) -> None:
-        """A tensor that a call gives."""
+        """Add a tensor that a call passes."""
         name = self._unique(node.name)
         shape, dtype = tuple(node.meta["val"].shape), dtype_name(node.meta["val"].dtype)
         self.builder.input(name, shape, dtype)
         self.values[node] = name
 
     def weight(self, node: fx.Node, name: str, tensor: Any, constant: bool = False) -> None:
-        """A tensor that is known already; one that has several names is one weight."""
-        same = memory_key(tensor) or node
-        if same not in self._shared:
-            self._shared[same] = self._unique(name)
-            self.sources[self._shared[same]] = node.name
-            self.builder.weight(self._shared[same], array_of(tensor))
-        self.values[node] = self._shared[same]
+        """Add a constant tensor; one that has several names is one weight."""
+        key = memory_key(tensor) or node
+        if key not in self._shared:
+            self._shared[key] = self._unique(name)
+            self.sources[self._shared[key]] = node.name
+            self.builder.weight(self._shared[key], array_of(tensor))
+        self.values[node] = self._shared[key]
         if constant:
-            self._constant.add(self._shared[same])
+            self._constants.add(self._shared[key])
 
     def attribute(self, node: fx.Node, value: Any) -> None:
-        """What a graph holds itself: a constant tensor, or a module of a branch."""
+        """Add an attribute of the graph: a constant tensor, or a module of a branch."""
         if hasattr(value, "data_ptr"):
             node.meta.setdefault("val", value)
             self.weight(node, node.name, value, constant=True)
         else:
-            self._fixed[node] = value
+            self._objects[node] = value
 
     def call(self, node: fx.Node) -> None:
-        """A node of an operator: an expression, a constant, or a call of torch."""
+        """Add a node of an operator: an expression, a constant, or a call of torch."""
         if node.target is operator.getitem:
             self.values[node] = self.values[node.args[0]][node.args[1]]  # type: ignore[index]
             return
         reads = nodes_in(node.args, node.kwargs)
-        names = [self.values[n] for n in reads if n not in self._fixed]
-        known = all(name in self.builder.weights for name in names)
-        overload, base = operator_names(node.target)
-        has_shape = base in SHAPE_ONLY and all(map(_shape_is_known, (*reads, node)))
-        if _repeatable(node.target) and (
-            has_shape or (known and all(name in self._constant for name in names))
-        ):
-            self._compute(node, base, reads, constant=True)
+        overload, _ = operator_names(node.target)
+        is_repeatable = _is_repeatable(node.target)
+        if is_repeatable and self._is_constant(node, reads):
+            self._compute(node, reads, constant=True)
             return
         why = self._express(node, overload)
         if why is None:
             return
         LOG.info("einalg: %s stays a call of torch: %s", overload, why)
-        if known and _repeatable(node.target):
-            self._compute(node, base, reads, constant=False)
+        if is_repeatable and self._all_in(reads, self.builder.weights):
+            self._compute(node, reads, constant=False)
         else:
             self._call_torch(node, overload, reads, why)
 
     def outputs(self, node: fx.Node) -> list[Any]:
-        """The names of the values that a graph gives, one by one; None where it gives none."""
-        found: list[Any] = []
-        map_nodes(node.args, found.append)
-        return [self.values.get(n) for n in found]
+        """Return the names of the graph's outputs; None for one that is no value."""
+        nodes: list[Any] = []
+        map_nodes(node.args, nodes.append)
+        return [self.values.get(output) for output in nodes]
+
+    def _is_constant(self, node: fx.Node, reads: Sequence[fx.Node]) -> bool:
+        """Return whether a value depends on no parameter and no input of the module."""
+        _, base = operator_names(node.target)
+        if base in SHAPE_ONLY and all(map(_has_constant_shape, (*reads, node))):
+            return True
+        return self._all_in(reads, self._constants)
+
+    def _all_in(self, reads: Sequence[fx.Node], names: Container[str]) -> bool:
+        return all(self.values[node] in names for node in self._arrays_among(reads))
+
+    def _arrays_among(self, reads: Iterable[fx.Node]) -> list[fx.Node]:
+        return [node for node in reads if node not in self._objects]
 
     def _express(self, node: fx.Node, overload: str) -> str | None:
-        """Add a node as an expression; if it has none, say why."""
+        """Add a node as an expression; return the reason where it has none."""
         if overload not in ATEN:
             return f"{overload} has no expression"
         try:
-            arguments = map_nodes(
-                _in_order(node), self._positions if overload in TAKES_CONSTANT_INTEGERS else self._operand
-            )
-            results = ATEN[overload](*arguments)
+            operand = self._operand
+            if overload in TAKES_CONSTANT_INTEGERS:
+                operand = self._integers_or_operand
+            results = ATEN[overload](*map_nodes(_in_order(node), operand))
             self.values[node] = self._add(node, overload, results)
         except TrainingMode:
             raise
         except FAILURES as error:
-            return str(error).splitlines()[0] if str(error) else type(error).__name__
+            if not str(error):
+                return type(error).__name__
+            return str(error).splitlines()[0]
         return None
 
     def _operand(self, node: fx.Node) -> Any:
-        if node in self._fixed:
-            return self._fixed[node]
+        if node in self._objects:
+            return self._objects[node]
         tensor = self.builder.values[self.values[node]]
         if tensor is None or not hasattr(node.meta.get("val"), "dtype"):
             raise NotExpressed(f"{node.name} is known at run time only")
         return tensor
 
-    def _positions(self, node: fx.Node) -> Any:
-        """An operand, as an array where it is integers that are known ahead."""
+    def _integers_or_operand(self, node: fx.Node) -> Any:
+        """Return an operand, as an array where it is constant integers."""
         array = self.builder.weights.get(str(self.values.get(node)))
-        return self._operand(node) if array is None or array.dtype.kind not in "iu" else array
+        if array is not None and array.dtype.kind in "iu":
+            return array
+        return self._operand(node)
 
     def _add(self, node: fx.Node, overload: str, results: Any) -> Any:
-        """The statement of a node, or one for each of its results that is used."""
+        """Add the statement of a node, or one for each of its results that is used."""
         if isinstance(results, Program) and len(results.outputs) > 1:
             return self._add_program(node, overload, results)
         if not isinstance(results, tuple):
-            (value,) = self._added(overload, {node.name: (results, node.meta["val"])})
+            (value,) = self._add_results(overload, {node.name: _fitted(results, node.meta["val"])})
             return value
-        used = _used(node)
-        examples = node.meta["val"]
-        named = {f"{node.name}_{k}": (results[k], examples[k]) for k in used}
-        values = dict(zip(used, self._added(overload, named)))
-        return [values.get(k) for k in range(len(examples))]
+        used, examples = _used_results(node), node.meta["val"]
+        fitted: dict[str, Any] = {}
+        for position in used:
+            result = _fitted(results[position], examples[position])
+            fitted[f"{node.name}_{position}"] = result
+        values = dict(zip(used, self._add_results(overload, fitted)))
+        return [values.get(position) for position in range(len(examples))]
 
-    def _added(self, overload: str, named: Mapping[str, tuple[Any, Any]]) -> list[str]:
-        fitted = {name: _fitted(result, example) for name, (result, example) in named.items()}
-        made = {
-            name: self._unique(name)
-            for name, result in fitted.items()
-            if not isinstance(result, Tensor)
-        }
-        if made:
-            expressions = [fitted[name] for name in made]
-            inputs = tuple(
-                dict.fromkeys(name for e in expressions for name in as_program(e).inputs)
-            )
-            self.builder.express(
-                overload,
-                inputs,
-                tuple(made.values()),
-                lambda *_: tuple(expressions) if len(expressions) > 1 else expressions[0],
-            )
-        return [made.get(name) or result.name for name, result in fitted.items()]
+    def _add_results(self, overload: str, results: Mapping[str, Any]) -> list[str]:
+        """Add expressions by the names that they should have; return their names.
+
+        A result that is an operand keeps the name of that.
+        """
+        names: list[str] = []
+        new: dict[str, Any] = {}
+        inputs: dict[str, None] = {}
+        for name, result in results.items():
+            if isinstance(result, Tensor):
+                names.append(result.name)
+                continue
+            names.append(self._unique(name))
+            new[names[-1]] = result
+            inputs.update(dict.fromkeys(as_program(result).inputs))
+        if not new:
+            return names
+        expression: Any = tuple(new.values())
+        if len(new) == 1:
+            (expression,) = expression
+        self.builder.express(overload, tuple(inputs), tuple(new), lambda *_: expression)
+        return names
 
     def _add_program(self, node: fx.Node, overload: str, program: Program) -> list[str | None]:
-        """A program that gives several results, as far as they are used."""
-        used, examples = _used(node), node.meta["val"]
-        outputs = list(map(program.outputs.__getitem__, used))
-        for name, place in zip(outputs, used):
-            scope = program[name]
-            if (scope.shape, scope.dtype) != shape_and_dtype(examples[place]):
+        """Add a program with several results, as far as they are used."""
+        used, examples = _used_results(node), node.meta["val"]
+        outputs: list[str] = []
+        names: list[str | None] = [None] * len(examples)
+        for position in used:
+            outputs.append(program.outputs[position])
+            names[position] = self._unique(f"{node.name}_{position}")
+            scope = program[outputs[-1]]
+            if (scope.shape, scope.dtype) != shape_and_dtype(examples[position]):
                 raise NotExpressed(f"a result would be {scope.dtype} of shape {scope.shape}")
         part = Program(live_statements(program.statements, outputs), outputs)
-        names = {k: self._unique(f"{node.name}_{k}") for k in used}
-        self.builder.express(overload, tuple(part.inputs), tuple(names.values()), lambda *_: part)
-        return [names.get(k) for k in range(len(examples))]
+        added = tuple(name for name in names if name is not None)
+        self.builder.express(overload, tuple(part.inputs), added, lambda *_: part)
+        return names
 
-    def _compute(self, node: fx.Node, base: str, reads: Iterable[fx.Node], constant: bool) -> None:
-        """A node whose value is known ahead, as a weight."""
-        reads = [n for n in reads if n not in self._fixed]
+    def _compute(self, node: fx.Node, reads: Iterable[fx.Node], constant: bool) -> None:
+        """Add the values of a node as weights."""
+        reads = self._arrays_among(reads)
         examples = flat_results(node.meta["val"])
-        arrays = (
-            (np.broadcast_to(np.zeros((), np.float32), n.meta["val"].shape) for n in reads)
-            if base in SHAPE_ONLY
-            else map(self._array, reads)
-        )
-        results = TorchCall(node, reads, range(len(examples)), self._fixed)(*arrays)
-        names = []
-        for result in results:
-            name = self._unique(node.name)
-            uniform = base in UNIFORM and result.size > 1
-            self.builder.weight(
-                name, np.broadcast_to(result.flat[0], result.shape) if uniform else result
-            )
-            names.append(name)
-        self._constant.update(names if constant else ())
-        self.values[node] = names if isinstance(node.meta["val"], (tuple, list)) else names[0]
+        _, base = operator_names(node.target)
+        array_of_node = self._array
+        if base in SHAPE_ONLY:
+            array_of_node = _zeros
+        call = TorchCall(node, reads, range(len(examples)), self._objects)
+        names: list[str] = []
+        for result in call(*map(array_of_node, reads)):
+            if base in UNIFORM and result.size > 1:
+                result = np.broadcast_to(result.flat[0], result.shape)
+            names.append(self._unique(node.name))
+            self.builder.weight(names[-1], result)
+        if constant:
+            self._constants.update(names)
+        if isinstance(node.meta["val"], (tuple, list)):
+            self.values[node] = names
+        else:
+            self.values[node] = names[0]
 
     def _array(self, node: fx.Node) -> Any:
         return self.builder.weights[self.values[node]]
 
     def _call_torch(self, node: fx.Node, overload: str, reads: Iterable[fx.Node], why: str) -> None:
-        reads = [n for n in reads if n not in self._fixed]
-        several = isinstance(node.meta.get("val"), (tuple, list))
-        examples = flat_results(node.meta.get("val"))
-        wanted = [k for k in (_used(node) if several else [0]) if examples[k] is not None]
-        names = {k: self._unique(f"{node.name}_{k}" if several else node.name) for k in wanted}
-        outputs = {names[k]: shape_and_dtype(examples[k]) for k in wanted}
-        call = TorchCall(node, reads, wanted, self._fixed)
-        self.builder.call(
-            overload,
-            tuple(self.values[n] for n in reads),
-            outputs,
-            call,
-            why,
-            _repeatable(node.target),
-        )
-        self.values[node] = (
-            [names.get(k) for k in range(len(examples))] if several else names.get(0)
-        )
+        """Add a node as a call of torch, with those of its results that are used."""
+        reads = self._arrays_among(reads)
+        example = node.meta.get("val")
+        examples = flat_results(example)
+        wanted = {0: node.name}
+        if isinstance(example, (tuple, list)):
+            wanted = {position: f"{node.name}_{position}" for position in _used_results(node)}
+        names: dict[int, str] = {}
+        outputs: dict[str, Any] = {}
+        for position, name in wanted.items():
+            if examples[position] is not None:
+                names[position] = self._unique(name)
+                outputs[names[position]] = shape_and_dtype(examples[position])
+        call = TorchCall(node, reads, tuple(names), self._objects)
+        inputs = tuple(self.values[read] for read in reads)
+        is_repeatable = _is_repeatable(node.target)
+        self.builder.call(overload, inputs, outputs, call, why, is_repeatable)
+        if isinstance(example, (tuple, list)):
+            self.values[node] = [names.get(position) for position in range(len(examples))]
+        else:
+            self.values[node] = names.get(0)
 
     def _unique(self, name: str) -> str:
         return unique_name(name, self.builder.values)
 
 
-def _repeatable(target: Any) -> bool:
-    """Whether an operator gives the same whenever it is called: it is a plain one, and not random."""
-    return hasattr(target, "_schema") and "nondeterministic_seeded" not in {
-        tag.name for tag in target.tags
-    }
+def _is_repeatable(target: Any) -> bool:
+    """Return whether an operator is not random: its result is the same at each call."""
+    if not hasattr(target, "_schema"):
+        return False
+    return all(tag.name != "nondeterministic_seeded" for tag in target.tags)
 
 
-def _shape_is_known(node: fx.Node) -> bool:
-    """Whether no size of a tensor depends on data."""
+def _zeros(node: fx.Node) -> Any:
+    return np.broadcast_to(np.zeros((), np.float32), node.meta["val"].shape)
+
+
+def _has_constant_shape(node: fx.Node) -> bool:
+    """Return whether no size of a tensor depends on data."""
     return all(type(size) is int for size in getattr(node.meta.get("val"), "shape", ()))
 
 
 def _in_order(node: fx.Node) -> list[Any]:
-    """The arguments of a node in the order of its operator's schema, with the defaults."""
+    """Return the arguments of a node in the order of its operator's schema, with defaults."""
     entries = node.target._schema.arguments  # type: ignore[union-attr]
-    return [
-        node.args[k] if k < len(node.args) else node.kwargs.get(entry.name, entry.default_value)
-        for k, entry in enumerate(entries)
-    ]
+    arguments: list[Any] = list(node.args)
+    for entry in entries[len(arguments) :]:
+        arguments.append(node.kwargs.get(entry.name, entry.default_value))
+    return arguments
 
 
-def _used(node: fx.Node) -> list[int]:
-    """Which of the results of a node are read."""
-    return sorted({user.args[1] for user in node.users if user.target is operator.getitem})  # type: ignore[type-var]
+def _used_results(node: fx.Node) -> list[int]:
+    """Return the positions of the results of a node that are read."""
+    used: set[Any] = set()
+    for user in node.users:
+        if user.target is operator.getitem:
+            used.add(user.args[1])
+    return sorted(used)
 
 
 def _fitted(result: Any, example: Any) -> Any:
-    """A result in the shape and dtype that torch gives it."""
+    """Return a result in the dtype that torch gives it; `NotExpressed` for another shape."""
     if result is None:
         raise NotExpressed("a result that says where something is, or is for gradients")
-    known = shape_and_dtype(example)
-    if known is None:
+    expected = shape_and_dtype(example)
+    if expected is None:
         raise NotExpressed("a result whose shape is known at run time only")
-    shape, dtype = known
-    whole = result if isinstance(result, Tensor) else as_program(result).result
-    if tuple(whole.shape) != shape:
-        raise NotExpressed(f"it would have the shape {tuple(whole.shape)}, and torch gives {shape}")
-    if isinstance(whole, Scope) and not all(
-        map(prod, (shape, *(t.shape for t in whole.tensors.values())))
-    ):
-        raise NotExpressed("a tensor without elements")
-    if isinstance(whole, Scope) and may_wrap(whole):
-        raise NotExpressed(f"integers of {whole.dtype} wrap round where they are too large")
-    return result if whole.dtype == dtype else cast(whole, dtype)
+    shape, dtype = expected
+    scope = result
+    if not isinstance(result, Tensor):
+        scope = as_program(result).result
+    if tuple(scope.shape) != shape:
+        raise NotExpressed(f"it would have the shape {tuple(scope.shape)}, and torch gives {shape}")
+    if isinstance(scope, Scope):
+        _require_elements(scope)
+        if may_wrap(scope):
+            raise NotExpressed(f"integers of {scope.dtype} wrap round where they are too large")
+    if scope.dtype == dtype:
+        return result
+    return cast(scope, dtype)
+
+
+def _require_elements(scope: Scope) -> None:
+    for shape in (scope.shape, *(tensor.shape for tensor in scope.tensors.values())):
+        if not prod(shape):
+            raise NotExpressed("a tensor without elements")

@@ -1,9 +1,10 @@
-"""Modules read as graphs, and the way from tensors to arrays and back."""
+"""Modules as graphs, with conversions between tensors and arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from einalg.errors import ShapeError
@@ -11,8 +12,8 @@ from einalg.frontends.graph import Graph
 from einalg.frontends.import_cache import ImportRecord, import_cached
 from einalg.frontends.torch.capture.export import decomposition_table, export_module
 from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
-from einalg.frontends.torch.capture.graph_json import graph_origin
-from einalg.frontends.torch.direct_call import TensorSignature, tensor_function
+from einalg.frontends.torch.capture.graph_json import ExportedGraph, graph_origin
+from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.runtime.direct_call import DirectCall
@@ -21,150 +22,191 @@ if TYPE_CHECKING:
     from torch import fx
 
 Arrays = Sequence[Array]
-Place = tuple[
-    int, str, Any
-]  # of an input: its position among the arguments, its name and its dtype
+
+
+@dataclass(frozen=True)
+class InputPlace:
+    """An input of a graph: its position among the arguments, its name and its dtype in torch."""
+
+    position: int
+    name: str
+    dtype: Any
 
 
 @dataclass(frozen=True)
 class Model:
-    """A graph that stands for a module: `arrays` gives the graph's inputs for arguments, `results` the module's result for outputs."""
+    """A graph that stands for a module.
+
+    `arrays` converts arguments to the graph's inputs, `results` outputs to the module's result.
+    `signature` is there where tensors in a row go in and come out, as a `DirectCall` needs it.
+    """
 
     graph: Graph
     arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
     results: Callable[[Arrays], Any] = field(repr=False)
-    row: TensorSignature | None = None
+    signature: TensorSignature | None = None
 
     def function(
         self, run: Callable[..., Arrays] | None = None, direct: DirectCall | None = None
     ) -> Callable[..., Any]:
-        """The module as a function of tensors, computed by `run(*arrays)`, by default the graph itself; by `direct` where it can read them."""
+        """Return the module as a function of tensors.
+
+        It is computed by `run(*arrays)`, by default the graph itself, and by `direct` where that
+        can read the tensors.
+        """
         compute = run or self.graph
 
         def call(*arguments: Any, **keywords: Any) -> Any:
             return self.results(compute(*self.arrays(arguments, keywords)))
 
-        return call if direct is None or self.row is None else tensor_function(direct, self.row, call)
+        if direct is None or self.signature is None:
+            return call
+        return tensor_function(direct, self.signature, call)
 
 
 def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
-    """A module through `torch.export`."""
-    found = export_module(module, arguments, keywords)
-    user_inputs = [
-        n for n in found.graph.nodes if n.op == "placeholder" and n.name not in found.weights
-    ]
-    places = [(k, n.name, n.meta["val"].dtype) for k, n in enumerate(user_inputs) if _is_tensor(n)]
+    """Import a module through `torch.export`."""
+    exported = export_module(module, arguments, keywords)
+    places = _input_places(exported)
+    origin = graph_origin(exported)
+    if origin is None:
+        imported = _import(exported)
+    else:
+        imported = import_cached(origin, lambda: _import(exported))
+    graph, names = imported.graph, imported.extra
+    outputs = _outputs(_output_leaves(exported.graph), names, graph)
+    nest, rebuild = _nest_function(exported.out_spec), _rebuild_function(outputs)
+    signature = None
+    if _is_row(exported.in_spec) and len(places) == exported.in_spec.num_leaves:
+        signature = _signature([place.dtype for place in places], outputs, nest)
+    to_arrays = _array_function(exported.in_spec, _call_text(arguments, keywords), places)
+    return Model(graph, to_arrays, lambda arrays: nest(iter(rebuild(arrays))), signature)
 
-    def read() -> ImportRecord:
-        reader = GraphImporter()
 
-        def placeholder(node: fx.Node) -> None:
-            if weight := found.weights.get(node.name):
-                reader.weight(node, weight.name, weight.tensor, weight.is_constant)
-            elif _is_tensor(node):
-                reader.input(node)
+def _input_places(exported: ExportedGraph) -> list[InputPlace]:
+    """Return the tensors among the arguments of a module."""
+    places: list[InputPlace] = []
+    position = 0
+    for node in exported.graph.nodes:
+        if node.op == "placeholder" and node.name not in exported.weights:
+            if _is_tensor(node):
+                places.append(InputPlace(position, node.name, node.meta["val"].dtype))
+            position += 1
+    return places
 
-        graph, names = _read(found.graph, found.owner, reader, placeholder)
-        return ImportRecord(graph, reader.sources, names)
 
-    origin = graph_origin(found)
-    reading = read() if origin is None else import_cached(origin, read)
-    graph, names = reading.graph, reading.extra
-    outputs, nest = _outputs(_output_leaves(found.graph), names, graph), _nested(found.out_spec)
-    rebuild = _rebuilder(outputs)
-    in_row = _is_row(found.in_spec) and [position for position, _, _ in places] == list(
-        range(found.in_spec.num_leaves)
-    )
-    row = (
-        TensorSignature(
-            [dtype for _, _, dtype in places], [output.dtype for output in outputs], nest
-        )
-        if in_row and all(o.is_own for o in outputs)
-        else None
-    )
-    arrays = _flattened(found.in_spec, _call(arguments, keywords), places)
-    return Model(graph, arrays, lambda given: nest(iter(rebuild(given))), row)
+def _import(exported: ExportedGraph) -> ImportRecord:
+    importer = GraphImporter()
+
+    def add_placeholder(node: fx.Node) -> None:
+        weight = exported.weights.get(node.name)
+        if weight is not None:
+            importer.weight(node, weight.name, weight.tensor, weight.is_constant)
+        elif _is_tensor(node):
+            importer.input(node)
+
+    graph, names = _add_nodes(exported.graph, exported.owner, importer, add_placeholder)
+    return ImportRecord(graph, importer.sources, names)
+
+
+def _signature(
+    inputs: Sequence[Any], outputs: Sequence[_Output], nest: Nest
+) -> TensorSignature | None:
+    """Return the dtypes of a module; None where results share memory."""
+    if not all(output.is_own for output in outputs):
+        return None
+    return TensorSignature(inputs, [output.dtype for output in outputs], nest)
 
 
 def import_fx(
     module: fx.GraphModule, examples: Sequence[Any], weights: Sequence[int] = ()
 ) -> tuple[Model, list[int]]:
-    """An FX graph, whose inputs and outputs are in a row, as a function of those inputs that are tensors and no weights; and their positions."""
+    """Import an FX graph, whose inputs and outputs are in a row.
+
+    Returns a function of those inputs that are tensors and no weights, and their positions.
+    """
     import torch
 
-    if not all(
-        hasattr(n.target, "_schema") or _is_item(n)
-        for n in module.graph.nodes
-        if n.op.startswith("call_")
-    ):
-        module = _traced(module, examples)
-    reader, places = GraphImporter(), []
-    position = iter(range(len(examples)))
+    if not _is_aten(module.graph):
+        module = _trace(module, examples)
+    importer, inputs = GraphImporter(), list[int]()
+    positions = iter(range(len(examples)))
 
-    def placeholder(node: fx.Node) -> None:
-        place = next(position)
-        example = examples[place]
+    def add_placeholder(node: fx.Node) -> None:
+        position = next(positions)
+        example = examples[position]
         node.meta.setdefault("val", example)
-        if place in weights:
-            reader.weight(node, node.name, example)
+        if position in weights:
+            importer.weight(node, node.name, example)
         elif isinstance(example, torch.Tensor):
-            places.append(place)
-            reader.input(node)
+            inputs.append(position)
+            importer.input(node)
 
-    graph, names = _read(module.graph, module, reader, placeholder)
+    graph, names = _add_nodes(module.graph, module, importer, add_placeholder)
     outputs = _outputs(_output_leaves(module.graph), names, graph)
-    row = (
-        TensorSignature(
-            [examples[place].dtype for place in places], [output.dtype for output in outputs], list
-        )
-        if all(o.is_own for o in outputs)
-        else None
+    signature = _signature([examples[position].dtype for position in inputs], outputs, list)
+    model = Model(
+        graph,
+        lambda tensors, _: list(map(array_of, tensors)),
+        _rebuild_function(outputs),
+        signature,
     )
-    return Model(
-        graph, lambda given, _: list(map(array_of, given)), _rebuilder(outputs), row
-    ), places
+    return model, inputs
 
 
-def _is_tensor(node: fx.Node) -> bool:
-    return hasattr(node.meta.get("val"), "dtype")
+def _is_aten(graph: fx.Graph) -> bool:
+    """Return whether all calls are of ATen operators, or take an item of a result."""
+    calls = [node for node in graph.nodes if node.op.startswith("call_")]
+    return all(hasattr(node.target, "_schema") or _is_item(node) for node in calls)
 
 
 def _is_item(node: fx.Node) -> bool:
     return getattr(node.target, "__name__", "") == "getitem"
 
 
-def _traced(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
-    """A graph of functions and modules as one of ATen operators, its parameters among its attributes."""
+def _is_tensor(node: fx.Node) -> bool:
+    return hasattr(node.meta.get("val"), "dtype")
+
+
+def _trace(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphModule:
+    """Return a graph of functions and modules as one of ATen operators.
+
+    Its parameters are attributes.
+    """
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
 
     with torch.no_grad():
-        return make_fx(torch.func.functionalize(module), decomposition_table().materialize())(*examples)
+        table = decomposition_table().materialize()
+        return make_fx(torch.func.functionalize(module), table)(*examples)
 
 
-def _read(
-    graph: fx.Graph, owner: Any, reader: GraphImporter, placeholder: Callable[[fx.Node], None]
+def _add_nodes(
+    graph: fx.Graph,
+    owner: Any,
+    importer: GraphImporter,
+    add_placeholder: Callable[[fx.Node], None],
 ) -> tuple[Graph, list[str | None]]:
-    """All nodes in order; the graph, and the names of its outputs with None for what is no tensor."""
-    _cleaned(graph)
+    """Import all nodes in order.
+
+    Returns the graph, and the names of its outputs with None for those that are no tensors.
+    """
+    _clean(graph)
     names: list[str | None] = []
     for node in graph.nodes:
         if node.op == "placeholder":
-            placeholder(node)
+            add_placeholder(node)
         elif node.op == "get_attr":
-            reader.attribute(node, _attribute(owner, node.target))
+            importer.attribute(node, _attribute(owner, node.target))
         elif node.op == "output":
-            names = [
-                reader.values.get(leaf) if leaf in reader.values else None
-                for leaf in _output_leaves(graph)
-            ]
+            names = [importer.values.get(leaf) for leaf in _output_leaves(graph)]
         elif node.users:
-            reader.call(node)
-    return reader.builder.graph([name for name in names if name is not None]), names
+            importer.call(node)
+    return importer.builder.graph([name for name in names if name is not None]), names
 
 
-def _cleaned(graph: fx.Graph) -> None:
-    """Leave out what torch checks of shapes that depend on data, what has no elements, and what is computed for these alone."""
+def _clean(graph: fx.Graph) -> None:
+    """Remove checks of shapes that depend on data, operands without elements, and dead code."""
     drop_empty_parts(graph)
     for node in list(graph.nodes):
         if is_check(node):
@@ -179,93 +221,115 @@ def _attribute(owner: Any, path: Any) -> Any:
 
 
 def _output_leaves(graph: fx.Graph) -> list[Any]:
-    """What a graph gives, one by one: nodes and plain values."""
-    (given,) = next(n for n in graph.nodes if n.op == "output").args
-    return list(given) if isinstance(given, (tuple, list)) else [given]
+    """Return the outputs of a graph in a row: nodes and plain values."""
+    (outputs,) = next(node for node in graph.nodes if node.op == "output").args
+    if isinstance(outputs, (tuple, list)):
+        return list(outputs)
+    return [outputs]
 
 
-def _flattened(
-    spec: Any, example: str, places: Sequence[Place]
+def _array_function(
+    spec: Any, example: str, places: Sequence[InputPlace]
 ) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
-    """Arguments, nested as in the example and of the same dtypes, to arrays of the inputs."""
+    """Return a function from arguments to arrays of the inputs.
+
+    The arguments are nested as in the example, and of the same dtypes.
+    """
     from torch import Tensor
     from torch.utils._pytree import tree_flatten
 
-    plain = _is_row(spec)  # which needs no search for what is nested
+    expects_row = _is_row(spec)  # which needs no search for what is nested
 
-    def arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
-        given = arguments
-        if (
-            not plain
-            or keywords
-            or len(arguments) != spec.num_leaves
-            or not all(isinstance(argument, Tensor) for argument in arguments)
-        ):
-            given, found = tree_flatten((tuple(arguments), dict(keywords)))
-            if found != spec:
+    def is_row(arguments: Sequence[Any]) -> bool:
+        if not expects_row or len(arguments) != spec.num_leaves:
+            return False
+        return all(isinstance(argument, Tensor) for argument in arguments)
+
+    def to_arrays(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Array]:
+        leaves = arguments
+        if keywords or not is_row(arguments):
+            leaves, structure = tree_flatten((tuple(arguments), dict(keywords)))
+            if structure != spec:
+                call = _call_text(arguments, keywords)
                 raise ShapeError(
-                    f"the arguments are {_call(arguments, keywords)}, and those of the example {example}\n  call it as in the example"
+                    f"the arguments are {call}, and those of the example {example}\n"
+                    "  call it as in the example"
                 )
-        return [_array(given[position], name, dtype) for position, name, dtype in places]
+        return [_array(leaves[place.position], place.name, place.dtype) for place in places]
 
-    return arrays
+    return to_arrays
 
 
 def _is_row(spec: Any) -> bool:
-    """Whether arguments are leaves in a row."""
+    """Return whether arguments are leaves in a row."""
     from torch.utils._pytree import tree_flatten
 
     return spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]
 
 
 def _array(value: Any, name: str, dtype: Any) -> Array:
-    """The array of an input, which has the dtype of the example: torch's modules do not convert either."""
+    """Return the array of an input, which has the dtype of the example.
+
+    Torch's modules do not convert either.
+    """
     array = array_of(value)
     if value.dtype is not dtype:
         raise ShapeError(
-            f"input {name} has elements of {value.dtype}, not of {dtype}\n  convert it with .to({dtype})"
+            f"input {name} has elements of {value.dtype}, not of {dtype}\n"
+            f"  convert it with .to({dtype})"
         )
     return array
 
 
-class _Kind(str):
-    """The type of a value in a text of arguments."""
+class _TypeName(str):
+    """The type of a value in a text of arguments, which has no quotation marks."""
 
     __repr__ = str.__str__
 
 
-def _call(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-    """Arguments as they are written in a call, with types in the place of values: `(Tensor, [Tensor, int], mask=Tensor)`."""
+def _call_text(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """Return arguments as they are written in a call, with types in the place of values.
+
+    For example `(Tensor, [Tensor, int], mask=Tensor)`.
+    """
     from torch.utils._pytree import tree_map
 
-    kinds, named = tree_map(
-        lambda leaf: _Kind(type(leaf).__name__), (tuple(arguments), dict(keywords))
+    types, named_types = tree_map(
+        lambda leaf: _TypeName(type(leaf).__name__), (tuple(arguments), dict(keywords))
     )
-    return (
-        f"({', '.join([*map(repr, kinds), *(f'{name}={kind!r}' for name, kind in named.items())])})"
-    )
+    parts = list(map(repr, types))
+    for name, kind in named_types.items():
+        parts.append(f"{name}={kind!r}")
+    return f"({', '.join(parts)})"
 
 
-def _nested(spec: Any) -> Callable[[Iterator[Any]], Any]:
-    """What puts leaves in a row into the structure of a spec: torch's own function, but for tuples and lists, where it takes long."""
+def _nest_function(spec: Any) -> Nest:
+    """Return a function that puts leaves in a row into the structure of a spec.
+
+    For tuples and lists it is faster than torch's.
+    """
     from torch.utils._pytree import tree_unflatten
 
     if spec.is_leaf():
         return next
     if spec.type in (tuple, list):
-        children = (
-            spec.children() if hasattr(spec, "children") else spec.children_specs
-        )  # before torch 2.9
-        parts = [_nested(child) for child in children]
+        parts = [_nest_function(child) for child in _children(spec)]
         return lambda leaves: spec.type([part(leaves) for part in parts])
-    return lambda leaves: tree_unflatten([next(leaves) for _ in range(spec.num_leaves)], spec)
+    return lambda leaves: tree_unflatten(list(islice(leaves, spec.num_leaves)), spec)
+
+
+def _children(spec: Any) -> Sequence[Any]:
+    if hasattr(spec, "children"):
+        return spec.children()
+    return spec.children_specs  # before torch 2.9
 
 
 @dataclass(frozen=True)
 class _Output:
-    """A result of a module: its value in the graph, None where it is no tensor but what the `example` is; its dtype, None for a number.
+    """A result of a module.
 
-    It is its `own` where it shares memory with no other output, nor with an input or a weight.
+    `name` is its value in the graph, None where it is no tensor but what the `example` is; `dtype`
+    is None for a number. It `is_own` where it shares memory with no other output, input or weight.
     """
 
     name: str | None
@@ -275,31 +339,37 @@ class _Output:
 
 
 def _outputs(leaves: Sequence[Any], names: Sequence[str | None], graph: Graph) -> list[_Output]:
-    examples = [getattr(leaf, "meta", {}).get("val", leaf) for leaf in leaves]
-    made = {name for node in graph.nodes for name in node.outputs}
-    own = [name in made and names.index(name) == k for k, name in enumerate(names)]
-    return [
-        _Output(name, example, getattr(example, "dtype", None), alone)
-        for name, example, alone in zip(names, examples, own)
-    ]
+    computed: set[str] = set()
+    for node in graph.nodes:
+        computed.update(node.outputs)
+    outputs: list[_Output] = []
+    for name, leaf in zip(names, leaves):
+        example = getattr(leaf, "meta", {}).get("val", leaf)
+        outputs.append(_Output(name, example, getattr(example, "dtype", None), name in computed))
+        computed.difference_update([name])  # a second output of that name shares its memory
+    return outputs
 
 
-def _rebuilder(outputs: Sequence[_Output]) -> Callable[[Arrays], list[Any]]:
-    """Arrays of the outputs to tensors, with what is no tensor between them; no two share memory, nor do they with an input or a weight."""
+def _rebuild_function(outputs: Sequence[_Output]) -> Callable[[Arrays], list[Any]]:
+    """Return a function from arrays of the outputs to results, of which no two share memory."""
 
     def rebuild(arrays: Arrays) -> list[Any]:
-        given = iter(arrays)
-        return [
-            output.example if output.name is None else _result(next(given), output)
-            for output in outputs
-        ]
+        remaining = iter(arrays)
+        results: list[Any] = []
+        for output in outputs:
+            if output.name is None:
+                results.append(output.example)
+            else:
+                results.append(_result(next(remaining), output))
+        return results
 
     return rebuild
 
 
 def _result(array: Array, output: _Output) -> Any:
-    return (
-        array.item()
-        if output.dtype is None
-        else tensor_of(array if output.is_own else array.copy(), output.dtype)
-    )
+    """Return an output as a number, or as a tensor with memory of its own."""
+    if output.dtype is None:
+        return array.item()
+    if not output.is_own:
+        array = array.copy()
+    return tensor_of(array, output.dtype)

@@ -179,8 +179,9 @@ def _torch_classes() -> tuple[Any, Any]:
         def __new__(cls: Any, row: Row, inner: Any) -> Any:
             shape, strides, dtype = row
             kind = getattr(torch, dtype.removeprefix("torch."))
-            new = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
-            tensor = new(cls, shape, strides=strides, dtype=kind, device="cpu")
+            tensor = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+                cls, shape, strides=strides, dtype=kind, device=torch.device("cpu")
+            )
             tensor.inner = inner
             return tensor
 

@@ -1,4 +1,4 @@
-"""Calls of torch operators on arrays: what stays opaque, and what is computed while a model is read."""
+"""Calls of torch operators on arrays: opaque nodes, and constants of a model."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ if TYPE_CHECKING:
 
 
 def map_nodes(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The nodes in nested arguments replaced."""
+    """Replace the nodes in nested arguments."""
     from torch import fx
 
     return fx.map_arg(value, change)
 
 
 def nodes_in(*arguments: Any) -> list[fx.Node]:
-    """The nodes in nested arguments, each once, in order."""
-    found: dict[Any, None] = {}
-    map_nodes(arguments, lambda node: found.setdefault(node))
-    return list(found)
+    """Return the nodes in nested arguments, each once, in order."""
+    nodes: dict[Any, None] = {}
+    map_nodes(arguments, lambda node: nodes.setdefault(node))
+    return list(nodes)
 
 
 def flat_results(result: Any) -> list[Any]:
-    """The results of an operator, one by one."""
-    return (
-        [leaf for part in result for leaf in flat_results(part)]
-        if isinstance(result, (tuple, list))
-        else [result]
-    )
+    """Return the results of an operator, which may be nested, in a row."""
+    if not isinstance(result, (tuple, list)):
+        return [result]
+    results: list[Any] = []
+    for part in result:
+        results += flat_results(part)
+    return results
 
 
 class TorchCall:
-    """`call(*arrays)` runs a node's operator on arrays of its `inputs`, without gradients, and gives the results at `wanted`.
+    """A node's operator as a function of arrays of its `inputs`, without gradients.
 
-    `fixed` holds arguments that are no arrays, such as the modules of a branch.
+    It returns the results at the positions `wanted`. `constants` has arguments that are no arrays,
+    such as the modules of a branch.
     """
 
     def __init__(
@@ -45,26 +47,27 @@ class TorchCall:
         node: fx.Node,
         inputs: Sequence[fx.Node],
         wanted: Sequence[int],
-        fixed: dict[fx.Node, Any],
+        constants: dict[fx.Node, Any],
     ):
         self._target, self._args, self._kwargs = node.target, node.args, node.kwargs
-        self._inputs = [(given, given.meta.get("val")) for given in inputs]
-        self._wanted, self._fixed = tuple(wanted), fixed
+        self._inputs = [(node, node.meta.get("val")) for node in inputs]
+        self._wanted, self._constants = tuple(wanted), constants
 
     def __call__(self, *arrays: Any) -> list[Array]:
         import torch
 
-        values = dict(self._fixed)
+        values = dict(self._constants)
         for (node, example), array in zip(self._inputs, arrays, strict=True):
-            values[node] = _given(example, array)
+            values[node] = _like(example, array)
+        args = map_nodes(self._args, values.__getitem__)
+        kwargs = map_nodes(self._kwargs, values.__getitem__)
         with torch.no_grad():
-            result = self._target(
-                *map_nodes(self._args, values.__getitem__), **map_nodes(self._kwargs, values.__getitem__)
-            )  # type: ignore[operator]
-        found = flat_results(result)
-        return [array_of(torch.as_tensor(found[position])) for position in self._wanted]
+            results = flat_results(self._target(*args, **kwargs))  # type: ignore[operator]
+        return [array_of(torch.as_tensor(results[position])) for position in self._wanted]
 
 
-def _given(example: Any, array: Any) -> Any:
-    """An array as what the trace had in its place: a tensor, or a number."""
-    return tensor_of(array, example.dtype) if hasattr(example, "dtype") else array.item()
+def _like(example: Any, array: Any) -> Any:
+    """Return an array as the kind of value that the trace had: a tensor, or a number."""
+    if hasattr(example, "dtype"):
+        return tensor_of(array, example.dtype)
+    return array.item()

@@ -1,7 +1,9 @@
-"""The table of torch operators that are expressions: each a function of the operator's arguments, in the order of its schema (design §11).
+"""The table of torch operators that are expressions (design §11).
 
-Tensors come as einalg tensors, everything else as torch gives it. A function returns a scope, a program, one of its operands
-where nothing is computed, or for an operator of several results a tuple of these, with None for a result that has no expression.
+Each entry is a function of the operator's arguments, in the order of its schema. Tensors come as
+einalg tensors, everything else as torch has it. A function returns a scope, a program, one of its
+operands where nothing is computed, or for an operator of several results a tuple of these, with
+None for a result that has no expression.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from einalg.errors import EinalgError, NotationError
 
 Handler = Callable[..., Any]
 ATEN: dict[str, Handler] = {}
-TAKES_CONSTANT_INTEGERS = set[str]()  # operators that are given integers that are known ahead as NumPy arrays
+TAKES_CONSTANT_INTEGERS = set[str]()  # operators whose constant integers come as NumPy arrays
 
 
 class NotExpressed(EinalgError):
@@ -21,15 +23,16 @@ class NotExpressed(EinalgError):
 
 
 class TrainingMode(NotationError):
-    """A module computes what it computes in training only."""
+    """A module behaves as in training."""
 
 
 def aten(*names: str, by_position: bool = False) -> Callable[[Handler], Handler]:
     """Register a function for ATen operators, named with their overloads: `aten("mm.default")`.
 
-    One of operators `by_position` is given integers that are known ahead as NumPy arrays.
+    With `by_position`, constant integers come as NumPy arrays.
     """
-    TAKES_CONSTANT_INTEGERS.update(names if by_position else ())
+    if by_position:
+        TAKES_CONSTANT_INTEGERS.update(names)
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -48,7 +51,8 @@ def register(handlers: Mapping[str, Handler]) -> None:
 
 
 def training_error(what: str) -> TrainingMode:
-    """The error for an operator whose result depends on training."""
+    """Return the error for an operator whose result depends on training."""
     return TrainingMode(
-        f"{what} is in training mode, and einalg optimizes inference only\n  call model.eval() first"
+        f"{what} is in training mode, and einalg optimizes inference only\n"
+        "  call model.eval() first"
     )

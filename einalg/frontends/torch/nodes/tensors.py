@@ -1,4 +1,4 @@
-"""Torch tensors as arrays and back, sharing their memory wherever NumPy has the element type and the layout."""
+"""Torch tensors as arrays and back, on the same memory where NumPy can express that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Array = np.ndarray[Any, Any]
 
 
 def array_of(tensor: Any) -> Array:
-    """A tensor as an array of the same memory; bfloat16, which NumPy has not, as float32, and what lies on a device copied.
+    """Return a tensor as an array of the same memory.
+
+    Tensors of bfloat16, which NumPy does not have, are copied to float32; those of a device are
+    copied too.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> t = torch.zeros(2, 3)
@@ -24,15 +27,20 @@ def array_of(tensor: Any) -> Array:
 
     if not isinstance(tensor, torch.Tensor):
         raise UseError(
-            f"a tensor of torch is expected, not a {type(tensor).__name__}\n  e.g. torch.as_tensor(x)"
+            f"a tensor of torch is expected, not a {type(tensor).__name__}\n"
+            "  e.g. torch.as_tensor(x)"
         )
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy(force=True)
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
+    return tensor.numpy(force=True)
 
 
 def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
-    """An array as a tensor of the same memory, unless its layout, `dtype` or `device` needs a copy.
+    """Return an array as a tensor of the same memory, or a copy.
+
+    Its layout, `dtype` or `device` may need a copy.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> tensor_of(np.arange(3)[::-1], torch.float32)
@@ -45,33 +53,29 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     if not flags.writeable or not (flags.forc or min(array.strides, default=0) >= 0):
         array = array.copy()
     tensor = torch.from_numpy(array)
-    return (
-        tensor
-        if device is None and dtype in (None, tensor.dtype)
-        else tensor.to(device=device, dtype=dtype)
-    )
+    if device is None and dtype in (None, tensor.dtype):
+        return tensor
+    return tensor.to(device=device, dtype=dtype)
 
 
 def memory_key(tensor: Any) -> tuple[Any, ...] | None:
-    """Where a tensor lies and how: the same for two that are one. None without elements."""
-    return (
-        (
-            tensor.data_ptr(),
-            tensor.storage_offset(),
-            tuple(tensor.shape),
-            tensor.stride(),
-            tensor.dtype,
-        )
-        if tensor.numel()
-        else None
-    )
+    """Return address and layout of a tensor: equal for two that are one. None without elements."""
+    if not tensor.numel():
+        return None
+    layout = (tuple(tensor.shape), tensor.stride(), tensor.dtype)
+    return (tensor.data_ptr(), tensor.storage_offset(), *layout)
 
 
 def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], str] | None:
-    """Shape and dtype of a tensor that a trace holds for a value; None where they depend on data, or the value is none of ours."""
+    """Return shape and dtype of a value of a trace, for example `((2, 3), "f32")`.
+
+    None where they depend on data, or the language has no such value.
+    """
     shape = getattr(value, "shape", None)
     if shape is None:
-        return ((), dtype_name(type(value).__name__)) if type(value) in (bool, int, float) else None
+        if type(value) in (bool, int, float):
+            return (), dtype_name(type(value).__name__)
+        return None
     if not all(type(size) is int for size in shape):
         return None
     try:

@@ -11,7 +11,7 @@ from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_
 from einalg.language import ops
 from einalg.language.index.convert import affine
 from einalg.language.notation.builders import L, Sum
-from einalg.language.ops.definition.axes import axis_number, kept, replaced
+from einalg.language.ops.definition.axes import axis_number, result_indices, with_entries
 from einalg.language.ops.definition.operands import operand, spans
 
 PER_AXIS = (
@@ -21,8 +21,8 @@ PER_AXIS = (
 
 def _hardmax(x: Any, axis: int) -> Any:
     """1 at the first of the largest elements, 0 elsewhere."""
-    place, at = operand(ops.argmax(x, axis, keepdims=True), "place"), kept(x.rank)
-    first: Any = sympy.Eq(place[replaced(at, {axis: affine(0)})], at[axis])
+    place, at = operand(ops.argmax(x, axis, keepdims=True), "place"), result_indices(x.rank)
+    first: Any = sympy.Eq(place[with_entries(at, {axis: affine(0)})], at[axis])
     return ops.cast(L[spans(at, x.shape)](sympy.Piecewise((1, first), (0, True))), x.dtype)
 
 
@@ -107,8 +107,8 @@ def local_response(node: Operator) -> Any:
     )
     if not 1 <= (size or 0) <= 2**16:
         raise NotExpressible(f"{size} channels")
-    at, (r,) = kept(x.rank), kept(x.rank + 1)[x.rank :]
+    at, (r,) = result_indices(x.rank), result_indices(x.rank + 1)[x.rank :]
     before = (size - 1) // 2
-    around = x.padded(replaced(((0, 0),) * x.rank, {1: (before, size - 1 - before)}))
-    squares = Sum[r:size](around[replaced(at, {1: at[1] + r - before})] ** 2)
+    around = x.padded(with_entries(((0, 0),) * x.rank, {1: (before, size - 1 - before)}))
+    squares = Sum[r:size](around[with_entries(at, {1: at[1] + r - before})] ** 2)
     return L[spans(at, x.shape)](x[at] / (bias + sympy.sympify(alpha) / size * squares) ** beta)

@@ -18,7 +18,7 @@ from einalg.language.ops.layers.resampling import (
     LINEAR,
     NEAREST,
     Line,
-    Way,
+    Interpolation,
     cubic,
     fraction,
     resampled,
@@ -36,7 +36,7 @@ def resize(node: Operator) -> Any:
     return resampled(x, lines, _way(node, x.dtype)) if lines else x
 
 
-def _way(node: Operator, dtype: str) -> Way:
+def _way(node: Operator, dtype: str) -> Interpolation:
     mode = node.word("mode", "nearest")
     if mode == "nearest":
         old = node.type == "Upsample" or node.version < 11

@@ -17,7 +17,7 @@ from einalg.frontends.onnx.nodes.registry import (
 from einalg.language.index.affine import Index
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.axes import result_indices
 from einalg.language.ops.definition.operands import spans
 
 CONSTANTS = ("value", "value_float", "value_floats", "value_int", "value_ints")
@@ -62,7 +62,7 @@ def filled(sizes: Any, number: Any, dtype: str) -> Any:
     >>> filled((2, 3), 7, "i32")
     L[i:2, j:3](7*i32_one_[()])
     """
-    return L[spans(kept(len(sizes)), sizes)](number * one(dtype))
+    return L[spans(result_indices(len(sizes)), sizes)](number * one(dtype))
 
 
 def one(dtype: str) -> Any:
@@ -92,7 +92,7 @@ def identity_matrix(node: Operator) -> Any:
     )
     if shape is None or len(shape) != 2 or node.dtypes[0] is None or node.dtypes[0] == "bool":
         raise NotExpressible("not a matrix of numbers of known shape")
-    i, j = kept(2)
+    i, j = result_indices(2)
     return L[spans((i, j), shape)](
         sympy.Piecewise((one(node.dtypes[0]), sympy.Eq(j - i, k)), (0, True))
     )

@@ -11,7 +11,7 @@ from einalg.frontends.onnx.nodes.registry import (
     plain_number,
 )
 from einalg.language import ops
-from einalg.language.ops.definition.axes import axis_numbers, broadcast_shape, replaced
+from einalg.language.ops.definition.axes import axis_numbers, broadcast_shape, with_entries
 from einalg.language.ops.definition.operands import operand
 
 LARGEST = 2**31
@@ -94,7 +94,7 @@ def pad(node: Operator) -> Any:
     if given is None or len(given) != 2 * len(axes) or max(map(abs, given), default=0) > LARGEST:
         raise NotExpressible("pads does not fit the axes")
     pairs = dict(zip(axes, zip(given[: len(axes)], given[len(axes) :])))
-    amounts = replaced(((0, 0),) * x.rank, pairs)
+    amounts = with_entries(((0, 0),) * x.rank, pairs)
     if mode == "constant":
         return ops.pad(x, amounts, value=_fill(node))
     cut = (
@@ -128,4 +128,4 @@ def center(node: Operator) -> Any:
         amounts[a] = (
             (more // 2, more - more // 2) if more >= 0 else (-(-more // 2), more + (-more // 2))
         )
-    return ops.pad(x, replaced(((0, 0),) * x.rank, amounts))
+    return ops.pad(x, with_entries(((0, 0),) * x.rank, amounts))

@@ -10,7 +10,7 @@ from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_
 from einalg.language import ops
 from einalg.language.ir.dtypes import holds
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import axis_number, kept
+from einalg.language.ops.definition.axes import axis_number, result_indices
 from einalg.language.ops.definition.operands import operand, spans
 
 
@@ -50,7 +50,7 @@ def one_hot(node: Operator) -> Any:
     axis = axis_number(node.integer("axis", -1), "axis", found.rank + 1)
     if depth < 1 or depth > 2**20 or found.dtype[0] not in "iu":
         raise NotExpressible(f"depth {depth} of {found.dtype} indices")
-    at = kept(found.rank + 1)
+    at = result_indices(found.rank + 1)
     index = found[at[:axis] + at[axis + 1 :]]
     shape = (*found.shape[:axis], depth, *found.shape[axis:])
     same: Any = sympy.Eq(index, at[axis])

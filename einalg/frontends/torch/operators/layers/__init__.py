@@ -1,1 +1,1 @@
-"""torch layers of networks."""
+"""Torch operators that are layers of networks; imported, they register themselves."""

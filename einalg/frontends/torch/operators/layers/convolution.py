@@ -11,10 +11,13 @@ from einalg.language.ops.definition.windows import SPATIAL
 
 
 def _layout(x: Any, axes: int) -> str:
-    """The axes of `x`, of which the batch may be absent."""
-    if x.rank not in (axes + 1, axes + 2):
-        raise NotExpressed(f"a convolution of {x.rank} axes")
-    return ("N" if x.rank == axes + 2 else "") + "C" + SPATIAL[axes - 1]
+    """Return the axes of `x`, for example "NCHW"; the batch may be absent."""
+    layout = "C" + SPATIAL[axes - 1]
+    if x.rank == axes + 1:
+        return layout
+    if x.rank == axes + 2:
+        return "N" + layout
+    raise NotExpressed(f"a convolution of {x.rank} axes")
 
 
 def _axes(weight: Any) -> int:

@@ -25,7 +25,7 @@ register(
 
 
 def _last(x: Any, shape: Any) -> tuple[int, ...]:
-    """The axes of a normalized shape: as many, the last ones."""
+    """Return the axes of a normalized shape: as many, the last ones."""
     return tuple(range(x.rank - len(shape), x.rank))
 
 
@@ -40,8 +40,9 @@ def _native_layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -
 
 
 def _rms(x: Any, shape: Any, weight: Any, eps: float | None) -> Any:
-    small = float(np.finfo(numpy_dtype(x.dtype)).eps) if eps is None else eps
-    return ops.rms_norm(x, weight, _last(x, shape), small)
+    if eps is None:
+        eps = float(np.finfo(numpy_dtype(x.dtype)).eps)
+    return ops.rms_norm(x, weight, _last(x, shape), eps)
 
 
 @aten("rms_norm.default")
@@ -86,10 +87,16 @@ def _instance_norm(
 
 
 def _of_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """Normalized by mean and variance of every channel in the batch itself, where a module keeps no statistics."""
-    normal = ops.layer_norm(x, axes=tuple(a for a in range(x.rank) if a != 1), eps=eps)
-    scaled = normal if weight is None else ops.mul(normal, _by_channel(weight, x))
-    return scaled if bias is None else ops.add(scaled, _by_channel(bias, x))
+    """Normalize by mean and variance of every channel in the batch itself.
+
+    That is for modules without statistics.
+    """
+    normal = ops.layer_norm(x, axes=(0, *range(2, x.rank)), eps=eps)
+    if weight is not None:
+        normal = ops.mul(normal, _by_channel(weight, x))
+    if bias is not None:
+        normal = ops.add(normal, _by_channel(bias, x))
+    return normal
 
 
 def _by_channel(vector: Any, x: Any) -> Any:
@@ -98,8 +105,16 @@ def _by_channel(vector: Any, x: Any) -> Any:
 
 @aten("batch_norm.default")
 def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, in_training: bool, _momentum: float, eps: float, _: bool
-) -> Any:  # fmt: skip
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    in_training: bool,
+    _momentum: float,
+    eps: float,
+    _: bool,
+) -> Any:
     if not in_training:
         return ops.batch_norm(x, mean, variance, weight, bias, eps=eps)
     if mean is not None:
@@ -177,7 +192,8 @@ def _scaled_dot_product_attention(
     q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any, grouped: bool
 ) -> Any:
     if grouped:
-        k, v = (ops.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+        k = ops.repeat(k, q.shape[-3] // k.shape[-3], -3)
+        v = ops.repeat(v, q.shape[-3] // v.shape[-3], -3)
     return _attention(q, k, v, mask, dropout, causal, scale)
 
 
@@ -190,7 +206,7 @@ def _flash_attention(
 
 @aten("_safe_softmax.default")
 def _safe_softmax(x: Any, dim: int, dtype: Any) -> Any:
-    """A softmax that is 0 in rows that are hidden altogether."""
+    """Return a softmax that is 0 in rows that are masked altogether."""
     x = as_dtype(x, dtype)
     hidden = ops.max(x, dim, keepdims=True)
     return ops.where(ops.equal(hidden, -math.inf), 0, ops.softmax(x, dim))

@@ -11,7 +11,10 @@ from einalg.language.ops.definition.windows import SPATIAL
 
 
 def _layout(x: Any, axes: int) -> str:
-    return ("N" if x.rank == axes + 2 else "") + "C" + SPATIAL[axes - 1]
+    layout = "C" + SPATIAL[axes - 1]
+    if x.rank == axes + 2:
+        return "N" + layout
+    return layout
 
 
 def _maximum(axes: int) -> Handler:
@@ -49,7 +52,7 @@ def _average(axes: int) -> Handler:
 
 
 def _with_places(handler: Handler) -> Handler:
-    """An operator that also says where the largest elements are."""
+    """Return an operator with a second result, positions of elements, which has no expression."""
     return lambda *arguments: (handler(*arguments), None)
 
 
@@ -58,17 +61,16 @@ def _adaptive(operator: Any, axes: int) -> Handler:
 
 
 for _axes in (1, 2, 3):
-    _mean, _largest = (
-        _adaptive(ops.adaptive_avg_pool, _axes),
-        _adaptive(ops.adaptive_max_pool, _axes),
-    )
+    _mean = _adaptive(ops.adaptive_avg_pool, _axes)
+    _largest = _adaptive(ops.adaptive_max_pool, _axes)
+    if _axes > 1:
+        register({f"_adaptive_avg_pool{_axes}d.default": _mean})
     register(
         {
             f"max_pool{_axes}d.default": _maximum(_axes),
             f"avg_pool{_axes}d.default": _average(_axes),
             f"adaptive_avg_pool{_axes}d.default": _mean,
             f"adaptive_max_pool{_axes}d.default": _with_places(_largest),
-            **({f"_adaptive_avg_pool{_axes}d.default": _mean} if _axes > 1 else {}),
             f"max_pool{_axes}d_with_indices.default": _with_places(_maximum(_axes)),
         }
     )

@@ -15,7 +15,7 @@ from einalg.language.ops.layers.resampling import (
     LINEAR,
     NEAREST,
     Line,
-    Way,
+    Interpolation,
     corners,
     cubic,
     fraction,
@@ -27,59 +27,63 @@ from einalg.language.ops.layers.resampling import (
 def _axes(
     x: Any, size: Sequence[int] | None, scales: Sequence[float | None] | None
 ) -> list[tuple[int, int, Fraction, float]]:
-    """For each axis of space the elements before and after, the scale, and how far apart positions are in torch's own arithmetic."""
+    """Return for each spatial axis its old and new size, the scale, and the step of positions.
+
+    The step is a number of torch's own arithmetic.
+    """
     space = x.shape[2:]
     factors = list(scales or [None] * len(space))
-    new = (
-        tuple(size)
-        if size is not None
-        else tuple(int(n * (k or 1)) for n, k in zip(space, factors))
-    )
-    found = []
-    for old, length, factor in zip(space, new, factors):
-        by, step = (
-            (Fraction(length, old), np.float32(old) / np.float32(length))
-            if not factor
-            else (fraction(factor), np.float32(1 / factor))
-        )
-        found.append((old, length, by, step))
-    return found
+    axes: list[tuple[int, int, Fraction, float]] = []
+    for position, (old, factor) in enumerate(zip(space, factors)):
+        new = int(old * (factor or 1))
+        if size is not None:
+            new = size[position]
+        scale, step = Fraction(new, old), float(np.float32(old) / np.float32(new))
+        if factor:
+            scale, step = fraction(factor), float(np.float32(1 / factor))
+        axes.append((old, new, scale, step))
+    return axes
 
 
 def _nearest_from(start: Fraction) -> Handler:
-    """Position `i` reads the element that `i + start` of the input's elements lies in, as torch rounds that."""
+    """Return a resize in which position `i` reads the element in which `i + start` lies.
+
+    That is in units of output positions, and rounded as in torch.
+    """
 
     def handler(x: Any, size: Sequence[int] | None, *scales: Any) -> Any:
         lines = {}
         for axis, (old, new, by, step) in enumerate(_axes(x, size, _flat(scales)), 2):
             lines[axis] = line = Line(old, new, 1 / by, start / by)
-            rounded = np.floor((np.arange(new, dtype=np.float32) + np.float32(start)) * step)
-            if rounded.tolist() != [floor(line.slope * i + line.start) for i in range(new)]:
+            positions = np.arange(new, dtype=np.float32) + np.float32(start)
+            rounded = np.floor(positions * np.float32(step))
+            exact = [floor(line.slope * i + line.start) for i in range(new)]
+            if rounded.tolist() != exact:
                 raise NotExpressed("positions that torch rounds to another element")
         return resampled(x, lines, NEAREST["floor"])
 
     return handler
 
 
-def _between(way: Way) -> Handler:
+def _between(way: Interpolation) -> Handler:
     def handler(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
-        axes = enumerate(_axes(x, size, _flat(scales)), 2)
-        lines = {
-            axis: corners(old, new) if align_corners else middles(old, new, by)
-            for axis, (old, new, by, _) in axes
-        }
-        return resampled(x, {axis: line for axis, line in lines.items() if not line.stays}, way)
+        lines: dict[int, Line] = {}
+        for axis, (old, new, scale, _) in enumerate(_axes(x, size, _flat(scales)), 2):
+            line = middles(old, new, scale)
+            if align_corners:
+                line = corners(old, new)
+            if not line.stays:
+                lines[axis] = line
+        return resampled(x, lines, way)
 
     return handler
 
 
 def _flat(scales: tuple[Any, ...]) -> Any:
-    """The `vec` overloads give one list, the others a number for each axis."""
-    return (
-        scales[0]
-        if len(scales) == 1 and isinstance(scales[0], (list, tuple, type(None)))
-        else scales
-    )
+    """Return scales as a list; `vec` overloads have one list, others a number for each axis."""
+    if len(scales) == 1 and (scales[0] is None or isinstance(scales[0], (list, tuple))):
+        return scales[0]
+    return scales
 
 
 def _both(name: str) -> str:
@@ -87,12 +91,12 @@ def _both(name: str) -> str:
 
 
 _KINDS: dict[str, Handler] = {
-    **{_both(f"upsample_nearest{axes}d"): _nearest_from(Fraction(0)) for axes in (1, 2, 3)},
-    **{_both(f"_upsample_nearest_exact{axes}d"): _nearest_from(HALF) for axes in (1, 2, 3)},
-    **{
-        _both(name): _between(LINEAR)
-        for name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
-    },
+    _both("upsample_linear1d"): _between(LINEAR),
+    _both("upsample_bilinear2d"): _between(LINEAR),
+    _both("upsample_trilinear3d"): _between(LINEAR),
     _both("upsample_bicubic2d"): _between(cubic(Fraction(-3, 4))),
 }
+for _rank in (1, 2, 3):
+    _KINDS[_both(f"upsample_nearest{_rank}d")] = _nearest_from(Fraction(0))
+    _KINDS[_both(f"_upsample_nearest_exact{_rank}d")] = _nearest_from(HALF)
 register(_KINDS)

@@ -1,1 +1,1 @@
-"""torch operators on elements, reductions and products."""
+"""Torch operators on elements, reductions and products; imported, they register themselves."""

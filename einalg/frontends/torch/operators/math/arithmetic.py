@@ -1,4 +1,4 @@
-"""Torch's functions of several elements, broadcast."""
+"""Torch's functions of several elements, with broadcasting."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import sympy
 
 from einalg.frontends.torch.nodes.arguments import (
-    map_scope,
     broadcast_element,
-    truth_as_integers,
     is_boolean,
+    map_scope,
     number,
+    truth_as_integers,
 )
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.frontends.torch.operators.math.elementwise import finite, truncated
@@ -23,8 +23,10 @@ from einalg.language.ops.math.broadcasting import broadcast
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two operands, of which one may be a number."""
-    like = a if isinstance(a, Indexable) else b
+    """Return two operands, of which one may be a number."""
+    like = b
+    if isinstance(a, Indexable):
+        like = a
     return number(a, like), number(b, like)
 
 
@@ -33,19 +35,30 @@ def _binary(operator: Callable[[Any, Any], Any]) -> Handler:
 
 
 def _function(function: Callable[..., Any], dtype: str = "number") -> Handler:
-    """A broadcast function of two elements that is no operator of its own."""
+    """Return a broadcast function of two elements that is no operator of einalg."""
     return _binary(lambda a, b: broadcast(function, dtype, a=a, b=b))
 
 
 def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two operands of arithmetic: truth values are 0 and 1 of the other one's type, and of i64 beside each other."""
+    """Return two operands of arithmetic.
+
+    Truth values are 0 and 1 of the other one's type, and of i64 beside each other.
+    """
     a, b = _pair(a, b)
     return _number_beside(a, b), _number_beside(b, a)
 
 
 def _number_beside(value: Any, other: Any) -> Any:
-    like = getattr(other, "dtype", "f32" if isinstance(other, float) else "i64")
-    return ops.cast(value, like) if is_boolean(value) and like != "bool" else truth_as_integers(value)
+    like = getattr(other, "dtype", _dtype_of_number(other))
+    if is_boolean(value) and like != "bool":
+        return ops.cast(value, like)
+    return truth_as_integers(value)
+
+
+def _dtype_of_number(value: Any) -> str:
+    if isinstance(value, float):
+        return "f32"
+    return "i64"
 
 
 def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -53,7 +66,7 @@ def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
 
 
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
-    """A comparison, for which false is 0 and true is 1."""
+    """Return a comparison, for which false is 0 and true is 1."""
     return _binary(lambda a, b: operator(truth_as_integers(a), truth_as_integers(b)))
 
 
@@ -88,7 +101,9 @@ register(
 def _scaled(b: Any, alpha: Any, like: Any) -> Any:
     if alpha == 1:
         return b
-    return ops.mul(b, number(alpha, like)) if isinstance(b, Indexable) else b * alpha
+    if not isinstance(b, Indexable):
+        return b * alpha
+    return ops.mul(b, number(alpha, like))
 
 
 @aten("logaddexp.default")
@@ -96,9 +111,8 @@ def _logaddexp(a: Any, b: Any) -> Any:
     dtype = promote(a.dtype, b.dtype)
 
     def joined(a: Any, b: Any) -> Any:
-        return sympy.Max(a, b) + sympy.log(
-            1 + sympy.exp(-sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2) * 2)
-        )
+        half_distance = sympy.Abs(finite(a, dtype) / 2 - finite(b, dtype) / 2)
+        return sympy.Max(a, b) + sympy.log(1 + sympy.exp(-half_distance * 2))
 
     return broadcast(joined, "number", a=a, b=b)
 
@@ -124,17 +138,16 @@ def _rsub(a: Any, b: Any, alpha: Any) -> Any:
 @aten("pow.Tensor_Scalar")
 def _power(x: Any, exponent: Any) -> Any:
     exponent = number(exponent, x)
-    return ops.pow(
-        x,
-        sympy.Rational(exponent)
-        if isinstance(exponent, float) and float(2 * exponent).is_integer()
-        else exponent,
-    )
+    if isinstance(exponent, float) and float(2 * exponent).is_integer():
+        exponent = sympy.Rational(exponent)
+    return ops.pow(x, exponent)
 
 
 def _floats_only(a: Any, b: Any) -> None:
-    if not any(isinstance(v, float) or is_float(getattr(v, "dtype", "i64")) for v in (a, b)):
-        raise NotExpressed("a quotient of integers is a float")
+    for value in (a, b):
+        if isinstance(value, float) or is_float(getattr(value, "dtype", "i64")):
+            return
+    raise NotExpressed("a quotient of integers is a float")
 
 
 @aten("div.Tensor_mode", "div.Scalar_mode")
@@ -143,8 +156,9 @@ def _div_rounded(a: Any, b: Any, rounding: str | None) -> Any:
     if rounding is None:
         return ops.div(a, b)
     _floats_only(a, b)
-    whole = sympy.floor if rounding == "floor" else truncated
-    return map_scope(ops.div(a, b), lambda v, _: whole(v))
+    if rounding == "floor":
+        return map_scope(ops.div(a, b), lambda v, _: sympy.floor(v))
+    return map_scope(ops.div(a, b), lambda v, _: truncated(v))
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
@@ -165,7 +179,7 @@ def _fmod(a: Any, b: Any) -> Any:
 
 
 def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
-    """Bitwise operators, which are logic for truth values."""
+    """Return a bitwise operator, which is logic for truth values."""
 
     def handler(a: Any, b: Any) -> Any:
         if not all(is_boolean(v) or isinstance(v, bool) for v in (a, b)):
@@ -196,15 +210,20 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 @aten("clamp.default")
 def _clamp(x: Any, low: Any, high: Any) -> Any:
-    return ops.clip(
-        x, None if low is None else number(low, x), None if high is None else number(high, x)
-    )
+    if low is not None:
+        low = number(low, x)
+    if high is not None:
+        high = number(high, x)
+    return ops.clip(x, low, high)
 
 
 @aten("clamp.Tensor")
 def _clamp_by_tensors(x: Any, low: Any, high: Any) -> Any:
-    above = x if low is None else ops.maximum(x, low)
-    return above if high is None else ops.minimum(above, high)
+    if low is not None:
+        x = ops.maximum(x, low)
+    if high is not None:
+        x = ops.minimum(x, high)
+    return x
 
 
 @aten("clamp_min.default", "clamp_min.Tensor")
@@ -234,7 +253,10 @@ def _lerp(start: Any, end: Any, weight: Any) -> Any:
 
 @aten("prelu.default", "_prelu_kernel.default")
 def _prelu(x: Any, slope: Any) -> Any:
-    """`slope` has an element for each channel, axis 1, or one for all; the kernel has it broadcast already."""
+    """Return a leaky ReLU with slopes for each channel (axis 1), or one for all.
+
+    The kernel has them broadcast already.
+    """
     if slope.rank == 1 and x.rank > 1:
         slope = ops.reshape(slope, (-1, *(1,) * (x.rank - 2)))
     result = broadcast(lambda v, s: sympy.Max(v, 0) + s * sympy.Min(v, 0), x=x, slope=slope)
@@ -245,13 +267,13 @@ def _prelu(x: Any, slope: Any) -> Any:
 
 @aten("addmm.default", "addmv.default", "baddbmm.default")
 def _plus_product(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """`beta·x + alpha·(a @ b)`."""
+    """Return `beta·x + alpha·(a @ b)`."""
     return _scaled_sum(x, ops.matmul(a, b), beta, alpha)
 
 
 @aten("addbmm.default")
 def _plus_products(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """`beta·x + alpha·Σ (a @ b)`."""
+    """Return `beta·x + alpha·Σ (a @ b)`."""
     return _scaled_sum(x, ops.sum(ops.matmul(a, b), 0), beta, alpha)
 
 

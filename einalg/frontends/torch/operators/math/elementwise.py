@@ -16,54 +16,33 @@ from einalg.language.ops.math.elementwise import elementwise, logistic
 
 
 def finite(value: Any, dtype: str) -> Any:
-    """A value, where it is infinite the largest of its type: a difference of two of these is a number."""
-    most = sympy.Integer(2**1024 - 2**971 if dtype == "f64" else 2**128 - 2**104)
-    return Min(Max(value, -most), most)
+    """Return a value, and the largest of its type where it is infinite.
+
+    A difference of two of these is a number.
+    """
+    largest = sympy.Integer(2**128 - 2**104)
+    if dtype == "f64":
+        largest = sympy.Integer(2**1024 - 2**971)
+    return Min(Max(value, -largest), largest)
 
 
 def _function(function: Callable[[Any], Any]) -> Handler:
     return lambda x: elementwise(x, function)
 
 
+SAME_IN_OPS = (
+    *("abs", "neg", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "square"),
+    *("sin", "cos", "tanh", "erf"),
+    *("relu", "sigmoid", "silu", "hardsigmoid", "hardswish", "logical_not"),
+)
+SAME_IN_SYMPY = (
+    *("tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc"),
+)
+
+register({f"{name}.default": getattr(ops, name) for name in SAME_IN_OPS})
+register({f"{name}.default": _function(getattr(sympy, name)) for name in SAME_IN_SYMPY})
 register(
     {
-        **{
-            f"{name}.default": getattr(ops, name)
-            for name in [
-                "abs",
-                "neg",
-                "sign",
-                "exp",
-                "log",
-                "sqrt",
-                "rsqrt",
-                "reciprocal",
-                "square",
-                "sin",
-                "cos",
-                "tanh",
-                "erf",
-            ]
-        },
-        **{
-            f"{name}.default": getattr(ops, name)
-            for name in ["relu", "sigmoid", "silu", "hardsigmoid", "hardswish", "logical_not"]
-        },
-        **{
-            f"{name}.default": _function(getattr(sympy, name))
-            for name in [
-                "tan",
-                "sinh",
-                "cosh",
-                "asin",
-                "acos",
-                "atan",
-                "asinh",
-                "acosh",
-                "atanh",
-                "erfc",
-            ]
-        },
         "sgn.default": ops.sign,
         "log2.default": _function(lambda v: log(v) / log(2)),
         "log10.default": _function(lambda v: log(v) / log(10)),
@@ -83,27 +62,33 @@ register(
 
 
 def _softplus(v: Any) -> Any:
-    """`log(1 + exp(v))`, written so that no exponential overflows."""
+    """Return `log(1 + exp(v))`, written so that no exponential overflows."""
     return Max(v, 0) + log(1 + exp(-Abs(v)))
 
 
 @aten("floor.default")
 def _floor(x: Any) -> Any:
-    return ops.floor(x) if is_float(x.dtype) else x
+    if not is_float(x.dtype):
+        return x
+    return ops.floor(x)
 
 
 @aten("ceil.default")
 def _ceil(x: Any) -> Any:
-    return ops.ceil(x) if is_float(x.dtype) else x
+    if not is_float(x.dtype):
+        return x
+    return ops.ceil(x)
 
 
 @aten("trunc.default")
 def _trunc(x: Any) -> Any:
-    return elementwise(x, truncated) if is_float(x.dtype) else x
+    if not is_float(x.dtype):
+        return x
+    return elementwise(x, truncated)
 
 
 def truncated(v: Any) -> Any:
-    """Towards 0, to a whole number."""
+    """Round towards 0."""
     return sympy.sign(v) * floor(Abs(v))
 
 
@@ -122,13 +107,13 @@ def _elu(x: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
     )
 
 
+SELU_ALPHA = 1.6732632423543772848170429916717  # as torch has it
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
 @aten("selu.default")
 def _selu(x: Any) -> Any:
-    alpha, scale = (
-        1.6732632423543772848170429916717,
-        1.0507009873554804934193349852946,
-    )  # as torch has them
-    return _elu(x, alpha, scale, 1)
+    return _elu(x, SELU_ALPHA, SELU_SCALE, 1)
 
 
 @aten("celu.default")
@@ -139,7 +124,11 @@ def _celu(x: Any, alpha: Any) -> Any:
 
 @aten("softplus.default")
 def _softplus_scaled(x: Any, beta: Any, threshold: Any) -> Any:
-    """Above `threshold` torch takes `x` itself, which differs by less than the rounding of f32 where that is 20 or more."""
+    """Return a softplus of `beta * x`.
+
+    Above `threshold` torch returns `x` itself, which differs by less than the rounding of f32 from
+    20 on.
+    """
     if threshold < 20:
         raise NotExpressed(f"a softplus that is linear from {threshold}")
     return ops.softplus(x, number(beta, x))
@@ -170,7 +159,7 @@ def _softshrink(x: Any, limit: Any) -> Any:
 
 @aten("glu.default")
 def _glu(x: Any, dim: int) -> Any:
-    """The first half of an axis, times the sigmoid of the second."""
+    """Return the first half of an axis, times the sigmoid of the second."""
     position = dim % x.rank
     half = x.shape[position] // 2
     value, gate = ops.split(x, (half, half), position)

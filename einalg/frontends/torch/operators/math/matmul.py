@@ -28,4 +28,6 @@ def _einsum(equation: str, operands: Any, path: Any) -> Any:
 @aten("bilinear.default")
 def _bilinear(x: Any, y: Any, weight: Any, bias: Any) -> Any:
     total = einsum("...i,...j,kij->...k", x, y, weight)
-    return total if bias is None else ops.add(total, bias)
+    if bias is None:
+        return total
+    return ops.add(total, bias)

@@ -27,21 +27,26 @@ def _whole(operator: Callable[..., Any]) -> Handler:
     return lambda x, dtype=None: operator(as_dtype(x, dtype))
 
 
-def _gathered(x: Any, dtype: Any = None) -> Any:
-    """`x` in the dtype in which torch adds or multiplies its elements, which integers would wrap round in otherwise: i64, if none is said."""
-    return as_dtype(x, dtype) if dtype is not None or is_float(x.dtype) else ops.cast(x, "i64")
+def _accumulated(x: Any, dtype: Any = None) -> Any:
+    """Return `x` in the dtype in which torch adds or multiplies its elements.
+
+    For integers that is i64 without a `dtype`; they would wrap round otherwise.
+    """
+    if dtype is not None or is_float(x.dtype):
+        return as_dtype(x, dtype)
+    return ops.cast(x, "i64")
 
 
 def _sum(x: Any, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    return ops.sum(_gathered(x, dtype), axes_or_all(dims), keepdim)
+    return ops.sum(_accumulated(x, dtype), axes_or_all(dims), keepdim)
 
 
 def _product(x: Any, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    return ops.prod(_gathered(x, dtype), axes_or_all(dims), keepdim)
+    return ops.prod(_accumulated(x, dtype), axes_or_all(dims), keepdim)
 
 
 def _truth(reduction: Any) -> Handler:
-    """Whether an element, or every element, is not 0."""
+    """Return a reduction of the truth of elements, which is whether they are not 0."""
 
     def handler(x: Any, dims: Any = None, keepdim: bool = False) -> Any:
         r = reduce_axes(x, axes_or_all(dims), "any", nonempty="element")
@@ -51,12 +56,12 @@ def _truth(reduction: Any) -> Handler:
 
 
 def _extremes(operator: Callable[..., Any], place: Callable[..., Any]) -> Handler:
-    """The values of an operator, and where they are."""
+    """Return the values of an operator, and their positions."""
     return lambda x, dim, keepdim: (operator(x, dim, keepdim), place(x, dim, keepdim))
 
 
 def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
-    """As `ops.logsumexp`, also where the largest element is infinite."""
+    """Return `ops.logsumexp`, also where the largest element is infinite."""
     r = reduce_axes(x, axes, nonempty="largest element")
     largest = r.result(finite(r.over(Max, r.element), x.dtype))[r.rest]
     return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
@@ -81,8 +86,8 @@ register(
         "min.dim": _extremes(ops.min, ops.argmin),
         "argmax.default": ops.argmax,
         "argmin.default": ops.argmin,
-        "cumprod.default": lambda x, dim, dtype: ops.cumprod(_gathered(x, dtype), dim),
-        "cumsum.default": lambda x, dim, dtype: ops.cumsum(_gathered(x, dtype), dim),
+        "cumprod.default": lambda x, dim, dtype: ops.cumprod(_accumulated(x, dtype), dim),
+        "cumsum.default": lambda x, dim, dtype: ops.cumsum(_accumulated(x, dtype), dim),
         "count_nonzero.default": lambda x, dim: ops.sum(ops.not_equal(x, 0), dim),
         "count_nonzero.dim_IntList": lambda x, dim: ops.sum(ops.not_equal(x, 0), axes_or_all(dim)),
     }
@@ -90,7 +95,9 @@ register(
 
 
 def _spread(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
-    return ops.variance(x, axes_or_all(dims), keepdim, 1 if correction is None else correction)
+    if correction is None:
+        correction = 1
+    return ops.variance(x, axes_or_all(dims), keepdim, correction)
 
 
 @aten("var.correction")

@@ -1,1 +1,1 @@
-"""torch operators that move elements."""
+"""Torch operators on shapes and positions; imported, they register themselves."""

@@ -1,4 +1,4 @@
-"""Torch's operators that put tensors together or take them apart."""
+"""Torch's concatenations, splits and paddings."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from einalg.frontends.torch.nodes.arguments import map_elements, number
 from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.index.convert import affine
-from einalg.language.ops.definition.axes import replaced
+from einalg.language.ops.definition.axes import with_entries
 from einalg.language.ops.definition.operands import operand
 
 
 @aten("cat.default", "concat.default")
 def _cat(tensors: Sequence[Any], dim: int) -> Any:
-    return ops.concat(list(tensors), dim) if len(tensors) > 1 else tensors[0]
+    if len(tensors) == 1:
+        return tensors[0]
+    return ops.concat(list(tensors), dim)
+
+
+def _split(x: Any, sizes: Sequence[int], dim: int) -> Any:
+    return ops.split(x, tuple(sizes), dim)
 
 
 register(
     {
         "stack.default": lambda tensors, dim: ops.stack(list(tensors), dim),
-        "split_with_sizes.default split_with_sizes_copy.default split.sizes": lambda x, sizes, dim: (
-            ops.split(x, tuple(sizes), dim)
-        ),
+        "split_with_sizes.default split_with_sizes_copy.default split.sizes": _split,
         "split.Tensor split_copy.Tensor": lambda x, size, dim: ops.split(
             x, _pieces(x.shape[dim], size), dim
         ),
@@ -37,7 +41,7 @@ register(
 
 
 def _pieces(length: int, size: int) -> tuple[int, ...]:
-    """Pieces of one size, the last of which may be smaller."""
+    """Return the lengths of pieces of one size, the last of which may be smaller."""
     if not size:
         return (0,)
     return tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
@@ -46,20 +50,21 @@ def _pieces(length: int, size: int) -> tuple[int, ...]:
 @aten("unbind.int", "unbind_copy.int")
 def _unbind(x: Any, dim: int) -> Any:
     position = dim % x.rank
-    return tuple(
-        ops.squeeze(part, position) for part in ops.split(x, (1,) * x.shape[position], position)
-    )
+    parts = ops.split(x, (1,) * x.shape[position], position)
+    return tuple(ops.squeeze(part, position) for part in parts)
 
 
 def _amounts(x: Any, pad: Sequence[int]) -> list[tuple[int, int]]:
-    """Torch names the last axis first: `(before, after)` for every axis of `x`."""
+    """Return `(before, after)` for every axis of `x`; torch names the last axis first."""
     pairs = list(zip(pad[::2], pad[1::2]))[::-1]
     return [(0, 0)] * (x.rank - len(pairs)) + pairs
 
 
 @aten("pad.default")
 def _pad(x: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
-    return ops.pad(x, _amounts(x, pad), mode, number(0.0 if value is None else value, x))
+    if value is None:
+        value = 0.0
+    return ops.pad(x, _amounts(x, pad), mode, number(value, x))
 
 
 @aten("constant_pad_nd.default")
@@ -67,21 +72,19 @@ def _constant_pad(x: Any, pad: Sequence[int], value: Any) -> Any:
     return _pad(x, pad, "constant", value)
 
 
-register(
-    {
-        " ".join(f"reflection_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(
-            x, pad, "reflect", None
-        ),
-        " ".join(f"replication_pad{axes}d.default" for axes in (1, 2, 3)): lambda x, pad: _pad(
-            x, pad, "replicate", None
-        ),
-    }
-)
+@aten("reflection_pad1d.default", "reflection_pad2d.default", "reflection_pad3d.default")
+def _reflection_pad(x: Any, pad: Sequence[int]) -> Any:
+    return _pad(x, pad, "reflect", None)
+
+
+@aten("replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default")
+def _replication_pad(x: Any, pad: Sequence[int]) -> Any:
+    return _pad(x, pad, "replicate", None)
 
 
 @aten("slice_scatter.default")
 def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int) -> Any:
-    """`x` with a slice replaced by `part`."""
+    """Replace a slice of `x` by `part`."""
     position = dim % x.rank
     places = range(*slice(start, end, step).indices(x.shape[position]))
     inner = operand(part, "src", rank=x.rank, dtype="any")
@@ -89,20 +92,17 @@ def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int)
         raise NotExpressed("a slice is replaced by one of another dtype, or of truth values")
     if not len(places):
         return x
-    around = replaced(((0, 0),) * x.rank, {position: (x.shape[position], x.shape[position])})
+    around = with_entries(((0, 0),) * x.rank, {position: (x.shape[position], x.shape[position])})
     padded = inner.padded(around)
 
-    def element(found: Any, at: Any) -> Any:
+    def element(view: Any, at: Any) -> Any:
         i = affine(at[position])
         gap = i - places.start
-        inside = [
-            i >= places.start,
-            i <= places[-1],
-            *([sympy.Eq(gap % step, 0)] if step > 1 else []),
-        ]
-        return sympy.Piecewise(
-            (padded[replaced(at, {position: gap // step})], sympy.And(*inside)), (found[at], True)
-        )
+        inside = [i >= places.start, i <= places[-1]]
+        if step > 1:
+            inside.append(sympy.Eq(gap % step, 0))
+        new = padded[with_entries(at, {position: gap // step})]
+        return sympy.Piecewise((new, sympy.And(*inside)), (view[at], True))
 
     return map_elements(x, element)
 
@@ -115,4 +115,6 @@ def _select_scatter(x: Any, part: Any, dim: int, index: int) -> Any:
 
 @aten("copy.default")
 def _copy(x: Any, source: Any, _: Any) -> Any:
-    return ops.broadcast_to(source, x.shape) if source.shape != x.shape else source
+    if source.shape == x.shape:
+        return source
+    return ops.broadcast_to(source, x.shape)

@@ -13,12 +13,12 @@ from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.index.convert import affine
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import kept, replaced
+from einalg.language.ops.definition.axes import result_indices, with_entries
 from einalg.language.ops.definition.operands import operand, spans
 
 
 def _same(x: Any, *_: Any) -> Any:
-    """Copies and views of the whole tensor: nothing is computed."""
+    """Return the operand of a copy or view of a whole tensor."""
     return x
 
 
@@ -30,16 +30,21 @@ def _shape_like(x: Any, other: Any) -> Any:
     return ops.reshape(x, other.shape)
 
 
+def _flatten(x: Any, start: int, end: int) -> Any:
+    if not x.rank:
+        return ops.reshape(x, (1,))
+    return ops.flatten(x, start, end)
+
+
 register(
     {
-        "clone.default contiguous.default detach.default alias.default lift_fresh_copy.default lift_fresh.default": _same,
-        "positive.default resolve_conj.default resolve_neg.default to.device detach_copy.default alias_copy.default": _same,
+        "clone.default contiguous.default detach.default detach_copy.default": _same,
+        "alias.default alias_copy.default lift_fresh.default lift_fresh_copy.default": _same,
+        "positive.default resolve_conj.default resolve_neg.default to.device": _same,
         "view.default reshape.default _unsafe_view.default view_copy.default": _reshape,
         "_reshape_alias.default": lambda x, shape, _: _reshape(x, shape),
         "view_as.default reshape_as.default": _shape_like,
-        "flatten.using_ints": lambda x, start, end: (
-            ops.flatten(x, start, end) if x.rank else ops.reshape(x, (1,))
-        ),
+        "flatten.using_ints": _flatten,
         "unflatten.int": lambda x, dim, sizes: ops.reshape(
             x, (*x.shape[: dim % x.rank], *sizes, *x.shape[dim % x.rank + 1 :])
         ),
@@ -80,30 +85,42 @@ def _exchanged(x: Any, first: int, second: int) -> Any:
 
 @aten("movedim.int", "movedim.intlist")
 def _moved(x: Any, source: Any, destination: Any) -> Any:
-    sources, places = (
-        [a % x.rank for a in (v if isinstance(v, (list, tuple)) else [v])]
-        for v in (source, destination)
-    )
-    rest = iter(a for a in range(x.rank) if a not in sources)
-    at = dict(zip(places, sources))
-    return ops.transpose(x, tuple(at[a] if a in at else next(rest) for a in range(x.rank)))
+    source_of = dict(zip(_axes(x, destination), _axes(x, source)))
+    others = [axis for axis in range(x.rank) if axis not in source_of.values()]
+    order: list[int] = []
+    for axis in range(x.rank):
+        order.append(source_of[axis] if axis in source_of else others.pop(0))
+    return ops.transpose(x, tuple(order))
+
+
+def _axes(x: Any, value: Any) -> list[int]:
+    """Return one axis or several as a list, counted from the first."""
+    if not isinstance(value, (list, tuple)):
+        value = [value]
+    return [axis % x.rank for axis in value]
 
 
 def _squeeze(x: Any, dims: Sequence[int]) -> Any:
-    """Torch leaves an axis that is not of size 1 as it is."""
-    units = tuple(sorted({d % x.rank for d in dims if x.rank and x.shape[d] == 1}))
-    return ops.squeeze(x, units) if units else x
+    """Remove axes of size 1; torch leaves others as they are."""
+    if not x.rank:
+        return x
+    units = {axis % x.rank for axis in dims if x.shape[axis] == 1}
+    if not units:
+        return x
+    return ops.squeeze(x, tuple(sorted(units)))
 
 
 def _triangle(x: Any, k: int, side: int) -> Any:
-    """The elements on one side of a diagonal, 0 elsewhere."""
+    """Return the elements on one side of a diagonal, and 0 elsewhere."""
 
-    def element(found: Any, at: Any) -> Any:
-        inside = at[-2] + k >= at[-1] if side > 0 else at[-1] >= at[-2] + k
+    def element(view: Any, at: Any) -> Any:
+        inside = at[-1] >= at[-2] + k
+        if side > 0:
+            inside = at[-2] + k >= at[-1]
         if x.dtype == "bool":
-            present: Any = sympy.Ne(found[at], 0)
+            present: Any = sympy.Ne(view[at], 0)
             return sympy.And(present, inside)
-        return sympy.Piecewise((found[at], inside), (0, True))
+        return sympy.Piecewise((view[at], inside), (0, True))
 
     return map_elements(x, element)
 
@@ -117,7 +134,7 @@ def _slice(x: Any, dim: int, start: Any, end: Any, step: int) -> Any:
 
 @aten("narrow.default")
 def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    first = start % x.shape[dim] if x.shape[dim] else 0
+    first = start % max(x.shape[dim], 1)
     return ops.slice(x, first, first + length, 1, dim)
 
 
@@ -137,47 +154,44 @@ def _roll(x: Any, shifts: Any, dims: Any) -> Any:
 
 @aten("repeat_interleave.self_int")
 def _repeat_interleave(x: Any, repeats: int, dim: int | None, _: Any) -> Any:
-    return (
-        ops.repeat(ops.reshape(x, (-1,)), repeats, 0)
-        if dim is None
-        else ops.repeat(x, repeats, dim)
-    )
+    if dim is None:
+        return ops.repeat(ops.reshape(x, (-1,)), repeats, 0)
+    return ops.repeat(x, repeats, dim)
 
 
 @aten("unfold.default", "unfold_copy.default")
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
-    """Windows along an axis; what is inside a window becomes the last axis."""
-    found = operand(x, "x", least=1, dtype="any")
-    position = dim % found.rank
-    *at, inside = kept(found.rank + 1)
-    shape = replaced(found.shape, {position: (found.shape[position] - size) // step + 1})
-    return L[spans((*at, inside), (*shape, size))](
-        found[replaced(at, {position: affine(at[position]) * step + inside})]
-    )
+    """Return windows along an axis; the place inside a window is the last axis."""
+    view = operand(x, "x", least=1, dtype="any")
+    position = dim % view.rank
+    *at, inside = result_indices(view.rank + 1)
+    shape = with_entries(view.shape, {position: (view.shape[position] - size) // step + 1})
+    read = with_entries(at, {position: affine(at[position]) * step + inside})
+    return L[spans((*at, inside), (*shape, size))](view[read])
 
 
 @aten("im2col.default")
 def _columns(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    batched = x if x.rank == 4 else ops.unsqueeze(x, 0)
-    columns = ops.unfold(batched, *map(one_or_each, (kernel, stride, padding, dilation)))
-    return columns if x.rank == 4 else ops.squeeze(columns, 0)
+    if x.rank != 4:
+        return ops.squeeze(_columns(ops.unsqueeze(x, 0), kernel, dilation, padding, stride), 0)
+    return ops.unfold(x, *map(one_or_each, (kernel, stride, padding, dilation)))
 
 
 @aten("index_select.default", by_position=True)
 def _index_select(x: Any, dim: int, positions: Any) -> Any:
-    return _taken(x, positions, dim)
+    return _take(x, positions, dim)
 
 
 @aten("index.Tensor", by_position=True)
 def _index(x: Any, indices: Sequence[Any]) -> Any:
-    """Elements at positions along one axis; a slice along the others."""
-    given = [(axis, positions) for axis, positions in enumerate(indices) if positions is not None]
-    if len(given) != 1:
-        raise NotExpressed(f"positions along {len(given)} axes")
-    return _taken(x, given[0][1], given[0][0])
+    """Return the elements at positions along one axis, and all along the others."""
+    axes = [axis for axis, positions in enumerate(indices) if positions is not None]
+    if len(axes) != 1:
+        raise NotExpressed(f"positions along {len(axes)} axes")
+    return _take(x, indices[axes[0]], axes[0])
 
 
-def _taken(x: Any, positions: Any, axis: int) -> Any:
+def _take(x: Any, positions: Any, axis: int) -> Any:
     if not isinstance(positions, np.ndarray):
         raise NotExpressed("positions that are known at run time only")
     return ops.take(x, positions, axis)
