@@ -1,4 +1,10 @@
-"""The program-level optimizer: whole networks, one subprogram after the other, put together again (design §11)."""
+"""Whole networks: the programs of a graph, optimized one after the other and put together again.
+
+`optimize` goes through a graph, `optimize_program` through the `variants` of a program, and
+`layer_search` through their `layers`; each makes a frozen value of the one before. What rewrites a
+program as a whole is a pass in `passes`: add one there, and name it in `variants`. The rooms of
+`derive` may be imported, and the graphs of `einalg.frontends`; nothing that shows things.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The layers of a program: statements that reduce, each searched by itself, equal ones once (design §11)."""
+"""The layers of a program: statements that reduce, each searched by itself, equal ones once."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ from derive.cost.model import operations
 from derive.matching import with_operator_names
 from derive.programs.passes.constant_slices import ConstantSlice, on_slabs, on_tensors, slabs
 from derive.results.candidates import Candidate
+from derive.results.derivation import SearchResult
 from derive.results.history import replay
 from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
@@ -30,43 +31,31 @@ from einalg.language.ir.tensor import Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.program_json import program_record
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import text_digest
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
 
 log = logging.getLogger("einalg")
 
 LAYERS = DiskCache("layers", ".json", "derived layers")
-NEAR, OTHERS = (
-    1.25,
-    2,
-)  # times the seconds of the best candidate of a layer, up to which others may be better in the whole, and how many
-LEAST = 1 << 14  # operations from which on a layer is searched
 VERSION = 4  # of what is kept; up to 3, moves could rest on keys that left paddings out
-UNREADABLE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EinalgError,
-)  # what a damaged record raises
+MIN_LAYER_OPERATIONS = 1 << 14  # a smaller layer is not worth a search
+MAX_ALTERNATIVES = 2  # of a layer's best candidate, that may be better in the whole
+MAX_ALTERNATIVE_COST = 1.25  # times the seconds of the best candidate
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # by damaged records
+
+Row = tuple[str, Scope]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Layer:
-    """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use, and what was found for it.
+    """A statement as a program of its own, with inputs `A0`, `A1`, … in order of first use.
 
-    `weights` are the largest weights of the network that these statements depend on. `others` are as good as the best candidate, or nearly, and
-    may be better among the layers around. Where time ended the search, `cut` says how many seconds there were.
+    `names` are the statements that are it; `weights` are the largest weights of the network that
+    these depend on.
     """
 
-    names: list[str]  # the statements that are it
+    names: tuple[str, ...]
     program: Program
-    candidate: Candidate | None = None
-    original: float | None = None  # seconds of the statement as it is; none before a search
-    states: int = 0
-    stored: bool = False
-    cut: float | None = None
-    weights: list[str] = field(default_factory=list)
-    others: list[Candidate] = field(default_factory=list)
+    weights: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -79,163 +68,238 @@ class Layer:
 
     @property
     def work(self) -> int:
+        """The operations of one of its statements."""
         return operations(self.program.result)
 
 
+@dataclass(frozen=True)
+class SearchedLayer(Layer):
+    """A layer with what a search found for it: the best candidate, and those nearly as good.
+
+    `original` are the seconds of the statement as it is, None where it was not searched. The
+    `alternatives` may be better among the layers around. Where time ended the search,
+    `timed_out_after` says how many seconds there were. `stored` ones were found by an earlier run.
+    """
+
+    candidate: Candidate | None = None
+    original: float | None = None
+    states: int = 0
+    stored: bool = False
+    timed_out_after: float | None = None
+    alternatives: tuple[Candidate, ...] = ()
+
+    @classmethod
+    def of(cls, layer: Layer, **result: Any) -> SearchedLayer:
+        """Return a layer with a result; with none it was not searched."""
+        return cls(layer.names, layer.program, layer.weights, **result)
+
+
 def layers_of(program: Program) -> list[Layer]:
-    """The distinct statements that reduce enough to be worth a search, the largest share of the work first."""
-    known = settled(program)
-    found: dict[str, Layer] = {}
+    """Return the distinct statements that are worth a search, the largest share of work first."""
+    constants = settled(program)
+    programs: dict[str, Program] = {}
+    names: dict[str, list[str]] = {}
+    weights: dict[str, list[str]] = {}
     for name, scope in program.statements:
-        if (
-            name not in known
-            and any(True for _ in reductions(scope.body))
-            and operations(scope) >= LEAST
-        ):
-            layer = Layer([], _alone(scope, known))
-            layer = found.setdefault(layer.identity, layer)
-            layer.names.append(name)
-            largest = max(
-                _weights(program, scope, known), key=lambda tensor: prod(tensor.shape), default=None
-            )
-            layer.weights += [] if largest is None else [largest.name]
-    return sorted(found.values(), key=lambda layer: -layer.work * len(layer.names))
+        if name in constants or not _is_worth_a_search(scope):
+            continue
+        alone = _alone(scope, constants)
+        identity = Layer((name,), alone).identity
+        programs.setdefault(identity, alone)
+        names.setdefault(identity, []).append(name)
+        weights.setdefault(identity, []).extend(_largest_weight(program, scope, constants))
+    layers = []
+    for identity, alone in programs.items():
+        layers.append(Layer(tuple(names[identity]), alone, tuple(weights[identity])))
+    return sorted(layers, key=lambda layer: -layer.work * len(layer.names))
 
 
-def _weights(program: Program, scope: Scope, known: frozenset[str]) -> Iterator[Tensor]:
-    """The weights that a statement reads, or that what it reads was computed from ahead."""
+def _is_worth_a_search(scope: Scope) -> bool:
+    has_reductions = next(iter(reductions(scope.body)), None) is not None
+    return has_reductions and operations(scope) >= MIN_LAYER_OPERATIONS
+
+
+def _largest_weight(program: Program, scope: Scope, constants: frozenset[str]) -> list[str]:
+    """Return the name of the largest weight that a statement depends on; none where it has none."""
+    weights = list(_weights(program, scope, constants))
+    if not weights:
+        return []
+    return [max(weights, key=lambda tensor: prod(tensor.shape)).name]
+
+
+def _weights(program: Program, scope: Scope, constants: frozenset[str]) -> Iterator[Tensor]:
+    """Yield the weights that a statement reads, or that a constant it reads is computed from."""
     for name, tensor in scope.tensors.items():
         if is_weight(tensor):
             yield tensor
-        elif name in known:
-            yield from _weights(program, program[name], known)
+        elif name in constants:
+            yield from _weights(program, program[name], constants)
 
 
-def _alone(scope: Scope, known: frozenset[str]) -> Program:
-    given = {}
+def _alone(scope: Scope, constants: frozenset[str]) -> Program:
+    """Return a statement as a program of its own."""
+    inputs = {}
     for label, slab in _labelled(scope).items():
-        role = "weight" if is_weight(slab.tensor) or slab.tensor.name in known else "input"
-        given[slab.tensor.name] = slab, slab.called(label, role)
-    return Program([("O", on_slabs(scope, given))])
+        is_constant = is_weight(slab.tensor) or slab.tensor.name in constants
+        role = "weight" if is_constant else "input"
+        inputs[slab.tensor.name] = slab, slab.called(label, role)
+    return Program([("O", on_slabs(scope, inputs))])
 
 
 def _labelled(scope: Scope) -> dict[str, ConstantSlice]:
-    """What a statement reads, by its name in a program of its own."""
+    """Return what a statement reads, by its name in a program of its own: `A0`, `A1`, …"""
     return {f"A{number}": slab for number, slab in enumerate(slabs(scope).values())}
 
 
 def known_layer(
     layer: Layer, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
-) -> bool:
-    """Whether the best candidate of a layer was found before on such a machine, and not in less time than there is now; it is then the layer's."""
+) -> SearchedLayer | None:
+    """Return a layer as it was searched before on such a machine; None where it was not.
+
+    Nor where that took less time than there is now, and time ended it.
+    """
     content = cache.read(layer_key(layer, backend)) if cache is not None else None
-    if content is not None:
-        try:
-            row = json.loads(content)
-            if not is_too_short(row["cut"], seconds):
-                take_record(layer, row, backend)
-        except UNREADABLE as error:
-            log.warning(
-                "einalg: a derived layer in the cache is damaged (%s); it is searched again", error
-            )
-    return layer.stored
+    if content is None:
+        return None
+    try:
+        row = json.loads(content)
+        if is_too_short(row["cut"], seconds):
+            return None
+        known = layer_from_record(layer, row, backend)
+    except UNREADABLE as error:
+        log.warning(
+            "einalg: a derived layer in the cache is damaged (%s); it is searched again", error
+        )
+        return None
+    return known if known.stored else None
 
 
 def search_layer(
     layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
-) -> None:
-    """Find the best candidate of a layer, and keep it with the seconds that there were, where time ended the search."""
-    found = find_derivation(layer.program, budget, None, backend, most=SELECTION.promising)
-    layer.candidate, layer.original, layer.states = (
-        found.best,
-        found.original.cost,
-        found.stats.states,
+) -> SearchedLayer:
+    """Search a layer, and keep the result on disk; `seconds` are those that there were for it."""
+    result = find_derivation(layer.program, budget, None, backend, most=SELECTION.promising)
+    timed_out = result.stats.seconds >= budget.seconds or result.stats.unmeasured > 0
+    searched = SearchedLayer.of(
+        layer,
+        candidate=result.best,
+        original=result.original.cost,
+        states=result.stats.states,
+        timed_out_after=seconds if timed_out else None,
+        alternatives=_alternatives(result),
     )
-    near = [
-        c
-        for c in found.candidates
-        if c is not found.best and c.measured and c.cost <= NEAR * found.best.cost
-    ]
-    layer.others = sorted(near, key=lambda candidate: candidate.cost)[:OTHERS]
-    layer.cut = seconds if found.stats.seconds >= budget.seconds or found.stats.unmeasured else None
-    if cache is not None and found.best.measured:
-        cache.replace(layer_key(layer, backend), json.dumps(layer_record(layer)).encode())
+    if cache is not None and result.best.measured:
+        cache.replace(layer_key(layer, backend), json.dumps(layer_record(searched)).encode())
+    return searched
 
 
-def is_too_short(cut: Any, seconds: float) -> bool:
-    """Whether a search that was cut, with so many seconds in all, is worth another one with as many as there are now."""
-    return cut is not None and float(cut) < seconds
+def _alternatives(result: SearchResult) -> tuple[Candidate, ...]:
+    """Return the measured candidates that are nearly as good as the best one."""
+    best = result.best
+    limit = MAX_ALTERNATIVE_COST * best.cost
+    near = []
+    for candidate in result.candidates:
+        if candidate is not best and candidate.measured and candidate.cost <= limit:
+            near.append(candidate)
+    near.sort(key=lambda candidate: candidate.cost)
+    return tuple(near[:MAX_ALTERNATIVES])
+
+
+def is_too_short(timed_out_after: Any, seconds: float) -> bool:
+    """Say whether a search that time ended is worth another one with as much as there is now."""
+    return timed_out_after is not None and float(timed_out_after) < seconds
 
 
 def layer_key(layer: Layer, backend: Backend) -> str:
-    return text_digest("layer", str(VERSION), layer.identity, backend.identity())
+    """Return what the result of a search depends on."""
+    return Fingerprint(SEARCH_CODE).key("layer", str(VERSION), layer.identity, backend.identity())
 
 
-def layer_record(layer: Layer) -> dict[str, Any]:
-    """What was found for a layer, as JSON values."""
-    found = layer.candidate
-    candidate = found and {
-        "moves": [move.as_record() for move in found.moves],
-        "cost": found.cost,
-        "error": found.error,
-        "verdict": found.verdict,
-    }
-    return {"candidate": candidate, "original": layer.original, "cut": layer.cut}
+def layer_record(layer: SearchedLayer) -> dict[str, Any]:
+    """Return the result of a search as JSON values."""
+    row = None
+    if layer.candidate is not None:
+        row = {
+            "moves": [move.as_record() for move in layer.candidate.moves],
+            "cost": layer.candidate.cost,
+            "error": layer.candidate.error,
+            "verdict": layer.candidate.verdict,
+        }
+    return {"candidate": row, "original": layer.original, "cut": layer.timed_out_after}
 
 
-def take_record(layer: Layer, row: Any, backend: Backend) -> None:
-    """Give a layer what was found for it before; raises one of `UNREADABLE` for a damaged record, and changes nothing then."""
-    kept, candidate = row["candidate"], None
-    if kept is not None:
-        moves = tuple(Move.from_record(m) for m in kept["moves"])
-        flat = lifted(replay(layer.program, moves)[-1]) if moves else layer.program
-        cost, verdict = float(kept["cost"]), str(kept["verdict"])
-        candidate = Candidate(
-            flat, with_operator_names(kernels_of(flat)), moves, cost, verdict, True, kept["error"], backend
-        )
-    seconds, cut = (
-        None if number is None else float(number) for number in (row["original"], row["cut"])
-    )
-    layer.candidate, layer.original, layer.cut, layer.stored = (
-        candidate,
-        seconds,
-        cut,
-        seconds is not None,
+def layer_from_record(layer: Layer, row: Any, backend: Backend) -> SearchedLayer:
+    """Return a layer with the result of a record; raises one of `UNREADABLE` for a damaged one."""
+    candidate = None
+    if row["candidate"] is not None:
+        candidate = _candidate_from_record(layer.program, row["candidate"], backend)
+    original = _number(row["original"])
+    return SearchedLayer.of(
+        layer,
+        candidate=candidate,
+        original=original,
+        stored=original is not None,
+        timed_out_after=_number(row["cut"]),
     )
 
 
-def with_layers(program: Program, layers: list[Layer], chosen: Callable[[Layer], bool]) -> Program:
-    """The program with the statements of every chosen layer replaced by those of its candidate."""
-    replaced = {
-        name: layer
-        for layer in layers
-        if layer.candidate is not None and chosen(layer)
-        for name in layer.names
-    }
-    taken = {*program.names, *program.tensors}
-    statements: list[tuple[str, Scope]] = []
-    known: dict[str, Tensor] = {}
+def _candidate_from_record(program: Program, row: Any, backend: Backend) -> Candidate:
+    moves = tuple(Move.from_record(move) for move in row["moves"])
+    flat = lifted(replay(program, moves)[-1]) if moves else program
+    return Candidate(
+        flat,
+        with_operator_names(kernels_of(flat)),
+        moves,
+        float(row["cost"]),
+        str(row["verdict"]),
+        measured=True,
+        error=row["error"],
+        backend=backend,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def with_layers(
+    program: Program,
+    layers: Sequence[SearchedLayer],
+    is_chosen: Callable[[SearchedLayer], bool],
+) -> Program:
+    """Replace the statements of every chosen layer by those of its candidate."""
+    candidates: dict[str, Program] = {}
+    for layer in layers:
+        if layer.candidate is not None and is_chosen(layer):
+            candidates.update(dict.fromkeys(layer.names, layer.candidate.program))
+    used_names = {*program.names, *program.tensors}
+    statements: list[Row] = []
+    results: dict[str, Tensor] = {}
     for name, scope in program.statements:
-        rows = (
-            [(name, scope)] if name not in replaced else _placed(name, scope, replaced[name], taken)
-        )
+        rows = [(name, scope)]
+        if name in candidates:
+            rows = _placed(name, scope, candidates[name], used_names)
         for label, row in rows:
-            placed = substitute_tensors(row, {k: known[k] for k in row.tensors if k in known})
+            read = {key: results[key] for key in row.tensors if key in results}
+            placed = substitute_tensors(row, read)
             statements.append((label, placed))
-            known[label] = statement_tensor(label, placed)
+            results[label] = statement_tensor(label, placed)
     return Program(statements, program.outputs)
 
 
-def _placed(name: str, scope: Scope, layer: Layer, taken: set[str]) -> list[tuple[str, Scope]]:
-    """The statements of the layer's candidate, reading what the statement reads, the last one called like it."""
-    assert layer.candidate is not None
-    flat = layer.candidate.program
+def _placed(name: str, scope: Scope, candidate: Program, used_names: set[str]) -> list[Row]:
+    """Return the statements of a candidate, reading what the statement reads.
+
+    The last one is called like the statement; the others get names that are added to `used_names`.
+    """
     values = _labelled(scope)
     rows = []
-    for label, row in flat.statements:
-        own = name if label in flat.outputs else unique_name(f"{name}_{label}", taken)
-        taken.add(own)
+    for label, row in candidate.statements:
+        new_name = name
+        if label not in candidate.outputs:
+            new_name = unique_name(f"{name}_{label}", used_names)
+        used_names.add(new_name)
         placed = on_tensors(row, values)
-        rows.append((own, placed))
-        values[label] = ConstantSlice.whole(statement_tensor(own, placed))
+        rows.append((new_name, placed))
+        values[label] = ConstantSlice.whole(statement_tensor(new_name, placed))
     return rows

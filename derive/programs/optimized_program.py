@@ -1,4 +1,4 @@
-"""One program of a network, optimized, and kept on disk for the next run of the same network (design §11)."""
+"""One program of a network, optimized, and kept on disk for the next run of the same network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from derive.cost.backend import Backend, Runnable
-from derive.programs.layers import UNREADABLE, Layer, is_too_short, layer_record, take_record
+from derive.programs.layers import (
+    UNREADABLE,
+    Layer,
+    SearchedLayer,
+    is_too_short,
+    layer_from_record,
+    layer_record,
+)
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernel_of, kernels_of
 from einalg.errors import RecordError
@@ -24,7 +31,7 @@ from einalg.language.notation.program_json import (
     program_record_with_heads,
 )
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import array_digest, code_digest, text_digest
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, array_digest
 
 log = logging.getLogger("einalg")
 
@@ -34,15 +41,17 @@ Weights = Mapping[str, Any]
 
 @dataclass
 class OptimizedProgram:
-    """One program of the graph: as it was, as it is now (flat), its layers, its seconds before and after, and the largest relative error.
+    """One program of the graph, as it was `before` and as it is now, flat.
 
-    `verdict` is the weakest one of its layers: "proved" where every change is. `changes` says in words what was changed in the
-    whole, beside its layers. `told` gives the layers. Where there are `slices`, the program as it is now computes one of them.
+    `seconds` are those of a call before and after, `error` is the largest relative one. `verdict`
+    is the weakest one of its layers: "proved" where every change is. `changes` says in words what
+    was changed in the whole, beside its layers; `read_layers` gives these. Where there are
+    `slices`, the program as it is now computes one of them.
     """
 
     before: Program
     after: Program
-    told: Callable[[], list[Layer]] = field(default=list, repr=False)
+    read_layers: Callable[[], list[SearchedLayer]] = field(default=list, repr=False)
     seconds: tuple[float, float] = (0.0, 0.0)
     error: float = 0.0
     verdict: str = "proved"
@@ -51,9 +60,9 @@ class OptimizedProgram:
     slices: Slices | None = None
 
     @cached_property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[SearchedLayer]:
         """What was searched, and what was found for it."""
-        return self.told()
+        return self.read_layers()
 
     @property
     def workspace(self) -> int:
@@ -62,20 +71,17 @@ class OptimizedProgram:
         return self.run.workspace
 
     def source(self, language: str) -> str:
-        """The text of its generated kernels."""
+        """Return the text of its generated kernels."""
         assert self.run is not None
         return self.run.source(language)
 
 
-def verdict(layers: Sequence[Layer]) -> str:
-    """The weakest verdict of some layers."""
-    return (
-        "tested"
-        if any(
-            layer.candidate is not None and layer.candidate.verdict == "tested" for layer in layers
-        )
-        else "proved"
-    )
+def verdict(layers: Sequence[SearchedLayer]) -> str:
+    """Return the weakest verdict of some layers: "tested" where one is."""
+    for layer in layers:
+        if layer.candidate is not None and layer.candidate.verdict == "tested":
+            return "tested"
+    return "proved"
 
 
 def compiled(
@@ -85,24 +91,29 @@ def compiled(
     slices: Slices | None = None,
     record: Any = None,
 ) -> Runnable:
-    """A program compiled, or found by the record of when it was, with those weights given that it reads; one of a slice as one of all slices."""
+    """Compile a program, or find it by the record of when it was, and bind the weights it reads.
+
+    A program of one slice becomes one of all `slices`.
+    """
     run = backend.known(record, program, kernel_of)
     if run is None:
         flat = lifted(program)
         run = backend.compile(flat, kernels_of(flat))
-    run = run.bind(**{name: weights[name] for name in program.inputs if name in weights})
+    read = [name for name in program.inputs if name in weights]
+    run = run.bind(**{name: weights[name] for name in read})
     return run if slices is None else backend.in_slices(run, slices)
 
 
 def part_key(program: Program, weights: Weights, backend: Backend, *wishes: object) -> str:
-    """What an optimized program depends on: the program, the values of its weights, the machine, what was asked for, and einalg's own code.
+    """Return what an optimized program depends on.
 
-    Under the same key the same text is compiled again, so that its check against the reference holds.
+    That is the program, the values of its weights, the machine, what was asked for, and einalg's
+    own code. Under the same key the same text is compiled again, so that its check against the
+    reference holds.
     """
     given = json.dumps(program_record(program))
-    return text_digest(
+    return Fingerprint(SEARCH_CODE).key(
         "part",
-        code_digest(),
         given,
         array_digest(weights.items()),
         backend.identity(),
@@ -111,98 +122,115 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
 
 
 def part_record(part: OptimizedProgram) -> dict[str, Any]:
-    """A part as JSON values, but for the program as it was."""
-    figures = {
+    """Return a part as JSON values, but for the program as it was."""
+    slices = None
+    if part.slices is not None:
+        slices = {
+            "count": part.slices.count,
+            "names": sorted(part.slices.names),
+            "whole": program_record(part.before),
+        }
+    return {
+        "program": program_record(part.after),
         "seconds": list(part.seconds),
         "error": part.error,
         "verdict": part.verdict,
         "changes": part.changes,
+        "layers": [_layer_row(layer) for layer in part.layers],
+        "slices": slices,
     }
-    layers = [
-        {
-            "names": layer.names,
-            "weights": layer.weights,
-            "program": program_record(layer.program),
-            **layer_record(layer),
-        }
-        for layer in part.layers
-    ]
-    slices = part.slices and {
-        "count": part.slices.count,
-        "names": sorted(part.slices.names),
-        "whole": program_record(part.before),
+
+
+def _layer_row(layer: SearchedLayer) -> dict[str, Any]:
+    return {
+        "names": layer.names,
+        "weights": layer.weights,
+        "program": program_record(layer.program),
+        **layer_record(layer),
     }
-    return {"program": program_record(part.after), **figures, "layers": layers, "slices": slices}
 
 
 def part_from_record(
     row: Any, before: Program | None, weights: Weights, backend: Backend
 ) -> OptimizedProgram:
-    """A part compiled again, with its program as it is for what it was where this is not known; raises one of `UNREADABLE` for a damaged record.
+    """Compile a part again; raises one of `UNREADABLE` for a damaged record.
 
-    In the place of slices that the backend does not offer, the program is what it was.
+    Where the program as it was is not known, that in the record takes its place. In the place of
+    slices that the backend does not offer, the program is what it was.
     """
     read = lazy_program_from_record if "heads" in row["program"] else program_from_record
     after, cut = read(row["program"]), row.get("slices")
-    slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"]))) if cut else None
-    before = before or (program_from_record(cut["whole"]) if cut else after)
+    slices = None
+    if cut:
+        slices = Slices(int(cut["count"]), frozenset(map(str, cut["names"])))
+    if before is None:
+        before = program_from_record(cut["whole"]) if cut else after
     _require_alike(before, after, slices)
-    run = row.get("run")
+    run_record = row.get("run")
     if slices and not backend.has_slices:
-        after, slices, run = before, None, None
+        after, slices, run_record = before, None, None
     first, now = map(float, row["seconds"])
-    figures = float(row["error"]), str(row["verdict"])
-    runs = compiled(after, backend, weights, slices, run)
-    changes = tuple(map(str, row.get("changes", ())))
+    error, weakest = float(row["error"]), str(row["verdict"])
     return OptimizedProgram(
         before,
         after,
-        lambda: _layers(row.get("layers", []), backend),
+        lambda: _read_layers(row.get("layers", []), backend),
         (first, now),
-        *figures,
-        runs,
-        changes,
+        error,
+        weakest,
+        compiled(after, backend, weights, slices, run_record),
+        tuple(map(str, row.get("changes", ()))),
         slices,
     )
 
 
 def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:
-    """Raise `RecordError` where two programs read or give memory of other sizes: what runs on addresses relies on these."""
+    """Raise `RecordError` where two programs read or give memory of other sizes.
 
-    def tensors(program: Program) -> dict[str, Tensor]:
-        return {
-            **program.inputs,
-            **{name: statement_tensor(name, program[name]) for name in program.outputs},
-        }
-
-    known, found = tensors(before), tensors(after)
+    What runs on addresses relies on these.
+    """
+    known, read_back = _tensors(before), _tensors(after)
     cut = slices.names if slices else frozenset[str]()
-    for name in (*found, *before.outputs, *cut):
-        alike = (
-            name in found and name in known and (name not in cut or found[name].shape[:1] == (1,))
-        )
-        if alike:
-            one, other = (slices.of_all(found[name]) if slices else found[name]), known[name]
-            alike = (one.shape, one.dtype) == (other.shape, other.dtype)
-        if not alike:
+    for name in (*read_back, *before.outputs, *cut):
+        if not _is_alike(known.get(name), read_back.get(name), slices, name in cut):
             raise RecordError(
-                f"a program that was optimized reads or gives another {name} than the one it was made of\n  optimize the model again"
+                f"a program that was optimized reads or gives another {name} than the one it was "
+                "made of\n  optimize the model again"
             )
 
 
+def _tensors(program: Program) -> dict[str, Tensor]:
+    """Return the inputs and outputs of a program."""
+    tensors = dict(program.inputs)
+    for name in program.outputs:
+        tensors[name] = statement_tensor(name, program[name])
+    return tensors
+
+
+def _is_alike(
+    known: Tensor | None, read_back: Tensor | None, slices: Slices | None, is_cut: bool
+) -> bool:
+    """Say whether two tensors have one size and type; one that is cut has a single sample."""
+    if known is None or read_back is None:
+        return False
+    if is_cut and read_back.shape[:1] != (1,):
+        return False
+    whole = slices.of_all(read_back) if slices else read_back
+    return (whole.shape, whole.dtype) == (known.shape, known.dtype)
+
+
 def keep_part(key: str, part: OptimizedProgram) -> None:
-    """Keep a part on disk, with the seconds that there were where time ended the search of a layer, and what finds its kernels again."""
+    """Keep a part on disk, with what finds its kernels again.
+
+    Where time ended the search of a layer, the seconds that there were are kept too.
+    """
     assert part.run is not None
-    cut = min((layer.cut for layer in part.layers if layer.cut is not None), default=None)
-    _keep(
-        key,
-        {
-            **part_record(part),
-            "program": program_record_with_heads(part.after),
-            "run": part.run.record(),
-            "cut": cut,
-        },
-    )
+    limits = [layer.timed_out_after for layer in part.layers if layer.timed_out_after is not None]
+    row = part_record(part)
+    row["program"] = program_record_with_heads(part.after)
+    row["run"] = part.run.record()
+    row["cut"] = min(limits, default=None)
+    _keep(key, row)
 
 
 def _keep(key: str, row: Mapping[str, Any]) -> None:
@@ -212,7 +240,10 @@ def _keep(key: str, row: Mapping[str, Any]) -> None:
 def known_part(
     key: str, program: Program, weights: Weights, seconds: float, backend: Backend
 ) -> OptimizedProgram | None:
-    """The part that was kept, and not found in less time than there is now, compiled; None where there is none."""
+    """Return the part that was kept, compiled; None where there is none.
+
+    Nor where it was found in less time than there is now, and time ended that.
+    """
     content = PARTS.read(key)
     if content is None:
         return None
@@ -226,29 +257,28 @@ def known_part(
             "einalg: an optimized program in the cache is damaged (%s); it is searched again", error
         )
         return None
-    assert part.run is not None
-    is_as_kept = (
-        part.slices is not None or not row["slices"]
-    )  # else it runs what the program was before
-    if is_as_kept and (record := part.run.record()) is not None and record is not row["run"]:
-        _keep(key, {**row, "run": record})
+    _keep_new_run(key, row, part)
     return part
 
 
-def _layers(rows: Any, backend: Backend) -> list[Layer]:
-    """The layers of a part; none where their records are damaged."""
+def _keep_new_run(key: str, row: Mapping[str, Any], part: OptimizedProgram) -> None:
+    """Keep the record of how a part was compiled where that is a new one."""
+    assert part.run is not None
+    if part.slices is None and row["slices"]:
+        return  # it runs what the program was before
+    run_record = part.run.record()
+    if run_record is not None and run_record is not row["run"]:
+        _keep(key, {**row, "run": run_record})
+
+
+def _read_layers(rows: Any, backend: Backend) -> list[SearchedLayer]:
+    """Return the layers of a part; none where their records are damaged."""
     layers = []
     try:
         for row in rows:
-            weights = [str(name) for name in row["weights"]]
-            layers.append(
-                Layer(
-                    [str(name) for name in row["names"]],
-                    program_from_record(row["program"]),
-                    weights=weights,
-                )
-            )
-            take_record(layers[-1], row, backend)
+            names, weights = tuple(map(str, row["names"])), tuple(map(str, row["weights"]))
+            layer = Layer(names, program_from_record(row["program"]), weights)
+            layers.append(layer_from_record(layer, row, backend))
     except UNREADABLE as error:
         log.warning(
             "einalg: the record of what was found for the layers of a program is damaged: %s", error

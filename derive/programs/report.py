@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from derive.matching import with_operator_names
-from derive.programs.layers import Layer
+from derive.programs.layers import SearchedLayer
 from derive.programs.optimized_program import OptimizedProgram
 from derive.results.candidates import told
 from derive.results.costs import Bar
@@ -170,13 +170,13 @@ def _bar(title: str, position: int, part: OptimizedProgram) -> Bar:
     return Bar(title, part.seconds[position], True, tuple(parts))
 
 
-def _runs(layer: Layer, part: OptimizedProgram) -> int:
+def _runs(layer: SearchedLayer, part: OptimizedProgram) -> int:
     """How often a layer is computed in a call: for each of its statements, and for each slice."""
     slices = part.slices.count if part.slices else 1
     return len(layer.names) * slices
 
 
-def _seconds(layer: Layer, part: OptimizedProgram) -> list[float]:
+def _seconds(layer: SearchedLayer, part: OptimizedProgram) -> list[float]:
     """The seconds of all runs, before and after; of a layer that stays as it is before only, if at
     all.
     """
@@ -188,7 +188,7 @@ def _seconds(layer: Layer, part: OptimizedProgram) -> list[float]:
     return [runs * layer.original, runs * layer.candidate.cost]
 
 
-def _layer(layer: Layer, part: OptimizedProgram, bars: Sequence[Bar]) -> LayerReport:
+def _layer(layer: SearchedLayer, part: OptimizedProgram, bars: Sequence[Bar]) -> LayerReport:
     costs = []
     for bar, seconds, kernels in zip(bars, _seconds(layer, part), _kernels(layer)):
         whole = max(bar.seconds, bar.together, MIN_SECONDS)
@@ -206,16 +206,20 @@ def _layer(layer: Layer, part: OptimizedProgram, bars: Sequence[Bar]) -> LayerRe
     )
 
 
-def _kernels(layer: Layer) -> tuple[list[str], list[str]]:
+def _kernels(layer: SearchedLayer) -> tuple[list[str], list[str]]:
     """The kernels before and after, a line each; those before are left out where they are the same."""
-    before = told(with_operator_names(kernels_of(lifted(layer.program)))) if layer.original is not None else []
+    before = (
+        told(with_operator_names(kernels_of(lifted(layer.program))))
+        if layer.original is not None
+        else []
+    )
     if layer.candidate is None:
         return before, []
     after = told(layer.candidate.kernels)
     return [] if before == after else before, after
 
 
-def _replacement(layer: Layer) -> Replacement | None:
+def _replacement(layer: SearchedLayer) -> Replacement | None:
     candidate = layer.candidate
     if candidate is None or layer.original is None:
         return None

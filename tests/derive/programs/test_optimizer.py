@@ -17,8 +17,8 @@ import einalg as ea
 from codegen.program import build
 from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.programs import optimize as optimizer
-from derive.programs import optimized_program
-from derive.programs.layers import known_layer, layers_of, search_layer, with_layers
+from derive.programs import optimize_program, optimized_program, variants
+from derive.programs.layers import SearchedLayer, known_layer, layers_of, search_layer, with_layers
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
 from derive.results.candidates import Candidate
@@ -37,11 +37,11 @@ from tests.helpers.networks import assert_same_values, network, sample, weight
 
 
 def searched(program):
-    layers = layers_of(program)
-    for layer in layers:
+    layers = []
+    for layer in layers_of(program):
         found = find_derivation(layer.program, Budget(states=8), None, None, measure=False)
-        layer.candidate = max(found.candidates, key=lambda c: len(c.moves))
-        layer.original = found.original.cost
+        longest = max(found.candidates, key=lambda c: len(c.moves))
+        layers.append(SearchedLayer.of(layer, candidate=longest, original=found.original.cost))
     return layers
 
 
@@ -77,12 +77,11 @@ def test_layers_that_differ_in_the_values_of_a_constant_are_two():
         P=first,
         Q=second,
     )
-    layers = layers_of(program)
+    layers = []
+    for layer in layers_of(program):
+        found = find_derivation(layer.program, Budget(states=0), None, None, measure=False)
+        layers.append(SearchedLayer.of(layer, candidate=found.best))
     assert len(layers) == 2
-    for layer in layers:
-        layer.candidate = find_derivation(
-            layer.program, Budget(states=0), None, None, measure=False
-        ).best
     assert_same_values(program, with_layers(program, layers, lambda layer: True))
 
 
@@ -161,8 +160,10 @@ def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
     program = product()
     given = given_for(program)
     o = ea.optimize(program, given, seconds=100)
-    runs, part = [], optimizer._part
-    monkeypatch.setattr(optimizer, "_part", lambda *given: runs.append(1) or part(*given))
+    runs, part = [], optimizer.optimize_program
+    monkeypatch.setattr(
+        optimizer, "optimize_program", lambda *given: runs.append(1) or part(*given)
+    )
     again = ea.optimize(program, {**given, "A": 2 * given["A"]}, seconds=100)
     assert not runs
     np.testing.assert_array_equal(again(given["A"]), o(given["A"]))
@@ -220,8 +221,10 @@ def test_a_run_that_time_ended_goes_on_with_more(own_cache, monkeypatch):
     program = product()
     given = given_for(program)
     ea.optimize(program, given, seconds=0)
-    runs, part = [], optimizer._part
-    monkeypatch.setattr(optimizer, "_part", lambda *given: runs.append(1) or part(*given))
+    runs, part = [], optimizer.optimize_program
+    monkeypatch.setattr(
+        optimizer, "optimize_program", lambda *given: runs.append(1) or part(*given)
+    )
     ea.optimize(program, given, seconds=0)
     assert not runs
     o = ea.optimize(program, given, seconds=60)
@@ -247,16 +250,20 @@ def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, mon
 
 def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
     left = []
-    monkeypatch.setattr(
-        optimizer, "_search", lambda layers, task: left.append((task.left, task.spent))
-    )
-    compile_one = optimizer.compiled
+    search = variants.search_layers
+
+    def searched_at(layers, task):
+        left.append((task.left, task.spent))
+        return search(layers, replace(task, seconds=0.0))
+
+    monkeypatch.setattr(variants, "search_layers", searched_at)
+    compile_one = optimize_program.compiled
 
     def slowly(*given):
         time.sleep(0.5 * (len(left) < 2))
         return compile_one(*given)
 
-    monkeypatch.setattr(optimizer, "compiled", slowly)
+    monkeypatch.setattr(optimize_program, "compiled", slowly)
     given = given_for(product())
     ea.optimize(product(), given, seconds=60)
     ea.optimize(product(), {**given, "W": 2 * given["W"]}, seconds=0.5)
@@ -269,16 +276,16 @@ def test_forms_for_which_no_time_is_left_are_not_compiled(
     seconds, compiled, own_cache, monkeypatch
 ):
     """Beside the program as it is, one is."""
-    asked, compile_one = [], optimizer.compiled
-    forms = optimizer._forms
-    monkeypatch.setattr(optimizer, "_forms", lambda *ready: forms(*ready)[-1:] * 2)
+    asked, compile_one = [], optimize_program.compiled
+    forms = optimize_program.variants_of
+    monkeypatch.setattr(optimize_program, "variants_of", lambda *ready: forms(*ready)[-1:] * 2)
     monkeypatch.setattr(
-        optimizer,
-        "_search",
-        lambda layers, task: [setattr(layer, "original", 1.0) for layer in layers],
+        variants,
+        "search_layers",
+        lambda layers, task: [SearchedLayer.of(layer, original=1.0) for layer in layers],
     )
     monkeypatch.setattr(
-        optimizer, "compiled", lambda *given: asked.append(1) or compile_one(*given)
+        optimize_program, "compiled", lambda *given: asked.append(1) or compile_one(*given)
     )
     ea.optimize(product(), given_for(product()), seconds=seconds)
     assert len(asked) == compiled
@@ -312,13 +319,13 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
 
     def searched(layers, task):
         (only,) = layers
-        only.candidate, only.original, only.others = best, 1.0, [other]
+        return [SearchedLayer.of(only, candidate=best, original=1.0, alternatives=(other,))]
 
-    forms = optimizer._forms
+    forms = optimize_program.variants_of
     monkeypatch.setattr(
-        optimizer, "_forms", lambda *ready: forms(*ready)[-1:]
+        optimize_program, "variants_of", lambda *ready: forms(*ready)[-1:]
     )  # as it is: in another layout, the layer is another one
-    monkeypatch.setattr(optimizer, "_search", searched)
+    monkeypatch.setattr(variants, "search_layers", searched)
     given, backend = (
         given_for(program),
         Preferring(lambda run: len(run.program.statements) > len(best.program.statements)),
@@ -358,10 +365,10 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     def wrong(layer, budget, seconds, backend):
         scope = layer.program.result
         changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
-        layer.candidate = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
-        layer.original = 1.0
+        double = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
+        return SearchedLayer.of(layer, candidate=double, original=1.0)
 
-    monkeypatch.setattr("derive.programs.optimize.search_layer", wrong)
+    monkeypatch.setattr("derive.programs.layer_search.search_layer", wrong)
     program = network(channels=16, space=9)
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -393,7 +400,7 @@ def wrong_code(monkeypatch, is_wrong):
         run = right(program, *rest)
         return Wrong(run) if is_wrong(program) else run
 
-    monkeypatch.setattr("derive.programs.optimize.compiled", compiled)
+    monkeypatch.setattr("derive.programs.optimize_program.compiled", compiled)
 
 
 def test_the_program_as_it_is_is_checked_too(own_cache, monkeypatch):

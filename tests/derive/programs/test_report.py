@@ -9,7 +9,7 @@ import pytest
 
 import einalg as ea
 from derive.matching import with_operator_names
-from derive.programs.layers import Layer
+from derive.programs.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
 from derive.search.best_first import kernels_of
@@ -56,14 +56,20 @@ def report_of(layers, seconds, times=None):
 
 def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:
     return Candidate(
-        program, with_operator_names(kernels_of(program)), ("move",) * moves, cost, "proved", True, 2e-7
+        program,
+        with_operator_names(kernels_of(program)),
+        ("move",) * moves,
+        cost,
+        "proved",
+        True,
+        2e-7,
     )
 
 
 def two_layers(times=None):
     """Two statements of 4 ms each that now take 1 ms each, and one of 2 ms that is as it was, in 12 ms and in 4 ms."""
-    fast = Layer(["C0", "C1"], PRODUCT, candidate(TURNED, 1e-3), 4e-3, weights=["w<0>"])
-    same = Layer(["D"], PRODUCT, candidate(PRODUCT, 2e-3, 0), 2e-3)
+    fast = SearchedLayer(("C0", "C1"), PRODUCT, ("w<0>",), candidate(TURNED, 1e-3), 4e-3)
+    same = SearchedLayer(("D",), PRODUCT, (), candidate(PRODUCT, 2e-3, 0), 2e-3)
     return report_of([fast, same], (12e-3, 4e-3), times)
 
 
@@ -122,7 +128,9 @@ def test_bars_of_a_text_are_of_all_statements_of_a_layer():
 
 
 def test_shares_of_layers_that_take_longer_one_by_one_add_up():
-    layers = [Layer([name], PRODUCT, candidate(PRODUCT, 2e-3, 0), 3e-3) for name in "CD"]
+    layers = [
+        SearchedLayer((name,), PRODUCT, (), candidate(PRODUCT, 2e-3, 0), 3e-3) for name in "CD"
+    ]
     assert [share for _, _, share, _ in bars(str(report_of(layers, (4e-3, 1e-3))))] == ["50%"] * 4
 
 
@@ -176,12 +184,12 @@ def test_a_layer_that_stays_has_its_time_before():
 
 def test_a_text_fits_80_columns():
     layers = [
-        Layer(
-            ["O"],
+        SearchedLayer(
+            ("O",),
             WIDE,
+            tuple(f"encoder.layers.{k}.weight" for k in range(9)),
             candidate(WIDE, 1e-3),
             1e-3,
-            weights=[f"encoder.layers.{k}.weight" for k in range(9)],
         )
     ]
     text = str(report_of(layers, (1e-3, 1e-3), (1e-3, 1e-3)))

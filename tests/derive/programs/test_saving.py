@@ -13,7 +13,7 @@ import pytest
 
 import einalg as ea
 from einalg.errors import CodegenError, RecordError
-from einalg.frontends.graph import GraphBuilder
+from einalg.frontends.graph_builder import GraphBuilder
 from einalg.language import ops
 
 RNG = np.random.default_rng(0)

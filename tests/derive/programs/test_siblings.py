@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.programs import optimize as optimizer
+from derive.programs import variants as optimizer
 from derive.programs.passes.horizontal_fusion import joined
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -100,7 +100,7 @@ def test_the_whole_is_compared_in_every_form(tmp_path, monkeypatch):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     program = attention(40, 30)
     given = {name: array.astype(np.float32) for name, array in given_for(program).items()}
-    forms = [form.changes for form in optimizer._forms(program)]
+    forms = [form.changes for form in optimizer.variants_of(program)]
     assert forms == [("products joined",), ()]
     o = ea.optimize(program, given, seconds=10)
     np.testing.assert_allclose(o(A=given["A"]), ea.evaluate(program, **given), rtol=1e-3, atol=1e-3)

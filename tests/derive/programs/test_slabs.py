@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.programs.layers import layers_of, with_layers
+from derive.programs.layers import SearchedLayer, layers_of, with_layers
 from derive.programs.passes.constant_slices import on_slabs, on_tensors, slabs
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget
@@ -83,11 +83,10 @@ def network(steps, before=0):
 def test_steps_of_a_network_are_one_layer():
     program = network(5, before=1)
     (layer,) = layers_of(program)
-    assert layer.names == [f"G{k}" for k in range(5)]
-    layer.candidate = find_derivation(
-        layer.program, Budget(states=0), None, None, measure=False
-    ).best
-    assert with_layers(program, [layer], lambda _: True) == program
+    assert layer.names == tuple(f"G{k}" for k in range(5))
+    found = find_derivation(layer.program, Budget(states=0), None, None, measure=False)
+    same = SearchedLayer.of(layer, candidate=found.best)
+    assert with_layers(program, [same], lambda _: True) == program
 
 
 def test_what_is_derived_for_one_step_is_put_into_all():
@@ -95,8 +94,8 @@ def test_what_is_derived_for_one_step_is_put_into_all():
     (layer,) = layers_of(program)
     found = find_derivation(layer.program, Budget(states=12), None, None, measure=False)
     for candidate in found.candidates:
-        layer.candidate = candidate
-        same_values(program, with_layers(program, [layer], lambda _: True))
+        derived = SearchedLayer.of(layer, candidate=candidate)
+        same_values(program, with_layers(program, [derived], lambda _: True))
     assert any(candidate.moves for candidate in found.candidates)
 
 
@@ -139,7 +138,6 @@ def test_a_network_of_one_statement_keeps_its_name():
     )
     program = Program([("A0", program.result)])
     (layer,) = layers_of(program)
-    layer.candidate = find_derivation(
-        layer.program, Budget(states=0), None, None, measure=False
-    ).best
-    assert with_layers(program, [layer], lambda _: True) == program
+    found = find_derivation(layer.program, Budget(states=0), None, None, measure=False)
+    same = SearchedLayer.of(layer, candidate=found.best)
+    assert with_layers(program, [same], lambda _: True) == program

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
+from derive.programs import layer_search
 from derive.programs import optimize as optimizer
-from derive.programs.layers import UNREADABLE
+from derive.programs.layers import UNREADABLE, SearchedLayer
 from derive.programs.optimized_program import (
     OptimizedProgram,
     compiled,
@@ -174,7 +175,7 @@ def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
 
 def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        optimizer, "search_layer", lambda layer, *rest: setattr(layer, "original", 1.0)
+        layer_search, "search_layer", lambda layer, *rest: SearchedLayer.of(layer, original=1.0)
     )
     monkeypatch.setattr(
         LocalBackend,
@@ -210,7 +211,7 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
 def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
     program = network(channels=4, space=9, samples=3)
     given_arrays = sample(program)
-    expected = optimizer._exact(program, given_arrays)
+    expected = optimizer.reference_outputs(program, given_arrays)
     read = []
     monkeypatch.setattr(optimizer, "memory", lambda: 1)
     monkeypatch.setattr(
@@ -218,7 +219,7 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
         "execute",
         lambda one, arrays: read.append(arrays["A"].shape) or execute(one, arrays),
     )
-    found = optimizer._exact(program, given_arrays)
+    found = optimizer.reference_outputs(program, given_arrays)
     assert read == [(1, 4, 9, 9)] * 3
     np.testing.assert_allclose(
         found["O"], expected["O"], rtol=1e-13

@@ -1,9 +1,10 @@
-"""What cached entries depend on: a change of einalg's own code counts for what it can change, and for nothing else."""
+"""What cached entries depend on: a change of einalg's code counts for what it can change alone."""
 
 from __future__ import annotations
 
 import ast
 import io
+import json
 import tokenize
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,17 +14,25 @@ import pytest
 
 import einalg as ea
 from codegen.lowering.schedule import DEFAULT
+from codegen.measure import calibration
 from codegen.program.build import state
-from codegen.targets.c.compiler import find_compiler
+from codegen.targets.c.compiler import Compiler
 from derive.cost.model import MeasuredCostModel, Roofline
-from derive.programs.layers import LAYERS, Layer, known_layer, layer_key, layer_record
+from derive.programs.layers import LAYERS, SearchedLayer, known_layer, layer_key
 from derive.search.best_first import kernels_of
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program
 from einalg.storage import fingerprint
-from einalg.storage.fingerprint import PACKAGES, SOURCE_ROOT, code_digest, without_prose
+from einalg.storage.fingerprint import (
+    PACKAGES,
+    SOURCE_ROOT,
+    code_digest,
+    forget_code,
+    without_prose,
+)
 
+COMPILER = Compiler(("cc",), "cc 14", ("-O3",))
 FUNCTION = "def lowered(scope):\n    return scope\n"
 FILES = {
     "codegen/lowering.py": FUNCTION,
@@ -36,26 +45,27 @@ FILES = {
 
 
 class Edit:
-    """Files of einalg in a folder of the test's own, which can be changed as between two processes."""
+    """Files of einalg in a folder of the test, which change as they do between two processes."""
 
     def __init__(self, root: Path):
         self.root = root
         for name, text in FILES.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        code_digest.cache_clear()
+        forget_code()
 
     def __call__(self, name: str, text: str) -> None:
         (self.root / name).write_text(text)
-        code_digest.cache_clear()
+        forget_code()
 
 
 @pytest.fixture
 def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(calibration, "find_compiler", lambda: COMPILER)
     monkeypatch.setattr(fingerprint, "SOURCE_ROOT", tmp_path / "source")
     yield Edit(tmp_path / "source")
-    code_digest.cache_clear()
+    forget_code()
 
 
 class Clock(LocalBackend):
@@ -74,26 +84,22 @@ def cost(taken: float) -> float:
     return MeasuredCostModel(Roofline(), Clock(taken)).seconds(kernel)
 
 
-def layer() -> Layer:
+def layer() -> SearchedLayer:
     text = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 4), B=(4, 4))
-    return Layer(["O"], as_program(text), original=0.5)
+    return SearchedLayer(("O",), as_program(text), original=0.5)
 
 
 def is_known_layer() -> bool:
-    return known_layer(layer(), 1.0, LocalBackend())
+    return known_layer(layer(), 1.0, LocalBackend()) is not None
 
 
 def store_layer() -> None:
-    import json
-
-    content = json.dumps(layer_record(layer())).encode()
+    content = json.dumps({"candidate": None, "original": 0.5, "cut": None}).encode()
     LAYERS.replace(layer_key(layer(), LocalBackend()), content)
 
 
 def kernel_state() -> str:
-    compiler = find_compiler()
-    assert compiler is not None
-    return state(compiler, DEFAULT)
+    return state(COMPILER, DEFAULT)
 
 
 CHANGED = {
@@ -175,7 +181,7 @@ def test_moved_and_new_files_count(edit: Edit) -> None:
 def test_unchanged_files_are_read_once(edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a process that starts looks at the times of files alone."""
     before = code_digest("codegen")
-    code_digest.cache_clear()
+    forget_code()
     monkeypatch.setattr(fingerprint, "without_prose", lambda text: pytest.fail("it is read again"))
     assert code_digest("codegen") == before
 
@@ -191,7 +197,7 @@ def words(text: str) -> list[str]:
         tokenize.ENDMARKER,
     }
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    docstrings = {node.lineno for node in ast.walk(ast.parse(text)) if is_docstring(node)}
+    docstrings = {node.body[0].lineno for node in ast.walk(ast.parse(text)) if has_docstring(node)}
     return [
         token.string
         for token in tokens
@@ -200,12 +206,9 @@ def words(text: str) -> list[str]:
     ]
 
 
-def is_docstring(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def has_docstring(node: ast.AST) -> bool:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, kinds) and ast.get_docstring(node) is not None
 
 
 def test_exactly_docstrings_and_comments_are_left_out() -> None:

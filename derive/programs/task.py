@@ -1,0 +1,45 @@
+"""What an optimization is asked for, and how much of its time is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from derive.cost.backend import Backend
+from derive.programs.layers import Layer
+from derive.search.best_first import Budget
+
+Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
+MAX_RESERVED_SHARE = 0.5  # of all seconds, that may be left for compiling the whole
+
+
+@dataclass(frozen=True)
+class Task:
+    """How to optimize: on what, for how many seconds, with which budget for a layer.
+
+    Results may deviate by `accuracy`. The search leaves `reserved` seconds for what comes after it.
+    The seconds count from `began` on, of `perf_counter`.
+    """
+
+    backend: Backend
+    seconds: float
+    budget: Budget = field(default_factory=Budget)
+    progress: Progress | None = None
+    accuracy: float | None = None
+    began: float = field(default_factory=time.perf_counter)
+    reserved: float = 0.0
+
+    @property
+    def spent(self) -> float:
+        """The seconds since it began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, but for those that are reserved."""
+        return max(0.0, self.seconds - self.reserved - self.spent)
+
+    def reserving(self, seconds: float) -> Task:
+        """Return the task with seconds reserved, but no more than a share of all."""
+        return replace(self, reserved=min(seconds, MAX_RESERVED_SHARE * self.seconds))
