@@ -1,4 +1,10 @@
-"""Bilinear factorisations: few products of linear combinations in the place of many products (Winograd, Strassen, a user's own)."""
+"""Bilinear factorisations: few products of linear combinations in the place of many products.
+
+`factorisation` is the value, `toom_cook` and `strassen` make some, and `registry` has names for
+moves; `tiling` cuts a contraction into small problems, and `assembly` writes them as a scope. The
+folder imports `einalg.language` and `derive.rewriting.body_queries`. A new factorisation is
+registered by name; a new kind of small problem is a function in `tiling`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,17 @@
-"""A contraction as a factorisation computes it: combinations of each operand, their products, combinations of those."""
+"""A contraction as a factorisation computes it.
+
+That is by combinations of each operand, their products, and combinations of those.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 from derive.bilinear.tiling import TiledContraction, TiledRead, summed_iterators
+from derive.rewriting.body_queries import index_ranges, iterators_by_index
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.analysis.validate import check_scope
@@ -17,114 +23,136 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
 
-Ranges = dict[Index, tuple[int, int]]
+
+@dataclass(frozen=True)
+class _Names:
+    """The iterators of a factorisation's products, and the indices whose names are in use."""
+
+    product: LoopIndex
+    iterators: Mapping[Index, LoopIndex]
+    used: frozenset[Index]
 
 
-def assemble(scope: Scope, cut: TiledContraction) -> Scope:
-    """The scope with the same values, its products made by the factorisation.
+def assemble(scope: Scope, tiled: TiledContraction) -> Scope:
+    """Return the scope with the same values, its products made by the factorisation.
 
-    `L[x] Σ_p W[x,p] · {L[p,…] Σ {L[p,…] Σ_i U[p,i] left} · {L[p,…] Σ_j V[p,j] right}}[p,…]`, each inner scope with the indices that
-    it uses.
+    `L[x] Σ_p W[x,p] · {L[p,…] Σ {L[p,…] Σ_i U[p,i] left} · {L[p,…] Σ_j V[p,j] right}}[p,…]`, each
+    inner scope with the indices that it uses.
     """
-    taken = {
-        it.index
-        for it in (
-            *scope.iterators,
-            *summed_iterators(scope),
-            *(it for part in cut.kept.values() for it in part),
-        )
-    }
-    product = LoopIndex(fresh_index("p", taken), 0, cut.factorisation.rank)
-    outer, inner = (
-        _replaced(iterators, cut) for iterators in (scope.iterators, summed_iterators(scope))
-    )
-    known = {it.index: it for it in (*outer, *inner)}
-    matrices = [_constant(scope, matrix) for matrix in cut.factorisation.matrices]
-    left, right = (
-        _combined(side, matrix, product, known, taken)
-        for side, matrix in zip((cut.left, cut.right), matrices)
-    )
-    body = left * right * cut.other
+    outer = _with_kept(scope.iterators, tiled)
+    inner = _with_kept(summed_iterators(scope), tiled)
+    names = _names(scope, tiled, (*outer, *inner))
+    U, V, W = (_constant(scope, matrix) for matrix in tiled.factorisation.matrices)
+    left = _combination(tiled.left, U, names)
+    right = _combination(tiled.right, V, names)
+    body = left * right * tiled.other
     used = body.free_symbols
-    traversal = (product, *(it for it in outer if it.index in used))
-    products = _checked(Scope(traversal, (), Reduce("Sum", inner, None, body) if inner else body))
-    point = [cut.problem.get(it.index, affine(it.index)) for it in traversal]
-    result = Access.of(matrices[2], (*cut.outputs, affine(product.index))) * Access.of(
-        products, tuple(point)
-    )
-    return _checked(Scope(scope.iterators, (), Reduce("Sum", [product], None, result)))
+    traversal = [names.product, *(it for it in outer if it.index in used)]
+    summed = Reduce("Sum", inner, None, body) if inner else body
+    products = _checked(Scope(traversal, (), summed))
+    point = tuple(tiled.problem.get(it.index, affine(it.index)) for it in traversal)
+    weights = Access.of(W, (*tiled.outputs, affine(names.product.index)))
+    result = weights * Access.of(products, point)
+    return _checked(Scope(scope.iterators, (), Reduce("Sum", [names.product], None, result)))
 
 
-def _replaced(iterators: Iterable[LoopIndex], cut: TiledContraction) -> tuple[LoopIndex, ...]:
-    found = [new for it in iterators for new in cut.kept.get(it.index, (it,))]
-    return tuple(dict.fromkeys(found))
+def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) -> _Names:
+    iterators = chain(scope.iterators, summed_iterators(scope), *tiled.kept.values())
+    used = frozenset(it.index for it in iterators)
+    product = LoopIndex(fresh_index("p", used), 0, tiled.factorisation.rank)
+    return _Names(product, iterators_by_index(known), used)
+
+
+def _with_kept(iterators: Iterable[LoopIndex], tiled: TiledContraction) -> tuple[LoopIndex, ...]:
+    """Return iterators with those that are kept in the place of the ones that are cut."""
+    kept: dict[LoopIndex, None] = {}
+    for it in iterators:
+        kept.update(dict.fromkeys(tiled.kept.get(it.index, (it,))))
+    return tuple(kept)
 
 
 def fits_type(scope: Scope, *matrices: Constant) -> bool:
-    """Whether a scope can compute with constants in its own element type."""
-    return is_float(scope.dtype) or all(v.is_Integer for matrix in matrices for v in matrix.values)
+    """Tell whether a scope can compute with constants in its own element type."""
+    if is_float(scope.dtype):
+        return True
+    return all(value.is_Integer for matrix in matrices for value in matrix.values)
 
 
 def _constant(scope: Scope, matrix: Constant) -> Constant:
-    """A matrix in the element type of the scope, under a name that no other tensor of the scope has."""
+    """Return a matrix in the element type of the scope, under a name that is free there."""
     dtype = scope.dtype
     if not fits_type(scope, matrix):
         raise RuleError(
-            f"{matrix.name} has fractions, and the scope computes with {dtype}\n  take tensors of a floating-point type"
+            f"{matrix.name} has fractions, and the scope computes with {dtype}\n"
+            "  take tensors of a floating-point type"
         )
-    made, tensors = matrix.as_dtype(dtype), scope.tensors
-    while tensors.get(made.name, made) != made:
-        made = Constant(f"{made.name}_", made.axes, dtype, made.values)
-    return made
+    typed, tensors = matrix.as_dtype(dtype), scope.tensors
+    while tensors.get(typed.name, typed) != typed:
+        typed = Constant(f"{typed.name}_", typed.axes, dtype, typed.values)
+    return typed
 
 
-def _combined(
-    side: TiledRead,
-    matrix: Constant,
-    product: LoopIndex,
-    known: dict[Index, LoopIndex],
-    taken: set[Index],
-) -> Access:
-    """The read of `L[p,…] Σ_i matrix[p,i]·read`, whose axes are those of what is read, bare, so that other sums of indices stay."""
-    axes: dict[Index, tuple[LoopIndex, Affine]] = {product.index: (product, affine(product.index))}
-    cut = [not s.indices.isdisjoint(side.forms) for s in side.access.subscripts]
-    replaced = [s.substitute(side.forms) for s in side.access.subscripts]
-    staying = {
-        i
-        for s, touched in zip(replaced, cut)
-        for i in s.indices
-        if touched or s.as_index() is not None
-    }
-    subscripts: list[Affine] = []
-    for subscript, touched in zip(replaced, cut):
-        axis = None if touched else _as_axis(subscript, staying, known, {*taken, *axes})
-        if axis is None:
-            indices = sorted(subscript.indices & known.keys(), key=lambda i: list(known).index(i))
-            axes.update((index, (known[index], affine(index))) for index in indices)
-            staying |= set(indices)
-            subscripts.append(subscript)
-        else:
-            axes[axis.index] = (axis, subscript)
-            subscripts.append(affine(axis.index))
+Axes = dict[Index, tuple[LoopIndex, Affine]]  # the iterators of a scope, and what its reader reads
+
+
+def _combination(side: TiledRead, matrix: Constant, names: _Names) -> Access:
+    """Return the read of `L[p,…] Σ_i matrix[p,i]·read`.
+
+    Its axes are those of what is read, bare, so that other sums of indices stay.
+    """
+    axes, subscripts = _combination_axes(side, names)
     iterators = [it for it, _ in axes.values()]
-    ranges: Ranges = {it.index: (it.low, it.high) for it in (*iterators, *side.inside)}
+    ranges = index_ranges((*iterators, *side.inside))
     read = with_padding(Access.of(side.access.base, tuple(subscripts)), ranges)
-    weight = Access.of(matrix, (affine(product.index), *(affine(it.index) for it in side.inside)))
-    scope = _checked(Scope(iterators, (), Reduce("Sum", side.inside, None, weight * read)))
+    positions = [affine(it.index) for it in (names.product, *side.inside)]
+    weighted = Access.of(matrix, tuple(positions)) * read
+    scope = _checked(Scope(iterators, (), Reduce("Sum", side.inside, None, weighted)))
     return Access.of(scope, tuple(form for _, form in axes.values()))
 
 
+def _combination_axes(side: TiledRead, names: _Names) -> tuple[Axes, list[Affine]]:
+    """Return the axes of a combination, and the subscripts of what it reads."""
+    product = names.product
+    axes: Axes = {product.index: (product, affine(product.index))}
+    subscripts: list[Affine] = []
+    staying = _staying_indices(side)
+    order = list(names.iterators)
+    for original in side.access.subscripts:
+        subscript, axis = original.substitute(side.forms), None
+        if original.indices.isdisjoint(side.forms):
+            axis = _as_axis(subscript, staying, names, {*names.used, *axes})
+        if axis is not None:
+            axes[axis.index] = (axis, subscript)
+            subscripts.append(affine(axis.index))
+            continue
+        for index in sorted(subscript.indices & names.iterators.keys(), key=order.index):
+            axes[index] = (names.iterators[index], affine(index))
+            staying.add(index)
+        subscripts.append(subscript)
+    return axes, subscripts
+
+
+def _staying_indices(side: TiledRead) -> set[Index]:
+    """Return the indices that are axes in any case: of cut subscripts, and of bare ones."""
+    staying: set[Index] = set()
+    for original in side.access.subscripts:
+        subscript = original.substitute(side.forms)
+        if subscript.as_index() is not None or not original.indices.isdisjoint(side.forms):
+            staying |= subscript.indices
+    return staying
+
+
 def _as_axis(
-    subscript: Affine, staying: set[Index], known: dict[Index, LoopIndex], taken: Iterable[Index]
+    subscript: Affine, staying: set[Index], names: _Names, used: set[Index]
 ) -> LoopIndex | None:
-    """An index for a subscript of several, where it takes no more values than the indices that it stands for; else None."""
+    """Return an index for a subscript of several, where it takes no more values than they do."""
     if subscript.as_index() is not None or not subscript.terms:
         return None
-    low, high = subscript.interval({index: (it.low, it.high) for index, it in known.items()})
-    apart = prod(known[index].extent for index in subscript.indices - staying)
-    return (
-        LoopIndex(fresh_index("t", taken), low, high + 1) if 0 < high + 1 - low <= apart else None
-    )
+    low, high = subscript.interval(index_ranges(names.iterators.values()))
+    replaced = subscript.indices - staying
+    if not 0 < high + 1 - low <= prod(names.iterators[index].extent for index in replaced):
+        return None
+    return LoopIndex(fresh_index("t", used), low, high + 1)
 
 
 def _checked(scope: Scope) -> Scope:

@@ -1,4 +1,4 @@
-"""A bilinear map as few products: exact matrices U, V, W, and the identity that they fulfil."""
+"""A bilinear map as few products: exact matrices U, V, W and the identity that they fulfil."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Factorisation:
-    """`z[k] = Σ_p W[k,p] · (Σ_i U[p,i] x[i]) · (Σ_j V[p,j] y[j])`, where k, i and j stand for any number of axes.
+    """A bilinear map `z[k] = Σ_p W[k,p] · (Σ_i U[p,i] x[i]) · (Σ_j V[p,j] y[j])`.
 
-    `name` is a word, after which the constants in a program are called. The matrices are nested lists of rational numbers, arrays
-    of integers or constants. Raises `ShapeError` or `RuleError` where they do not fit each other.
+    Any number of axes may stand for k, i and j. `name` is a word, after which the constants in a
+    program are called. The matrices are nested lists of rational numbers, arrays of integers or
+    constants. Raises `ShapeError` or `RuleError` where they do not fit each other.
 
-    >>> product = Factorisation("complex3", U=[[1, 0], [0, 1], [1, 1]], V=[[1, 0], [0, 1], [1, 1]], W=[[1, -1, 0], [-1, -1, 1]])
+    >>> sums = [[1, 0], [0, 1], [1, 1]]
+    >>> product = Factorisation("complex3", U=sums, V=sums, W=[[1, -1, 0], [-1, -1, 1]])
     >>> product.rank
     3
     >>> product.computes([[[1, 0], [0, -1]], [[0, 1], [1, 0]]])  # (a + b·i)(c + d·i)
@@ -39,20 +41,20 @@ class Factorisation:
     def __init__(self, name: str, U: Any, V: Any, W: Any):
         object.__setattr__(self, "name", tensor_name(name))
         for letter, values in (("U", U), ("V", V), ("W", W)):
-            made = constant(
-                f"{name}_{letter}", exact(values) if isinstance(values, Constant) else values
-            )
-            object.__setattr__(self, letter, made)
-        if (
-            not all(matrix.rank for matrix in self.matrices)
-            or len({self.U.shape[0], self.V.shape[0], self.W.shape[-1]}) > 1
-        ):
-            shapes = ", ".join(
-                f"{letter} {matrix.shape}" for letter, matrix in zip("UVW", self.matrices)
-            )
+            if isinstance(values, Constant):
+                values = exact(values)
+            object.__setattr__(self, letter, constant(f"{name}_{letter}", values))
+        if not self._share_products():
+            shapes = f"U {self.U.shape}, V {self.V.shape}, W {self.W.shape}"
             raise RuleError(
-                f"{name}: the matrices differ in the number of products: {shapes}\n  U[p,…], V[p,…] and W[…,p] share p"
+                f"{name}: the matrices differ in the number of products: {shapes}\n"
+                "  U[p,…], V[p,…] and W[…,p] share p"
             )
+
+    def _share_products(self) -> bool:
+        if not all(matrix.rank for matrix in self.matrices):
+            return False
+        return self.U.shape[0] == self.V.shape[0] == self.W.shape[-1]
 
     @property
     def matrices(self) -> tuple[Constant, Constant, Constant]:
@@ -60,34 +62,33 @@ class Factorisation:
 
     @property
     def rank(self) -> int:
-        """The number of products."""
+        """Return the number of products."""
         return self.U.shape[0]
 
     @cached_property
     def tensor(self) -> Array:
-        """The map that is computed: `T[k…, i…, j…]`, the coefficient of `x[i…]·y[j…]` in `z[k…]`, as exact fractions."""
-        left, right, out = (exact(matrix) for matrix in self.matrices)
+        """Return `T[k…, i…, j…]`, the coefficients of `x[i…]·y[j…]` in `z[k…]`, as fractions."""
+        left, right, out = map(exact, self.matrices)
         pairs = left.reshape(self.rank, -1, 1) * right.reshape(self.rank, 1, -1)
         total = np.dot(out.reshape(-1, self.rank), pairs.reshape(self.rank, -1))
         return total.reshape(*out.shape[:-1], *left.shape[1:], *right.shape[1:])
 
     def computes(self, tensor: Any) -> bool:
-        """Whether the map that is computed is this one, exactly."""
+        """Tell whether the map that is computed is this one, exactly."""
         wanted = np.array(tensor, dtype=object)
         return wanted.shape == self.tensor.shape and bool((wanted == self.tensor).all())
 
     def as_record(self) -> dict[str, Any]:
-        """The factorisation as JSON values."""
-        return {
-            "name": self.name,
-            **{letter: _texts(exact(matrix)) for letter, matrix in zip("UVW", self.matrices)},
-        }
+        """Return the factorisation as JSON values."""
+        U, V, W = (_texts(exact(matrix)) for matrix in self.matrices)
+        return {"name": self.name, "U": U, "V": V, "W": W}
 
     @staticmethod
     def from_record(record: Any) -> Factorisation:
         """Read it back; `RecordError` where the record is broken."""
         try:
-            return Factorisation(record["name"], *(_numbers(record[letter]) for letter in "UVW"))
+            U, V, W = _numbers(record["U"]), _numbers(record["V"]), _numbers(record["W"])
+            return Factorisation(record["name"], U, V, W)
         except (
             KeyError,
             TypeError,
@@ -100,7 +101,7 @@ class Factorisation:
 
 
 def exact(matrix: Constant) -> Array:
-    """The values of a constant as an array of fractions.
+    """Return the values of a constant as an array of fractions.
 
     >>> exact(constant("H", [1, 0.5]))
     array([Fraction(1, 1), Fraction(1, 2)], dtype=object)
@@ -111,8 +112,12 @@ def exact(matrix: Constant) -> Array:
 
 
 def _texts(values: Any) -> Any:
-    return [_texts(row) for row in values] if isinstance(values, np.ndarray) else str(values)
+    if isinstance(values, np.ndarray):
+        return list(map(_texts, values))
+    return str(values)
 
 
 def _numbers(texts: Any) -> Any:
-    return [_numbers(row) for row in texts] if isinstance(texts, (list, tuple)) else Fraction(texts)
+    if isinstance(texts, (list, tuple)):
+        return list(map(_numbers, texts))
+    return Fraction(texts)

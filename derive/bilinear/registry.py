@@ -10,27 +10,33 @@ _KNOWN: dict[str, Factorisation] = {STRASSEN.name: STRASSEN}
 
 
 def register(factorisation: Factorisation) -> Factorisation:
-    """Make a factorisation known by its name, so that moves can name it; `RuleError` where another one has that name."""
+    """Make a factorisation known by its name, so that moves can name it.
+
+    Raises `RuleError` where another one has that name.
+    """
     known = _KNOWN.setdefault(factorisation.name, factorisation)
     if known != factorisation:
         raise RuleError(
-            f"another factorisation is called {factorisation.name}\n  give this one a name of its own"
+            f"another factorisation is called {factorisation.name}\n"
+            "  give this one a name of its own"
         )
     return known
 
 
 def registered() -> tuple[Factorisation, ...]:
+    """Return all factorisations that are known by name."""
     return tuple(_KNOWN.values())
 
 
 def named(name: str) -> Factorisation:
-    """The factorisation of that name; `RuleError` where there is none.
+    """Return the factorisation of a name; `RuleError` where there is none.
 
     >>> named("strassen").rank
     7
     """
     if name not in _KNOWN:
         raise RuleError(
-            f"there is no factorisation {name!r}; known: {', '.join(_KNOWN)}\n  register it: derive.bilinear.register(factorisation)"
+            f"there is no factorisation {name!r}; known: {', '.join(_KNOWN)}\n"
+            "  register it: derive.bilinear.register(factorisation)"
         )
     return _KNOWN[name]

@@ -9,7 +9,7 @@ from einalg.errors import RuleError
 
 
 def matmul(a: int, b: int, c: int) -> Factorisation:
-    """`z[m,n] = Σ_k x[m,k]·y[k,n]` for an a×b and a b×c matrix, by all a·b·c products.
+    """Return `z[m,n] = Σ_k x[m,k]·y[k,n]` for an a×b and a b×c matrix, by all a·b·c products.
 
     >>> matmul(2, 3, 4).rank, matmul(2, 3, 4).computes(matmul_tensor(2, 3, 4))
     (24, True)
@@ -18,12 +18,8 @@ def matmul(a: int, b: int, c: int) -> Factorisation:
         raise RuleError(
             f"a product of a {a}×{b} and a {b}×{c} matrix has no factorisation: a size is below 1"
         )
-    p, m, n, k = (
-        np.arange(a * b * c).reshape(a * b * c, 1, 1),
-        np.arange(a),
-        np.arange(c),
-        np.arange(b),
-    )
+    p = np.arange(a * b * c).reshape(a * b * c, 1, 1)
+    m, n, k = np.arange(a), np.arange(c), np.arange(b)
     row, inner, column = p // (b * c), p // c % b, p % c
     left = (row == m[:, None]) & (inner == k)
     right = (inner == k[:, None]) & (column == n)
@@ -34,7 +30,7 @@ def matmul(a: int, b: int, c: int) -> Factorisation:
 
 
 def matmul_tensor(a: int, b: int, c: int) -> Array:
-    """`T[m,n, i,k, l,j] = 1` where `m = i`, `k = l` and `n = j`, else 0."""
+    """Return `T[m,n, i,k, l,j] = 1` where `m = i`, `k = l` and `n = j`, else 0."""
     m, n, i, k, l, j = np.indices((a, c, a, b, b, c))
     return ((m == i) & (k == l) & (n == j)).astype(int)
 

@@ -1,10 +1,13 @@
-"""Which part of a contraction a factorisation replaces: its indices, cut into a part inside the small problem and a part outside."""
+"""The part of a contraction that a factorisation replaces.
+
+Indices are cut into a part inside of the small problem and a part outside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any, NamedTuple
 
 import sympy
@@ -12,6 +15,7 @@ import sympy
 from derive.bilinear.factorisation import Factorisation, exact
 from derive.bilinear.strassen import matmul_tensor
 from derive.bilinear.toom_cook import correlation_tensor
+from derive.rewriting.body_queries import iterator_named
 from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -21,7 +25,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Padded
 
 Forms = Mapping[Index, Affine]
-WRONG_BODY = "move the sum into a scope of its own: summation splitting"
+REMEDY = "move the sum into a scope of its own: summation splitting"
 
 
 class FactorPair(NamedTuple):
@@ -31,14 +35,17 @@ class FactorPair(NamedTuple):
     right: Access
     other: Any
 
-    def apart_from(self, *indices: Index) -> bool:
-        """Whether the other factors have none of these indices."""
+    def is_free_of(self, *indices: Index) -> bool:
+        """Tell whether the other factors have none of these indices."""
         return self.other.free_symbols.isdisjoint(indices)
 
 
 @dataclass(frozen=True)
 class TiledRead:
-    """One read: its cut indices as `forms` in `inside` indices, which the constant sums over, and indices that are kept."""
+    """One read: its cut indices as `forms` in `inside` indices, and in indices that are kept.
+
+    The constant sums over the inside indices: `{h: 2*h1 + i}` has i inside, and h1 is kept.
+    """
 
     access: Access
     forms: Forms
@@ -47,9 +54,10 @@ class TiledRead:
 
 @dataclass(frozen=True)
 class TiledContraction:
-    """A contraction as small bilinear problems that `factorisation` solves, one for every point of the indices outside.
+    """A contraction as small bilinear problems that `factorisation` solves.
 
-    `kept` says which indices take the place of every cut one, `outputs` which result of its small problem an output point is, and
+    There is one for every point of the indices outside. `kept` has the indices in the place of
+    every cut one; `outputs` tell which result of its small problem an output point is, and
     `problem` to which small problem it belongs: the values of the kept indices.
     """
 
@@ -63,21 +71,29 @@ class TiledContraction:
 
 
 def contraction_factors(scope: Scope) -> tuple[list[Access], Any]:
-    """The reads that a scope sums the products of, and the product of what else is multiplied; `RuleError` for any other scope."""
+    """Return the reads that a scope sums the products of, and the product of all other factors.
+
+    Raises `RuleError` for a scope that is no contraction.
+    """
     body = scope.body
     if scope.where or not isinstance(body, Reduce) or body.op != "Sum" or body.where:
-        raise RuleError(f"the scope is no unconditional sum\n  {WRONG_BODY}")
-    parts = sympy.Mul.make_args(body.body)
-    reads = [part for part in parts if isinstance(part, Access)]
+        raise RuleError(f"the scope is no unconditional sum\n  {REMEDY}")
+    reads: list[Access] = []
+    others: list[Any] = []
+    for factor in sympy.Mul.make_args(body.body):
+        if isinstance(factor, Access):
+            reads.append(factor)
+        else:
+            others.append(factor)
     if len(reads) < 2:
-        raise RuleError(f"the body {body.body} is no product of two reads\n  {WRONG_BODY}")
+        raise RuleError(f"the body {body.body} is no product of two reads\n  {REMEDY}")
     for read in reads:
         _check_combinable(read)
-    return reads, sympy.Mul(*(part for part in parts if not isinstance(part, Access)))
+    return reads, sympy.Mul(*others)
 
 
 def _check_combinable(read: Access) -> None:
-    """Linear combinations take elements beside those that were read, so all of them have to be numbers."""
+    """Raise `RuleError` unless all elements are numbers: linear combinations take more of them."""
     base = read.base
     if isinstance(base, Scope) and base.where:
         pad = f"(...).pad({', '.join('0' * base.rank)})"
@@ -91,250 +107,326 @@ def _check_combinable(read: Access) -> None:
 
 
 def factor_pairs(scope: Scope) -> list[FactorPair]:
-    """Every two of the reads of a contraction, in both orders."""
+    """Return every two of the reads of a contraction, in both orders."""
     reads, rest = contraction_factors(scope)
-    chosen = permutations(range(len(reads)), 2)
-    return [
-        FactorPair(
-            reads[a],
-            reads[b],
-            sympy.Mul(*(r for k, r in enumerate(reads) if k not in (a, b)), rest),
-        )
-        for a, b in chosen
-    ]
+    pairs = []
+    for left, right in permutations(range(len(reads)), 2):
+        others = [read for number, read in enumerate(reads) if number not in (left, right)]
+        pairs.append(FactorPair(reads[left], reads[right], sympy.Mul(*others, rest)))
+    return pairs
 
 
 def summed_iterators(scope: Scope) -> tuple[LoopIndex, ...]:
+    """Return the iterators of the sum that is the body of a scope."""
     body = scope.body
     return body.iterators if isinstance(body, Reduce) else ()
 
 
 def iterators_by_name(scope: Scope) -> dict[str, LoopIndex]:
-    """Every index of a contraction by name."""
+    """Return every index of a contraction by name."""
     return {it.index.name: it for it in (*scope.iterators, *summed_iterators(scope))}
 
 
+# --- correlations
+
+
 def correlation_sides(
-    found: Sequence[FactorPair], output: Index, tap: Index
+    pairs: Sequence[FactorPair], output: Index, tap: Index
 ) -> Iterator[tuple[FactorPair, int]]:
-    """The pairs (signal, taps), with 1 where the signal is one of `output + tap`, -1 of `output - tap`."""
-    for pair in found:
-        signal, taps = pair.left.free_symbols, pair.right.free_symbols
-        if (
-            output in signal
-            and tap in signal
-            and tap in taps
-            and output not in taps
-            and pair.apart_from(output, tap)
-        ):
-            for sign in (1, -1):
-                difference = {output: affine(output) - affine(tap) * sign}
-                if not any(tap in s.substitute(difference).indices for s in pair.left.subscripts):
-                    yield pair, sign
+    """Yield pairs of a signal and taps, with the sign of `tap` beside `output` in the signal."""
+    for pair in pairs:
+        if not pair.is_free_of(output, tap) or not _is_correlation(pair, output, tap):
+            continue
+        for sign in (1, -1):
+            difference = {output: affine(output) - affine(tap) * sign}
+            moved = [subscript.substitute(difference) for subscript in pair.left.subscripts]
+            if not any(tap in subscript.indices for subscript in moved):
+                yield pair, sign
+
+
+def _is_correlation(pair: FactorPair, output: Index, tap: Index) -> bool:
+    signal, taps = pair.left.free_symbols, pair.right.free_symbols
+    return signal >= {output, tap} and tap in taps and output not in taps
 
 
 def tile_correlation(
     scope: Scope, output: str, tap: str, factorisation: Factorisation
 ) -> TiledContraction:
-    """Tiles of `output`, each with all taps, as correlations of the size of a factorisation; the last tile may be partly unread."""
-    reads = factor_pairs(scope)
-    x, r = (
-        _index(scope.iterators, output, "the traversal"),
-        _index(summed_iterators(scope), tap, "the sum"),
-    )
-    found = next(correlation_sides(reads, x.index, r.index), None)
-    if found is None:
-        message = f"no read is one of {output} + {tap} or {output} - {tap} beside another of {tap} alone, and other factors of neither"
+    """Cut `output` into tiles, each with all taps: correlations of the size of a factorisation.
+
+    The last tile may be partly unread.
+    """
+    pairs = factor_pairs(scope)
+    x = _iterator(scope.iterators, output, "the traversal")
+    r = _iterator(summed_iterators(scope), tap, "the sum")
+    sides = next(correlation_sides(pairs, x.index, r.index), None)
+    if sides is None:
         raise RuleError(
-            f"{message}\n  strides and dilations are removed by variable substitution: {output} by its residues, {tap} likewise"
+            f"no read is one of {output} + {tap} or {output} - {tap} "
+            f"beside another of {tap} alone, and other factors of neither\n"
+            "  strides and dilations are removed by variable substitution: "
+            f"{output} by its residues, {tap} likewise"
         )
-    pair, sign = found
+    pair, sign = sides
     tile = factorisation.W.shape[0]
     if tile < 1 or not factorisation.computes(correlation_tensor(tile, r.extent)):
         raise RuleError(
-            f"{factorisation.name} does not compute {tile} outputs of a correlation with the {r.extent} taps {r}"
+            f"{factorisation.name} does not compute {tile} outputs of a correlation "
+            f"with the {r.extent} taps {r}"
         )
-    number, i, j = _fresh(scope, f"{output}1", "i", "j")
-    origin = x.low + (r.low if sign > 0 else 1 - r.high)
-    left = TiledRead(
-        pair.left,
-        {x.index: affine(number) * tile + i + origin, r.index: affine(0)},
-        (LoopIndex(i, 0, tile + r.extent - 1),),
-    )
-    right = TiledRead(
-        pair.right,
-        {r.index: affine(j) + r.low if sign > 0 else r.high - 1 - affine(j)},
-        (LoopIndex(j, 0, r.extent),),
-    )
+    number, i, j = _fresh_indices(scope, f"{output}1", "i", "j")
+    if sign > 0:
+        origin, tap_form = x.low + r.low, affine(j) + r.low
+    else:
+        origin, tap_form = x.low + 1 - r.high, r.high - 1 - affine(j)
+    signal_forms = {x.index: affine(number) * tile + i + origin, r.index: affine(0)}
     place = affine(x.index) - x.low
-    kept = {x.index: (LoopIndex(number, 0, -(-x.extent // tile)),), r.index: ()}
     return TiledContraction(
-        factorisation, left, right, kept, (place % tile,), {number: place // tile}, pair.other
+        factorisation,
+        TiledRead(pair.left, signal_forms, (LoopIndex(i, 0, tile + r.extent - 1),)),
+        TiledRead(pair.right, {r.index: tap_form}, (LoopIndex(j, 0, r.extent),)),
+        kept={x.index: (LoopIndex(number, 0, -(-x.extent // tile)),), r.index: ()},
+        outputs=(place % tile,),
+        problem={number: place // tile},
+        other=pair.other,
     )
+
+
+# --- products of matrices
 
 
 def matmul_sides(
-    found: Sequence[FactorPair], row: Index, column: Index, inner: Index
+    pairs: Sequence[FactorPair], row: Index, column: Index, inner: Index
 ) -> FactorPair | None:
-    """The pair (of rows, of columns); None where the indices do not stand as in a matrix product."""
-    for pair in found:
+    """Return the pair (of rows, of columns); None without indices as in a matrix product."""
+    for pair in pairs:
         left, right = pair.left.free_symbols, pair.right.free_symbols
-        if (
-            {row, inner} <= left
-            and {column, inner} <= right
-            and column not in left
-            and row not in right
-            and pair.apart_from(row, column, inner)
-        ):
+        if not (left >= {row, inner} and right >= {column, inner}):
+            continue
+        if column not in left and row not in right and pair.is_free_of(row, column, inner):
             return pair
     return None
+
+
+@dataclass(frozen=True)
+class _BlockedIndex:
+    """An index as `size * block + place`, counted from its low end."""
+
+    iterator: LoopIndex
+    block: LoopIndex
+    place: LoopIndex
+
+    @property
+    def index(self) -> Index:
+        return self.iterator.index
+
+    @property
+    def size(self) -> int:
+        return max(1, self.place.extent)
+
+    @property
+    def form(self) -> Affine:
+        """The index by its digits."""
+        low, extent = self.iterator.low, self.place.extent
+        return affine(self.block.index) * extent + self.place.index + low
+
+    @property
+    def offset(self) -> Affine:
+        """The distance from the low end."""
+        return affine(self.index) - self.iterator.low
 
 
 def tile_matmul(
     scope: Scope, row: str, column: str, inner: str, factorisation: Factorisation
 ) -> TiledContraction:
-    """Matrices of large blocks, multiplied as a factorisation multiplies small matrices; a last block may be padded with 0."""
-    reads = factor_pairs(scope)
-    m, n = (_index(scope.iterators, name, "the traversal") for name in (row, column))
-    k = _index(summed_iterators(scope), inner, "the sum")
-    found = matmul_sides(reads, m.index, n.index, k.index)
-    if found is None:
-        raise RuleError(
-            f"{row}, {column} and {inner} do not stand as in a matrix product: {row} and {inner} in one read, {inner} and {column} in the other"
-        )
-    shapes = [matrix.shape for matrix in factorisation.matrices]
-    if [len(shape) for shape in shapes] != [3, 3, 3] or not factorisation.computes(
-        matmul_tensor(shapes[0][1], shapes[0][2], shapes[1][2])
-    ):
-        raise RuleError(f"{factorisation.name} computes no product of matrices")
-    blocks = {m.index: shapes[0][1], k.index: shapes[0][2], n.index: shapes[1][2]}
-    high, low, forms = {}, {}, {}
-    names = iter(
-        _fresh(scope, *(f"{it.index.name}{digit}" for it in (m, k, n) for digit in (1, 2)))
-    )
-    for it in (m, k, n):
-        high[it.index], low[it.index] = next(names), next(names)
-        forms[it.index] = (
-            affine(high[it.index]) * -(-it.extent // blocks[it.index]) + low[it.index] + it.low
-        )
-    if not fills_blocks(found, k, blocks[k.index]):
-        raise RuleError(
-            f"the {k.extent} values of {inner} make no {blocks[k.index]} equal blocks, and beyond them no read is known to be 0"
-        )
+    """Cut matrices into large blocks, multiplied as a factorisation multiplies small matrices.
 
-    def side(access: Access, *cut: LoopIndex) -> TiledRead:
-        return TiledRead(
-            access,
-            {it.index: forms[it.index] for it in cut},
-            tuple(LoopIndex(high[it.index], 0, blocks[it.index]) for it in cut),
+    A last block may be padded with 0.
+    """
+    pairs = factor_pairs(scope)
+    m = _iterator(scope.iterators, row, "the traversal")
+    n = _iterator(scope.iterators, column, "the traversal")
+    k = _iterator(summed_iterators(scope), inner, "the sum")
+    pair = matmul_sides(pairs, m.index, n.index, k.index)
+    if pair is None:
+        raise RuleError(
+            f"{row}, {column} and {inner} do not stand as in a matrix product: "
+            f"{row} and {inner} in one read, {inner} and {column} in the other"
         )
-
-    kept = {
-        it.index: (LoopIndex(low[it.index], 0, -(-it.extent // blocks[it.index])),)
-        for it in (m, k, n)
-    }
-    sizes = {it: max(1, kept[it.index][0].extent) for it in (m, n)}
-    outputs = tuple((affine(it.index) - it.low) // size for it, size in sizes.items())
-    problem = {low[it.index]: (affine(it.index) - it.low) % size for it, size in sizes.items()}
+    rows, inners, columns = _blocked(scope, (m, k, n), _matmul_sizes(factorisation))
+    blocks = inners.block.extent
+    if not fills_blocks(pair, k, blocks):
+        raise RuleError(
+            f"the {k.extent} values of {inner} make no {blocks} equal blocks, "
+            "and beyond them no read is known to be 0"
+        )
+    outputs, problem = [], {}
+    for blocked in (rows, columns):
+        outputs.append(blocked.offset // blocked.size)
+        problem[blocked.place.index] = blocked.offset % blocked.size
     return TiledContraction(
         factorisation,
-        side(found.left, m, k),
-        side(found.right, k, n),
-        kept,
-        outputs,
-        problem,
-        found.other,
+        _blocked_read(pair.left, rows, inners),
+        _blocked_read(pair.right, inners, columns),
+        kept={blocked.index: (blocked.place,) for blocked in (rows, inners, columns)},
+        outputs=tuple(outputs),
+        problem=problem,
+        other=pair.other,
     )
+
+
+def _matmul_sizes(factorisation: Factorisation) -> tuple[int, int, int]:
+    """Return the rows, inner values and columns of the matrices that a factorisation multiplies."""
+    shapes = [matrix.shape for matrix in factorisation.matrices]
+    if all(len(shape) == 3 for shape in shapes):
+        (_, rows, inner), (_, _, columns), _ = shapes
+        if factorisation.computes(matmul_tensor(rows, inner, columns)):
+            return rows, inner, columns
+    raise RuleError(f"{factorisation.name} computes no product of matrices")
+
+
+def _blocked(
+    scope: Scope, iterators: Sequence[LoopIndex], counts: Sequence[int]
+) -> list[_BlockedIndex]:
+    names: list[str] = []
+    for it in iterators:
+        names += [f"{it.index.name}1", f"{it.index.name}2"]
+    indices = iter(_fresh_indices(scope, *names))
+    blocked = []
+    for it, count in zip(iterators, counts):
+        block = LoopIndex(next(indices), 0, count)
+        place = LoopIndex(next(indices), 0, -(-it.extent // count))
+        blocked.append(_BlockedIndex(it, block, place))
+    return blocked
+
+
+def _blocked_read(access: Access, *cut: _BlockedIndex) -> TiledRead:
+    forms = {blocked.index: blocked.form for blocked in cut}
+    return TiledRead(access, forms, tuple(blocked.block for blocked in cut))
 
 
 def fills_blocks(pair: FactorPair, inner: LoopIndex, blocks: int) -> bool:
-    """Whether an index that is summed over makes so many equal blocks, if need be with products that are 0."""
-    return (
-        inner.extent % blocks == 0
-        or _zero_beyond(pair.left, inner)
-        or _zero_beyond(pair.right, inner)
-    )
+    """Tell whether a summed index makes so many equal blocks, if need be with zero products."""
+    if inner.extent % blocks == 0:
+        return True
+    return _is_zero_beyond(pair.left, inner) or _is_zero_beyond(pair.right, inner)
 
 
-def _zero_beyond(access: Access, it: LoopIndex) -> bool:
-    """Whether padding makes a read 0 at every value of an index after its range."""
+def _is_zero_beyond(access: Access, it: LoopIndex) -> bool:
+    """Tell whether padding makes a read 0 at every value of an index after its range."""
     base = access.base
     if isinstance(base, Padded) and (base.fill != 0 or isinstance(base.base, Padded)):
         return False
-    return any(
-        s.as_index() == it.index and high <= it.high
-        for s, (_, high) in zip(access.subscripts, base.box)
-    )
+    for subscript, (_, high) in zip(access.subscripts, base.box):
+        if subscript.as_index() == it.index and high <= it.high:
+            return True
+    return False
+
+
+# --- constant maps
 
 
 def tile_constant_map(scope: Scope, tensor: str, factorisation: Factorisation) -> TiledContraction:
-    """A bilinear map that is given by a constant tensor: `Σ T[k,i,j]·x[i]·y[j]`, as a whole."""
+    """Take a bilinear map that a constant tensor gives, `Σ T[k,i,j]·x[i]·y[j]`, as a whole."""
     reads, rest = contraction_factors(scope)
-    for coefficients in (
-        read for read in reads if isinstance(read.base, Constant) and read.base.name == tensor
-    ):
+    for coefficients in reads:
+        if not isinstance(coefficients.base, Constant) or coefficients.base.name != tensor:
+            continue
         for pair in factor_pairs(scope):
-            found = (
-                _constant_axes(scope, coefficients, pair)
-                if pair.other == coefficients * rest
-                else None
-            )
-            if found is not None and factorisation.computes(
-                exact(coefficients.base).transpose(found[0])
-            ):  # pyright: ignore
-                parts = found[1]
-                left, right = (
-                    TiledRead(read, {it.index: affine(it.index) for it in part}, part)
-                    for read, part in zip(pair[:2], parts[1:])
-                )
-                kept = {it.index: () for part in parts for it in part}
-                return TiledContraction(
-                    factorisation,
-                    left,
-                    right,
-                    kept,
-                    tuple(affine(it.index) for it in parts[0]),
-                    {},
-                    rest,
-                )
+            if pair.other == coefficients * rest:
+                axes = _constant_axes(scope, coefficients, pair)
+                if axes is not None and _computes_constant(factorisation, coefficients, axes):
+                    return _constant_map(factorisation, pair, axes, rest)
     raise RuleError(
-        f"the scope is no Σ {tensor}[k,i,j]·x[i]·y[j] with a constant {tensor} that {factorisation.name} computes"
+        f"the scope is no Σ {tensor}[k,i,j]·x[i]·y[j] with a constant {tensor} "
+        f"that {factorisation.name} computes"
     )
 
 
-def _constant_axes(
-    scope: Scope, coefficients: Access, pair: FactorPair
-) -> tuple[list[int], list[tuple[LoopIndex, ...]]] | None:
-    """The axes of a constant in the order (outputs, left, right), and their indices; None where they are shared otherwise."""
-    known, traversal = iterators_by_name(scope), {it.index for it in scope.iterators}
-    bare = [s.as_index() for s in coefficients.subscripts]
-    if len({*bare, None}) != len(bare) + 1:
+class _ConstantAxes(NamedTuple):
+    """The axes of a constant by what shares their indices: the outputs, the left, the right read.
+
+    Each is a position with its iterator.
+    """
+
+    outputs: list[tuple[int, LoopIndex]]
+    left: list[tuple[int, LoopIndex]]
+    right: list[tuple[int, LoopIndex]]
+
+
+def _computes_constant(
+    factorisation: Factorisation, coefficients: Access, axes: _ConstantAxes
+) -> bool:
+    order = [position for position, _ in chain(*axes)]
+    base: Any = coefficients.base
+    return factorisation.computes(exact(base).transpose(order))
+
+
+def _constant_map(
+    factorisation: Factorisation, pair: FactorPair, axes: _ConstantAxes, other: Any
+) -> TiledContraction:
+    return TiledContraction(
+        factorisation,
+        _whole_read(pair.left, axes.left),
+        _whole_read(pair.right, axes.right),
+        kept={it.index: () for _, it in chain(*axes)},
+        outputs=tuple(affine(it.index) for _, it in axes.outputs),
+        problem={},
+        other=other,
+    )
+
+
+def _whole_read(access: Access, axes: list[tuple[int, LoopIndex]]) -> TiledRead:
+    inside = tuple(it for _, it in axes)
+    return TiledRead(access, {it.index: affine(it.index) for it in inside}, inside)
+
+
+def _constant_axes(scope: Scope, coefficients: Access, pair: FactorPair) -> _ConstantAxes | None:
+    """Return the axes of a constant by kind; None where an index is shared otherwise."""
+    iterators = _whole_axes(scope, coefficients)
+    if iterators is None:
         return None
-    axes = [known[index.name] for index in bare if index is not None]
-    if any((it.low, it.high) != bounds for it, bounds in zip(axes, coefficients.base.box)):
-        return None
-    left, right = pair.left.free_symbols, pair.right.free_symbols
-    sharing = [(it.index in traversal, it.index in left, it.index in right) for it in axes]
-    kinds = [(True, False, False), (False, True, False), (False, False, True)]
-    if any(kind not in kinds for kind in sharing):
-        return None
-    order = sorted(range(len(axes)), key=lambda axis: kinds.index(sharing[axis]))
-    return order, [tuple(axes[axis] for axis in order if sharing[axis] == kind) for kind in kinds]
+    axes = _ConstantAxes([], [], [])
+    sharing = (set(scope.indices), pair.left.free_symbols, pair.right.free_symbols)
+    for position, it in enumerate(iterators):
+        kinds = [kind for kind, indices in zip(axes, sharing) if it.index in indices]
+        if len(kinds) != 1:
+            return None
+        kinds[0].append((position, it))
+    return axes
 
 
-def _index(iterators: tuple[LoopIndex, ...], name: str, place: str) -> LoopIndex:
-    found = next((it for it in iterators if it.index.name == name), None)
-    if found is None:
-        raise RuleError(
-            f"there is no index {name} in {place}; it has {', '.join(str(it.index) for it in iterators) or 'none'}"
-        )
-    return found
+def _whole_axes(scope: Scope, coefficients: Access) -> list[LoopIndex] | None:
+    """Return the iterators that run over the axes of a constant; None where one does not.
+
+    Each must run over its whole axis, and over no other.
+    """
+    iterators: list[LoopIndex] = []
+    known = iterators_by_name(scope)
+    for subscript, bounds in zip(coefficients.subscripts, coefficients.base.box):
+        index = subscript.as_index()
+        if index is None:
+            return None
+        it = known[index.name]
+        if it in iterators or (it.low, it.high) != bounds:
+            return None
+        iterators.append(it)
+    return iterators
 
 
-def _fresh(scope: Scope, *names: str) -> list[Index]:
-    """Indices called like these, different from each other and from those of the scope."""
-    taken, made = {it.index for it in iterators_by_name(scope).values()}, []
+def _iterator(iterators: tuple[LoopIndex, ...], name: str, place: str) -> LoopIndex:
+    it = iterator_named(iterators, name)
+    if it is None:
+        known = ", ".join(str(other.index) for other in iterators) or "none"
+        raise RuleError(f"there is no index {name} in {place}; it has {known}")
+    return it
+
+
+def _fresh_indices(scope: Scope, *names: str) -> list[Index]:
+    """Return indices called like these, different from each other and from those of the scope."""
+    used = {it.index for it in iterators_by_name(scope).values()}
+    indices = []
     for name in names:
-        made.append(fresh_index(name, taken))
-        taken.add(made[-1])
-    return made
+        indices.append(fresh_index(name, used))
+        used.add(indices[-1])
+    return indices

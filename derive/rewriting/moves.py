@@ -1,6 +1,7 @@
 """Moves: one application of a rule at one place, as a frozen value (design §6).
 
-`moves(program)` lists what is possible, `apply(program, move)` does it. Search, sessions, replay and tests use these two.
+`moves(program)` lists what is possible, `apply(program, move)` does it. Search, sessions, replay
+and tests use these two.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A card that a person can read, and the two functions that find and perform its moves (EinNet §4).
+    """A card that a person can read, with the functions that find and perform its moves.
 
-    `find(scope)` yields the arguments of every move that holds at a scope; `rewrite(scope, **args)` returns the scope with
-    the same box and the same values, or raises `RuleError` where the precondition fails. A rule that concerns several
-    statements has `level="program"`: then `find(program)` yields `(path, args)` and `rewrite(program, path, **args)`
-    returns a program. `example` is where the documentation shows it: the first move that is found there.
+    `find(scope)` yields the arguments of every move that holds at a scope; `rewrite(scope, **args)`
+    returns the scope with the same box and the same values, or raises `RuleError` where the
+    precondition fails. A rule that concerns several statements has `level="program"`: then
+    `find(program)` yields `(path, args)` and `rewrite(program, path, **args)` returns a program.
+    `example` is where the documentation shows the rule, by the first move there (EinNet §4).
 
     >>> from derive.rules import RULES
     >>> print(RULES["summation splitting"].card())
@@ -65,7 +67,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Move:
-    """`rule` applied at `path` (a statement's name, then positions among inner scopes) with JSON-able `args`.
+    """The application of a rule at a path, with arguments that are JSON values.
 
     >>> move = Move("summation splitting", ("O",), {"reduction": 0, "outer": ["r"]})
     >>> Move.from_json(move.to_json()) == move

@@ -1,7 +1,14 @@
-"""The eight rules of EinNet (design §6) and bilinear factorisation, each a card in a file of its own, and the spellings of a program."""
+"""The rules: the eight of EinNet, bilinear factorisation, and the spellings of a program.
+
+Each is a card in a file of its own: `intra` works within a scope, `inter` between parts and
+statements, `algebra` by the laws of arithmetic (design §6). `RULES` are the rules of the paper with
+bilinear factorisation, `SPELLINGS` the others, `ALL` both by name. Rules import `derive.rewriting`
+and `derive.bilinear`. A new rule is a file with a `RULE`, entered in one of the tables.
+"""
 
 from __future__ import annotations
 
+from derive.rewriting.moves import Rule
 from derive.rules.algebra import bilinear_factorisation, distribution, staging
 from derive.rules.inter import (
     expression_fusion,
@@ -17,22 +24,23 @@ from derive.rules.intra import (
     variable_substitution,
 )
 
-RULES = {
-    rule.name: rule
-    for rule in (
-        summation_splitting.RULE,
-        variable_substitution.RULE,
-        traversal_merging.RULE,
-        boundary_relaxing.RULE,
-        boundary_tightening.RULE,
-        expression_splitting.RULE,
-        expression_merging.RULE,
-        expression_fusion.RULE,
-        bilinear_factorisation.RULE,
-    )
-}
-SPELLINGS = {
-    rule.name: rule
-    for rule in (lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE)
-}
+
+def _by_name(*rules: Rule) -> dict[str, Rule]:
+    return {rule.name: rule for rule in rules}
+
+
+RULES = _by_name(
+    summation_splitting.RULE,
+    variable_substitution.RULE,
+    traversal_merging.RULE,
+    boundary_relaxing.RULE,
+    boundary_tightening.RULE,
+    expression_splitting.RULE,
+    expression_merging.RULE,
+    expression_fusion.RULE,
+    bilinear_factorisation.RULE,
+)
+SPELLINGS = _by_name(
+    lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE
+)
 ALL = {**RULES, **SPELLINGS}

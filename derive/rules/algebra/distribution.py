@@ -1,14 +1,20 @@
-"""Distribution: factors move into a sum and out of it, sums over one domain are joined or taken apart, products of sums are multiplied out."""
+"""Distribution: factors move into and out of sums; sums are joined, taken apart, multiplied out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import combinations, islice, permutations
 from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import is_finite, reduction_at, replace_reduction
+from derive.rewriting.body_queries import (
+    has_reduction,
+    is_finite,
+    reduction_at,
+    replace_reduction,
+    with_body,
+)
 from derive.rewriting.moves import Example, Rule
 from derive.rules.intra.traversal_merging import with_joined_reductions
 from einalg.errors import RuleError
@@ -21,34 +27,51 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import reductions
 
-MOST_NAMINGS = 24  # of the indices of one sum by those of another
-MOST_POWER = 3  # of a sum that is multiplied out
+MAX_NAMINGS = 24  # of the indices of one sum by those of another
+MAX_POWER = 3  # of a sum that is multiplied out
+
+Args = dict[str, Any]
+Names = dict[Index, Index]
 
 
-def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors into and out of every sum, pairs of sums with a common factor, sums of several terms, sums as factors and in powers."""
-    nodes = [
-        n for n in reductions(scope.body) if n.op == "Sum" and n.iterators and is_finite(n.body)
-    ]
-    positions = {id(n): k for k, n in reversed(list(enumerate(reductions(scope.body))))}
+def find(scope: Scope) -> Iterator[Args]:
+    """Propose factors into and out of every sum, joins of sums, and what can be taken apart.
+
+    These are sums with a common factor; sums of several terms; and sums as factors or in powers.
+    """
+    positions: dict[int, int] = {}
+    sums: list[Reduce] = []
+    for position, node in enumerate(reductions(scope.body)):
+        positions.setdefault(id(node), position)
+        if _is_finite_sum(node) and node.iterators:
+            sums.append(node)
     products = list(_products(scope.body))
-    for node in nodes:
-        if any(_may_enter(product, node) for product in products):
-            yield {"step": "into", "reduction": positions[id(node)]}
-        if _may_leave(node):
-            yield {"step": "out of", "reduction": positions[id(node)]}
-        if isinstance(node.body, sympy.Add):
-            yield {"step": "apart", "reduction": positions[id(node)]}
-    for terms in _sums(scope.body):
+    for node in sums:
+        for step in _steps_at_sum(node, products):
+            yield {"step": step, "reduction": positions[id(node)]}
+    for terms in _additions(scope.body):
         yield from _joints(terms, positions)
     for position, product in enumerate(products):
-        for k, factor in enumerate(dict.fromkeys(_factors(product))):
+        for number, factor in enumerate(dict.fromkeys(_factors(product))):
             if isinstance(factor, sympy.Add) and is_finite(product):
-                yield {"step": "expand", "product": position, "factor": k}
+                yield {"step": "expand", "product": position, "factor": number}
+
+
+def _steps_at_sum(node: Reduce, products: Sequence[Any]) -> Iterator[str]:
+    if any(_may_enter(product, node) for product in products):
+        yield "into"
+    if _may_leave(node):
+        yield "out of"
+    if isinstance(node.body, sympy.Add):
+        yield "apart"
 
 
 def distribute(scope: Scope, step: str, **args: Any) -> Scope:
-    """One step: factors `into` a sum or `out of` it, `join` two sums, take one `apart` term by term, `expand` a product or a power."""
+    """Perform one step.
+
+    Factors move `into` a sum or `out of` it, two sums `join`, one is taken `apart` term by term, or
+    a product or a power is multiplied out by `expand`.
+    """
     if step not in _STEPS:
         raise RuleError(f"distribution has no step {step!r}\n  use one of: {', '.join(_STEPS)}")
     return simplify_scope(_STEPS[step](scope, **args))
@@ -59,25 +82,24 @@ def distribute(scope: Scope, step: str, **args: Any) -> Scope:
 
 def _into(scope: Scope, reduction: int) -> Scope:
     node = _finite_sum(scope, reduction)
-    product = next((p for p in _products(scope.body) if _may_enter(p, node)), None)
-    if product is None:
+    for product in _products(scope.body):
+        if _may_enter(product, node):
+            break
+    else:
         raise RuleError("the sum is not a factor beside finite factors without reductions")
-    factors = [a for a in product.args if a is not node]
+    factors = [factor for factor in product.args if factor is not node]
     moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, node.body))
-    return Scope(
-        scope.iterators, scope.where, with_joined_reductions(_replaced(scope.body, product, moved))
-    )
+    body = with_joined_reductions(_replaced(scope.body, product, moved))
+    return Scope(scope.iterators, scope.where, body)
 
 
 def _may_enter(product: Any, node: Reduce) -> bool:
-    others = [a for a in product.args if a is not node]
-    plain = all(a.is_number or not list(reductions(a)) for a in others)
-    return (
-        len(others) < len(product.args)
-        and plain
-        and is_finite(product)
-        and not all(a.is_number for a in others)
-    )
+    """Tell whether a sum is a factor of a product whose other factors may move into it."""
+    others = [factor for factor in product.args if factor is not node]
+    if len(others) == len(product.args) or not is_finite(product):
+        return False
+    expressions = [factor for factor in others if not factor.is_number]
+    return bool(expressions) and not any(map(has_reduction, expressions))
 
 
 def _out_of(scope: Scope, reduction: int) -> Scope:
@@ -93,26 +115,27 @@ def _out_of(scope: Scope, reduction: int) -> Scope:
 
 
 def _may_leave(node: Reduce) -> bool:
-    """Whether a factor may be moved out; one that a condition may guard is not proposed."""
+    """Tell whether a factor may be moved out; one that a condition may guard is not proposed."""
+    if node.where or any(it.extent <= 0 for it in node.iterators):
+        return False
     free, rest = _independent(node)
-    return (
-        bool(rest)
-        and any(not a.is_number for a in free)
-        and not node.where
-        and all(it.extent > 0 for it in node.iterators)
-    )
+    return bool(rest) and not all(factor.is_number for factor in free)
 
 
 def _independent(node: Reduce) -> tuple[list[Any], list[Any]]:
-    """The factors of a sum in which its indices do not occur, and the others."""
+    """Return the factors of a sum in which its indices do not occur, and the others."""
     factors = sympy.Mul.make_args(node.body)
-    free = [a for a in factors if a.free_symbols.isdisjoint(node.indices)]
-    return free, [a for a in factors if a not in free]
+    free = [factor for factor in factors if factor.free_symbols.isdisjoint(node.indices)]
+    return free, [factor for factor in factors if factor not in free]
+
+
+def _is_finite_sum(node: Reduce) -> bool:
+    return node.op == "Sum" and is_finite(node.body)
 
 
 def _finite_sum(scope: Scope, reduction: int) -> Reduce:
     node = reduction_at(scope, reduction)
-    if node.op != "Sum" or not is_finite(node.body):
+    if not _is_finite_sum(node):
         raise RuleError(f"only a sum of finite terms can be distributed, not {node.op}")
     return node
 
@@ -128,155 +151,158 @@ def _apart(scope: Scope, reduction: int) -> Scope:
 
 
 def _term_by_term(node: Reduce, terms: Sequence[Any]) -> Any:
-    return sympy.Add(
-        *(
-            c * Reduce(node.op, node.iterators, node.where, term)
-            for c, term in (t.as_coeff_Mul() for t in terms)
-        )
-    )
+    sums = []
+    for term in terms:
+        coefficient, rest = term.as_coeff_Mul()
+        sums.append(coefficient * Reduce(node.op, node.iterators, node.where, rest))
+    return sympy.Add(*sums)
 
 
-def _joints(terms: Any, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-    found = [t.as_coeff_Mul()[1] for t in terms.args]
-    found = [
-        t
-        for t in found
-        if isinstance(t, Reduce) and t.op == "Sum" and t.iterators and is_finite(t.body)
-    ]
-    for k, one in enumerate(found):
-        for other in found[k + 1 :]:
-            names = next(
-                (n for n in _namings(one, other) if _common(one, _renamed(other, n))), None
-            )
-            if names is not None:
-                shown = {i.name: j.name for i, j in names.items()}
-                yield {
-                    "step": "join",
-                    "reductions": [positions[id(one)], positions[id(other)]],
-                    "names": shown,
-                }
+def _joints(terms: Any, positions: Mapping[int, int]) -> Iterator[Args]:
+    """Propose two sums among the terms of an addition that have a factor in common."""
+    sums: list[Reduce] = []
+    for term in terms.args:
+        node = term.as_coeff_Mul()[1]
+        if isinstance(node, Reduce) and _is_finite_sum(node) and node.iterators:
+            sums.append(node)
+    for one, other in combinations(sums, 2):
+        names = _common_naming(one, other)
+        if names is not None:
+            pair = [positions[id(one)], positions[id(other)]]
+            shown = {theirs.name: mine.name for theirs, mine in names.items()}
+            yield {"step": "join", "reductions": pair, "names": shown}
 
 
-def _namings(one: Reduce, other: Reduce) -> Iterator[dict[Index, Index]]:
-    """The ways to call the indices of one sum as those of another with the same ranges."""
-    if len(one.iterators) == len(other.iterators) and len(one.where) == len(other.where):
-        for count, order in enumerate(permutations(one.iterators)):
-            if count == MOST_NAMINGS:
-                return
-            if all(a.low == b.low and a.high == b.high for a, b in zip(order, other.iterators)):
-                yield {b.index: a.index for a, b in zip(order, other.iterators)}
+def _common_naming(one: Reduce, other: Reduce) -> Names | None:
+    """Return the first naming under which two sums have a factor in common."""
+    for names in _namings(one, other):
+        if _common(one, _renamed(other, names)):
+            return names
+    return None
+
+
+def _namings(one: Reduce, other: Reduce) -> Iterator[Names]:
+    """Yield the ways to call the indices of one sum as those of another with the same ranges."""
+    if len(one.iterators) != len(other.iterators) or len(one.where) != len(other.where):
+        return
+    ranges = [(it.low, it.high) for it in other.iterators]
+    for order in islice(permutations(one.iterators), MAX_NAMINGS):
+        if [(it.low, it.high) for it in order] == ranges:
+            yield dict(zip(other.indices, (it.index for it in order)))
 
 
 def _renamed(node: Reduce, names: Mapping[Index, Index]) -> Reduce:
-    forms = {i: affine(j) for i, j in names.items()}
+    forms = {old: affine(new) for old, new in names.items()}
     iterators = [it._replace(index=names[it.index]) for it in node.iterators]
-    return Reduce(
-        node.op, iterators, [c.substitute(forms) for c in node.where], substitute(node.body, forms)
-    )
+    where = [condition.substitute(forms) for condition in node.where]
+    return Reduce(node.op, iterators, where, substitute(node.body, forms))
 
 
 def _common(one: Reduce, other: Reduce) -> list[Any]:
-    """The factors that two sums over the same points share."""
+    """Return the factors that two sums over the same points share."""
     if set(one.where) != set(other.where):
         return []
     theirs = sympy.Mul.make_args(other.body)
-    return [a for a in sympy.Mul.make_args(one.body) if a in theirs and not a.is_number]
+    mine = sympy.Mul.make_args(one.body)
+    return [factor for factor in mine if factor in theirs and not factor.is_number]
 
 
 def _join(scope: Scope, reductions: Sequence[int], names: Mapping[str, str]) -> Scope:
-    one, other = (_finite_sum(scope, k) for k in reductions)
-    terms = next(
-        (
-            t
-            for t in _sums(scope.body)
-            if _coefficient(t, one) is not None and _coefficient(t, other) is not None
-        ),
-        None,
-    )
-    given = {Index(i): Index(j) for i, j in names.items()}
-    if one is other or terms is None or given not in list(_namings(one, other)):
+    one, other = (_finite_sum(scope, position) for position in reductions)
+    terms = _addition_of(scope, one, other)
+    naming = {Index(old): Index(new) for old, new in names.items()}
+    if one is other or terms is None or naming not in list(_namings(one, other)):
         raise RuleError(
             "these are not two terms of one sum over the same points, under these names"
         )
-    renamed = _renamed(other, given)
+    renamed = _renamed(other, naming)
     common = _common(one, renamed)
     if not common:
         raise RuleError("the two sums have no factor in common")
-    parts = [
-        _without(r.body, common) * _coefficient(terms, node)
-        for r, node in ((one, one), (renamed, other))
-    ]
-    joined = Reduce(one.op, one.iterators, one.where, sympy.Mul(*common, sympy.Add(*parts)))
-    rest = [
-        t for t in terms.args if t.as_coeff_Mul()[1] is not one and t.as_coeff_Mul()[1] is not other
-    ]
-    return Scope(
-        scope.iterators, scope.where, _replaced(scope.body, terms, sympy.Add(joined, *rest))
-    )
+    mine = _without(one.body, common) * _coefficient(terms, one)
+    theirs = _without(renamed.body, common) * _coefficient(terms, other)
+    product = sympy.Mul(*common, sympy.Add(mine, theirs))
+    joined = Reduce(one.op, one.iterators, one.where, product)
+    rest = [term for term in terms.args if not _is_multiple(term, one, other)]
+    body = _replaced(scope.body, terms, sympy.Add(joined, *rest))
+    return Scope(scope.iterators, scope.where, body)
+
+
+def _addition_of(scope: Scope, one: Reduce, other: Reduce) -> Any:
+    """Return the addition of which two sums are terms; None where there is none."""
+    for terms in _additions(scope.body):
+        if _coefficient(terms, one) is not None and _coefficient(terms, other) is not None:
+            return terms
+    return None
+
+
+def _is_multiple(term: Any, *nodes: Reduce) -> bool:
+    """Tell whether a term is one of the sums, told by identity, times a number."""
+    return any(term.as_coeff_Mul()[1] is node for node in nodes)
 
 
 def _coefficient(terms: Any, node: Reduce) -> Any:
-    return next((c for c, t in (term.as_coeff_Mul() for term in terms.args) if t is node), None)
+    """Return the number by which an addition multiplies a sum; None where it is no term."""
+    for term in terms.args:
+        coefficient, rest = term.as_coeff_Mul()
+        if rest is node:
+            return coefficient
+    return None
 
 
 def _without(body: Any, common: list[Any]) -> Any:
-    return sympy.Mul(*(a for a in sympy.Mul.make_args(body) if a not in common))
+    return sympy.Mul(*(factor for factor in sympy.Mul.make_args(body) if factor not in common))
 
 
 # --- a product of a sum
 
 
 def _expand(scope: Scope, product: int, factor: int) -> Scope:
-    found = list(_products(scope.body))
-    if not isinstance(product, int) or not 0 <= product < len(found):
-        raise RuleError(f"there is no product number {product}: there are {len(found)}")
-    old = found[product]
-    factors = _factors(old)
-    if (
-        not isinstance(factor, int)
-        or not 0 <= factor < len(factors)
-        or not isinstance(factors[factor], sympy.Add)
-        or not is_finite(old)
-    ):
-        raise RuleError(f"factor {factor} of {old} is not a sum of finite terms")
-    if isinstance(old, sympy.Pow):
-        terms = sympy.Add.make_args(
-            sympy.expand_multinomial(old, deep=False)
-        )  # where equal products of its terms are one
-    else:
-        others = sympy.Mul(*factors[:factor], *factors[factor + 1 :])
-        terms = [others * term for term in factors[factor].args]
-    node = next((n for n in reductions(scope.body) if n.body is old and n.op == "Sum"), None)
-    if node is None:
-        return Scope(scope.iterators, scope.where, _replaced(scope.body, old, sympy.Add(*terms)))
-    return replace_reduction(scope, node, _term_by_term(node, terms))
+    products = list(_products(scope.body))
+    if not isinstance(product, int) or not 0 <= product < len(products):
+        raise RuleError(f"there is no product number {product}: there are {len(products)}")
+    old = products[product]
+    terms = _multiplied_out(old, factor)
+    for node in reductions(scope.body):
+        if node.body is old and node.op == "Sum":
+            return replace_reduction(scope, node, _term_by_term(node, terms))
+    return Scope(scope.iterators, scope.where, _replaced(scope.body, old, sympy.Add(*terms)))
+
+
+def _multiplied_out(product: Any, factor: int) -> Sequence[Any]:
+    """Return the terms of a product of a sum (its number among the factors), or of a power."""
+    factors = _factors(product)
+    is_position = isinstance(factor, int) and 0 <= factor < len(factors)
+    if not is_position or not isinstance(factors[factor], sympy.Add) or not is_finite(product):
+        raise RuleError(f"factor {factor} of {product} is not a sum of finite terms")
+    if isinstance(product, sympy.Pow):  # equal products of its terms become one
+        return sympy.Add.make_args(sympy.expand_multinomial(product, deep=False))
+    others = sympy.Mul(*factors[:factor], *factors[factor + 1 :])
+    return [others * term for term in factors[factor].args]
 
 
 # --- places in a body
 
 
 def _products(body: Any) -> Iterator[Any]:
-    """Every product of a body, outer before inner; a small power of a sum is one."""
-    return (
-        node
-        for node in _nodes(body, (sympy.Mul, sympy.Pow))
-        if isinstance(node, sympy.Mul) or len(_factors(node)) > 1
-    )
+    """Yield every product of a body, outer before inner; a small power of a sum is one."""
+    for node in _nodes(body, (sympy.Mul, sympy.Pow)):
+        if isinstance(node, sympy.Mul) or len(_factors(node)) > 1:
+            yield node
 
 
 def _factors(product: Any) -> tuple[Any, ...]:
-    """The factors of a product, or of a small power of a sum."""
+    """Return the factors of a product, or of a small power of a sum."""
     if isinstance(product, sympy.Mul):
         return product.args
-    small = (
-        isinstance(product.base, sympy.Add)
-        and product.exp.is_Integer
-        and 1 < product.exp <= MOST_POWER
-    )
-    return (product.base,) * int(product.exp) if small else (product,)
+    if not isinstance(product.base, sympy.Add) or not product.exp.is_Integer:
+        return (product,)
+    if not 1 < product.exp <= MAX_POWER:
+        return (product,)
+    return (product.base,) * int(product.exp)
 
 
-def _sums(body: Any) -> Iterator[Any]:
+def _additions(body: Any) -> Iterator[Any]:
     return _nodes(body, sympy.Add)
 
 
@@ -290,22 +316,22 @@ def _nodes(body: Any, kind: type | tuple[type, ...]) -> Iterator[Any]:
 def _children(body: Any) -> tuple[Any, ...]:
     if isinstance(body, Reduce):
         return (body.body,)
-    return () if isinstance(body, (Access, IndexArithmetic)) else body.args
+    if isinstance(body, (Access, IndexArithmetic)):
+        return ()
+    return body.args
 
 
 def _replaced(body: Any, old: Any, new: Any) -> Any:
-    """The body with one node, told by identity, replaced."""
+    """Return the body with one node, told by identity, replaced."""
     if body is old:
         return new
     children = _children(body)
     changed = [_replaced(child, old, new) for child in children]
     if all(a is b for a, b in zip(children, changed)):
         return body
-    return (
-        Reduce(body.op, body.iterators, body.where, changed[0])
-        if isinstance(body, Reduce)
-        else body.func(*changed)
-    )
+    if isinstance(body, Reduce):
+        return with_body(body, changed[0])
+    return body.func(*changed)
 
 
 _STEPS: dict[str, Callable[..., Scope]] = {
@@ -319,7 +345,10 @@ _STEPS: dict[str, Callable[..., Scope]] = {
 RULE = Rule(
     name="distribution",
     before="g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c);  Σ[s] (a + b);  Σ[s] (a + b)²",
-    after="Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c;  Σ[s] a + Σ[s] b;  Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²",
+    after=(
+        "Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c;  Σ[s] a + Σ[s] b;  "
+        "Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²"
+    ),
     requires="s does not occur in g; all terms are finite",
     find=find,
     rewrite=distribute,

@@ -1,12 +1,13 @@
-"""Staging: what a body reads is gathered first, by an inner scope of its own; a copy in another layout, or a part of a product.
+"""Staging: an inner scope gathers what a body reads: a copy in another layout, a part of a product.
 
-It is the inverse of traversal merging on a copy or on a subterm, and where padding, strides, windows and layouts go that an
-operator does not take.
+It is the inverse of traversal merging on a copy or on a subterm, and where padding, strides,
+windows and layouts go that an operator does not take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import gcd, prod
 from typing import Any
@@ -39,19 +40,37 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses, map_accesses, reductions
 
-MOST_FACTORS = 4  # of which pairs are taken
-MOST_CHOICES = 4  # divisors tried for one access
-MOST_REPEATS = 64  # of an element, on average, in a proposed copy
+MAX_FACTORS = 4  # of which pairs are proposed
+MAX_DIVISOR_CHOICES = 4  # tried for one access
+MAX_REPEATS = 64  # of an element, on average, in a proposed copy
+
+Args = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy: the forms that walk over its axes, and the subscripts of the tensor in `y0`, `y1`, …
+
+    The copy of `A[2*h + r]` by the digits of its stride has the axes h and r, and reads
+    `A[2*y0 + y1]`.
+    """
+
+    axes: tuple[Affine, ...]
+    subscripts: tuple[Affine, ...]
 
 
 @memoized_per_scope
-def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Copies that make a read bare, copies by the digits of its strides, and the parts of products that are worth their own scope."""
-    if all(it.extent > 0 for it in scope.iterators) and not isinstance(scope.body, Access):
-        for position, places in enumerate(distinct_reads(scope)):
-            yield from _copies(position, places[0])
-        yield from subterms(scope)
-        yield from _pairs(scope)
+def find(scope: Scope) -> Iterator[Args]:
+    """Propose copies that make a read bare, copies by the digits of its strides, and subterms.
+
+    These are the parts of products that are worth a scope of their own.
+    """
+    if isinstance(scope.body, Access) or not all(it.extent > 0 for it in scope.iterators):
+        return
+    for position, equal_reads in enumerate(distinct_reads(scope)):
+        yield from _copies(position, equal_reads[0])
+    yield from subterms(scope)
+    yield from _pairs(scope)
 
 
 def stage(
@@ -63,84 +82,86 @@ def stage(
     terms: Sequence[int] | None = None,
     reduction: int | None = None,
 ) -> Scope:
-    """Read through an inner scope: one access (`access`, `axes`, `subscripts`), or some `factors` or `terms` (with their `axes`).
+    """Read through an inner scope: one access, or some `factors` or `terms`.
 
-    `access` is a position in `distinct_reads`. `axes` are forms in the indices around it, one for each axis of the inner scope;
-    `subscripts` are those of the copied tensor, in `y0`, `y1`, … for the axes. `factors` and `terms` are positions in the product
-    or the sum that is the body of a reduction (`reduction`, by position) or of the scope; there `axes` are names of indices.
+    `access` is a position in `distinct_reads`. `axes` are forms in the indices around it, one for
+    each axis of the inner scope; `subscripts` are those of the copied tensor, in `y0`, `y1`, … for
+    the axes. `factors` and `terms` are positions in the product or the sum that is the body of a
+    reduction (`reduction`, by position) or of the scope; there `axes` are names of indices.
     """
     if [access, factors, terms].count(None) != 2:
         raise RuleError("staging takes one of access=, factors= and terms=")
     if access is not None:
         return _stage_access(scope, access, axes, subscripts)
-    return (
-        _stage_operands(scope, sympy.Mul, factors, reduction, axes)
-        if terms is None
-        else _stage_operands(scope, sympy.Add, terms, reduction, axes)
-    )
+    if terms is None:
+        return _stage_operands(scope, sympy.Mul, factors, reduction, axes)
+    return _stage_operands(scope, sympy.Add, terms, reduction, axes)
 
 
 def distinct_reads(scope: Scope) -> list[list[ReadContext]]:
-    """The reads of a body in order of first occurrence; those that are equal stand together."""
-    found: dict[Access, list[ReadContext]] = {}
+    """Return the reads of a body in order of first occurrence, equal ones together."""
+    groups: dict[Access, list[ReadContext]] = {}
     for read in reads(scope):
-        found.setdefault(read.access, []).append(read)
-    return list(found.values())
+        groups.setdefault(read.access, []).append(read)
+    return list(groups.values())
 
 
 def _stage_access(
     scope: Scope, access: Any, axes: Sequence[str], subscripts: Sequence[str]
 ) -> Scope:
-    found = distinct_reads(scope)
-    if not isinstance(access, int) or not 0 <= access < len(found):
-        raise RuleError(f"there is no read number {access}: there are {len(found)}")
-    places = found[access]
-    old = places[0].access
-    components = [parse_form(a) for a in axes]
-    names = [Index(f"y{k}") for k in range(len(components))]
-    staged = tuple(parse_form(s) for s in subscripts)
-    _check_same(places, components, names, staged)
-    intervals = [_hull([exact_interval(c, read) for read in places]) for c in components]
-    iterators = [LoopIndex(y, low, high + 1) for y, (low, high) in zip(names, intervals)]
-    inner = simplify_scope(
-        Scope(iterators, (), with_padded_reads(Access.of(old.base, staged), iterators))
-    )
-    read = Access.of(inner, tuple(components))
-    return simplify_scope(
-        Scope(
-            scope.iterators,
-            scope.where,
-            map_accesses(scope.body, lambda a: read if a == old else a),
-        )
-    )
+    groups = distinct_reads(scope)
+    if not isinstance(access, int) or not 0 <= access < len(groups):
+        raise RuleError(f"there is no read number {access}: there are {len(groups)}")
+    equal_reads = groups[access]
+    old = equal_reads[0].access
+    copy = _Copy(tuple(map(parse_form, axes)), tuple(map(parse_form, subscripts)))
+    names = _axis_names(len(copy.axes))
+    _check_same(equal_reads, copy, names)
+    iterators = []
+    for name, component in zip(names, copy.axes):
+        low, high = _common_interval(component, equal_reads)
+        iterators.append(LoopIndex(name, low, high + 1))
+    body = with_padded_reads(Access.of(old.base, copy.subscripts), iterators)
+    new = Access.of(simplify_scope(Scope(iterators, (), body)), copy.axes)
+    staged = map_accesses(scope.body, lambda read: new if read == old else read)
+    return simplify_scope(Scope(scope.iterators, scope.where, staged))
 
 
-def _check_same(
-    places: list[ReadContext],
-    components: list[Affine],
-    names: list[Index],
-    staged: tuple[Affine, ...],
-) -> None:
-    """The staged subscripts at the components must be the subscripts that are read."""
-    subscripts = places[0].access.subscripts
-    if len(staged) != len(subscripts):
+def _axis_names(count: int) -> list[Index]:
+    return [Index(f"y{axis}") for axis in range(count)]
+
+
+def _check_same(equal_reads: list[ReadContext], copy: _Copy, names: list[Index]) -> None:
+    """Raise `RuleError` unless the staged subscripts at the axes are those that are read."""
+    access = equal_reads[0].access
+    if len(copy.subscripts) != len(access.subscripts):
         raise RuleError(
-            f"{len(staged)} subscripts for {places[0].access}, which has {len(subscripts)}"
+            f"{len(copy.subscripts)} subscripts for {access}, which has {len(access.subscripts)}"
         )
-    loose = sorted(i.name for s in staged for i in s.indices if i not in names)
-    if loose:
+    unknown = _first_unknown(copy.subscripts, names)
+    if unknown:
         raise RuleError(
-            f"the staged subscripts speak of {loose[0]}, but the axes are {', '.join(map(str, names))}"
+            f"the staged subscripts speak of {unknown}, "
+            f"but the axes are {', '.join(map(str, names))}"
         )
-    mapping = dict(zip(names, components))
-    for read in places:
-        loose = sorted(i.name for c in components for i in c.indices if i not in read.ranges)
-        if loose:
-            raise RuleError(f"index {loose[0]} is not bound where {read.access} is read")
-        for wanted, given in zip(subscripts, staged):
-            difference = simplify(given.substitute(mapping) - wanted, read.ranges, read.where)
+    mapping = dict(zip(names, copy.axes))
+    for read in equal_reads:
+        unknown = _first_unknown(copy.axes, read.ranges)
+        if unknown:
+            raise RuleError(f"index {unknown} is not bound where {read.access} is read")
+        for wanted, staged in zip(access.subscripts, copy.subscripts):
+            value = staged.substitute(mapping)
+            difference = simplify(value - wanted, read.ranges, read.where)
             if difference != 0 and not _vanishes(difference, read):
-                raise RuleError(f"the axes give {given.substitute(mapping)} where {wanted} is read")
+                raise RuleError(f"the axes give {value} where {wanted} is read")
+
+
+def _first_unknown(forms: Iterable[Affine], known: Collection[Index]) -> str:
+    """Return the first name, in order, of an index of the forms that is not known; else ""."""
+    unknown: set[str] = set()
+    for form in forms:
+        unknown.update(index.name for index in form.indices if index not in known)
+    return min(unknown, default="")
 
 
 def _vanishes(difference: Affine, read: ReadContext) -> bool:
@@ -152,9 +173,9 @@ def _vanishes(difference: Affine, read: ReadContext) -> bool:
 
 
 def exact_interval(component: Affine, read: ReadContext) -> tuple[int, int]:
-    """The smallest and the largest value of a form over the points at which a read is evaluated."""
+    """Return the least and the greatest value of a form over the points of a read."""
     bounds = component.interval(read.ranges)
-    if any(low >= high for low, high in read.ranges.values()):
+    if _is_empty(read):
         raise RuleError(f"{read.access} is never read")
     if component.is_affine() and not read.where:
         return bounds
@@ -169,109 +190,157 @@ def exact_interval(component: Affine, read: ReadContext) -> tuple[int, int]:
         return bounds
 
 
-def _hull(intervals: list[tuple[int, int]]) -> tuple[int, int]:
-    return min(low for low, _ in intervals), max(high for _, high in intervals)
+def _is_empty(read: ReadContext) -> bool:
+    return any(low >= high for low, high in read.ranges.values())
+
+
+def _common_interval(component: Affine, equal_reads: list[ReadContext]) -> tuple[int, int]:
+    lows, highs = zip(*(exact_interval(component, read) for read in equal_reads))
+    return min(lows), max(highs)
 
 
 # --- copies that are proposed
 
 
-def _copies(position: int, read: ReadContext) -> Iterator[dict[str, Any]]:
-    if (
-        not _is_given(read.access.tensor)
-        or not read.access.free_symbols
-        or any(lo >= hi for lo, hi in read.ranges.values())
-    ):
+def _copies(position: int, read: ReadContext) -> Iterator[Args]:
+    access = read.access
+    if not _copies_nothing_computed(access.tensor) or not access.free_symbols or _is_empty(read):
         return
-    seen: set[Any] = set()
-    gather = _gather(read.access)
-    repeats = prod(
-        high - low for i, (low, high) in read.ranges.items() if i in read.access.free_symbols
-    ) / max(1, prod(read.access.tensor.shape))
-    for axes, subscripts in (*([gather] if repeats <= MOST_REPEATS else []), *_digits(read)):
-        if (tuple(axes), tuple(subscripts)) not in seen and not _idle(read.access, subscripts):
-            seen.add((tuple(axes), tuple(subscripts)))
-            yield {
-                "access": position,
-                "axes": [form_text(a) for a in axes],
-                "subscripts": [form_text(s) for s in subscripts],
-            }
+    seen: set[_Copy] = set()
+    for copy in (*_gathers(read), *_digit_copies(read)):
+        if copy not in seen and not _is_idle(access, copy.subscripts):
+            seen.add(copy)
+            axes = [form_text(axis) for axis in copy.axes]
+            subscripts = [form_text(subscript) for subscript in copy.subscripts]
+            yield {"access": position, "axes": axes, "subscripts": subscripts}
 
 
-def _is_given(tensor: Any) -> bool:
-    """Whether a tensor is read, or a copy of one."""
-    return isinstance(tensor, Tensor) or (
-        isinstance(tensor.body, Access) and isinstance(tensor.body.tensor, Tensor)
-    )
+def _copies_nothing_computed(tensor: Any) -> bool:
+    """Tell whether what is read is a tensor, or a copy of one."""
+    if isinstance(tensor, Tensor):
+        return True
+    return isinstance(tensor.body, Access) and isinstance(tensor.body.tensor, Tensor)
 
 
-def _idle(access: Access, subscripts: Sequence[Affine]) -> bool:
-    """Whether the copy is the tensor as it is, or a part of it."""
-    bare = [s.as_index() for s in (s - s.const for s in subscripts)]
-    return not isinstance(access.base, Padded) and None not in bare and len(set(bare)) == len(bare)
+def _is_idle(access: Access, subscripts: Sequence[Affine]) -> bool:
+    """Tell whether the copy is the tensor as it is, or a part of it."""
+    if isinstance(access.base, Padded):
+        return False
+    indices: set[Index] = set()
+    for subscript in subscripts:
+        index = (subscript - subscript.const).as_index()
+        if index is None or index in indices:
+            return False
+        indices.add(index)
+    return True
 
 
-def _gather(access: Access) -> tuple[list[Affine], list[Affine]]:
-    """Every index that occurs is an axis, so that the copy is read bare."""
-    order = list(dict.fromkeys(i for s in access.subscripts for i in _indices_in_order(s)))
-    names = {i: affine(Index(f"y{k}")) for k, i in enumerate(order)}
-    return [affine(i) for i in order], [s.substitute(names) for s in access.subscripts]
+def _gathers(read: ReadContext) -> Iterator[_Copy]:
+    """Yield the copy that is read bare: every index that occurs is an axis.
+
+    It is left out where it would hold an element too often, as the windows of a convolution do.
+    """
+    access = read.access
+    points = 1
+    for index, (low, high) in read.ranges.items():
+        if index in access.free_symbols:
+            points *= high - low
+    if points / max(1, prod(access.tensor.shape)) > MAX_REPEATS:
+        return
+    indices: dict[Index, None] = {}
+    for subscript in access.subscripts:
+        indices.update(dict.fromkeys(_indices_in_order(subscript)))
+    names: dict[Index, Affine] = {}
+    for index, name in zip(indices, _axis_names(len(indices))):
+        names[index] = affine(name)
+    subscripts = tuple(subscript.substitute(names) for subscript in access.subscripts)
+    yield _Copy(tuple(map(affine, indices)), subscripts)
 
 
 def _indices_in_order(subscript: Affine) -> list[Index]:
-    found: list[Index] = []
+    indices: list[Index] = []
     for atom, _ in subscript.terms:
-        found += [atom] if isinstance(atom, Index) else _indices_in_order(atom.argument)
-    return found
+        if isinstance(atom, Index):
+            indices.append(atom)
+        else:
+            indices += _indices_in_order(atom.argument)
+    return indices
 
 
-def _digits(read: ReadContext) -> Iterator[tuple[list[Affine], list[Affine]]]:
-    """Subscripts cut by divisors of their coefficients: `d·component + rest` with every value of the rest in a class of its own modulo `d`."""
-    subscripts = read.access.subscripts
-    choices = [[d for d in _divisors(s) if _cut(s, d, read) is not None] for s in subscripts]
-    common = sorted({d for found in choices for d in found})
-    together = [[d if d in found else None for found in choices] for d in common]
-    largest = [found[-1] if found else None for found in choices]
-    for divisors in (*together, largest)[:MOST_CHOICES]:
-        if any(divisors):
-            yield _assembled(
-                [_cut(s, d, read) if d else None for s, d in zip(subscripts, divisors)], subscripts
-            )
+Cut = list[tuple[Affine, int]]  # components of a subscript, with their coefficients
 
 
-def _divisors(subscript: Affine) -> list[int]:
-    return sorted({abs(c) for _, c in subscript.terms if abs(c) > 1})
+def _digit_copies(read: ReadContext) -> Iterator[_Copy]:
+    """Yield copies by subscripts that are cut by divisors of their coefficients.
+
+    A cut is `d·component + rest` with every value of the rest in a class of its own modulo `d`.
+    """
+    cuts = [_cuts(subscript, read) for subscript in read.access.subscripts]
+    for choice in _cut_choices(cuts)[:MAX_DIVISOR_CHOICES]:
+        if any(cut is not None for cut in choice):
+            yield _copy_by_cuts(choice, read.access.subscripts)
 
 
-def _cut(subscript: Affine, divisor: int, read: ReadContext) -> list[tuple[Affine, int]] | None:
-    """Components with their coefficients; None where several values of the rest are one modulo the divisor, and so one element twice."""
-    whole = Affine.from_normal_form(
-        tuple((a, c // divisor) for a, c in subscript.terms if c % divisor == 0), 0
+def _cuts(subscript: Affine, read: ReadContext) -> dict[int, Cut]:
+    """Return the cuts of a subscript by divisor, in order."""
+    divisors = sorted({abs(c) for _, c in subscript.terms if abs(c) > 1})
+    cuts = {}
+    for divisor in divisors:
+        cut = _cut(subscript, divisor, read)
+        if cut is not None:
+            cuts[divisor] = cut
+    return cuts
+
+
+def _cut_choices(cuts: list[dict[int, Cut]]) -> list[list[Cut | None]]:
+    """Return choices of a cut, or none, for every subscript: by one divisor, or by the largest."""
+    divisors: set[int] = set()
+    for of_subscript in cuts:
+        divisors.update(of_subscript)
+    choices: list[list[Cut | None]] = []
+    for divisor in sorted(divisors):
+        choices.append([of_subscript.get(divisor) for of_subscript in cuts])
+    choices.append(
+        [of_subscript[max(of_subscript)] if of_subscript else None for of_subscript in cuts]
     )
-    rest = tuple((a, c) for a, c in subscript.terms if c % divisor)
+    return choices
+
+
+def _cut(subscript: Affine, divisor: int, read: ReadContext) -> Cut | None:
+    """Return components with coefficients; None where two values of the rest are one modulo `d`.
+
+    An element would then stand in the copy twice.
+    """
+    whole, rest = [], []
+    for atom, coefficient in subscript.terms:
+        if coefficient % divisor:
+            rest.append((atom, coefficient))
+        else:
+            whole.append((atom, coefficient // divisor))
+    quotient = Affine.from_normal_form(tuple(whole), 0)
     if not rest:
-        return [(whole, divisor)]
-    common = gcd(*(c for _, c in rest))
-    component = Affine.from_normal_form(tuple((a, c // common) for a, c in rest), 0)
+        return [(quotient, divisor)]
+    common = gcd(*(coefficient for _, coefficient in rest))
+    component = Affine.from_normal_form(tuple((atom, c // common) for atom, c in rest), 0)
     low, high = component.interval(read.ranges)
-    return (
-        [(whole, divisor), (component, common)]
-        if high - low < divisor // gcd(common, divisor)
-        else None
-    )
+    if high - low >= divisor // gcd(common, divisor):
+        return None
+    return [(quotient, divisor), (component, common)]
 
 
-def _assembled(cuts: list[Any], subscripts: Sequence[Affine]) -> tuple[list[Affine], list[Affine]]:
+def _copy_by_cuts(cuts: Sequence[Cut | None], subscripts: Sequence[Affine]) -> _Copy:
     axes: list[Affine] = []
     staged: list[Affine] = []
     for cut, subscript in zip(cuts, subscripts):
-        parts = cut or ([(subscript - subscript.const, 1)] if subscript.terms else [])
+        components = cut or []
+        if cut is None and subscript.terms:
+            components = [(subscript - subscript.const, 1)]
         total = affine(subscript.const)
-        for component, coefficient in parts:
+        for component, coefficient in components:
             total = total + affine(Index(f"y{len(axes)}")) * coefficient
             axes.append(component)
         staged.append(total)
-    return axes, staged
+    return _Copy(tuple(axes), tuple(staged))
 
 
 # --- parts of a product or a sum
@@ -283,31 +352,46 @@ def _stage_operands(
     body, iterators = _place(scope, reduction)
     operands = kind.make_args(body)
     what = "factors" if kind is sympy.Mul else "terms"
-    if not chosen or any(not isinstance(k, int) or not 0 <= k < len(operands) for k in chosen):
-        raise RuleError(
-            f"there are {len(operands)} {what}, not all of {', '.join(map(str, chosen)) or 'none'}"
-        )
-    part = kind(*(operands[k] for k in dict.fromkeys(chosen)))
-    rest = [a for k, a in enumerate(operands) if k not in chosen]
-    by_name = {it.index.name: it for it in iterators}
-    used = {str(i) for i in part.free_symbols}
-    if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
-        raise RuleError(
-            f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, not {', '.join(axes)}"
-        )
-    own = [by_name[name] for name in axes]
-    inner = simplify_scope(Scope(own, (), with_padded_reads(part, own)))
-    staged = kind(Access.of(inner, tuple(affine(it.index) for it in own)), *rest)
+    _check_positions(chosen, len(operands), what)
+    part = kind(*(operands[position] for position in dict.fromkeys(chosen)))
+    rest = [operand for position, operand in enumerate(operands) if position not in chosen]
+    inner_iterators = _checked_iterators(iterators, part, what, axes)
+    body = with_padded_reads(part, inner_iterators)
+    inner = simplify_scope(Scope(inner_iterators, (), body))
+    staged = kind(Access.of(inner, tuple(affine(it.index) for it in inner_iterators)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
     node = reduction_at(scope, reduction)
-    return simplify_scope(
-        replace_reduction(scope, node, Reduce(node.op, node.iterators, node.where, staged))
-    )
+    new = Reduce(node.op, node.iterators, node.where, staged)
+    return simplify_scope(replace_reduction(scope, node, new))
+
+
+def _check_positions(chosen: Any, count: int, what: str) -> None:
+    valid = bool(chosen)
+    for position in chosen or ():
+        valid = valid and isinstance(position, int) and 0 <= position < count
+    if not valid:
+        raise RuleError(
+            f"there are {count} {what}, not all of {', '.join(map(str, chosen)) or 'none'}"
+        )
+
+
+def _checked_iterators(
+    iterators: Iterable[LoopIndex], part: Any, what: str, axes: Sequence[str]
+) -> list[LoopIndex]:
+    """Return the iterators of the inner scope, which are those that a subterm uses."""
+    by_name = {it.index.name: it for it in iterators}
+    used = set(map(str, part.free_symbols))
+    if used != set(axes) or len(set(axes)) != len(axes) or not used <= set(by_name):
+        raise RuleError(
+            f"the {what} {part} use the indices {', '.join(sorted(used)) or '()'}, "
+            f"not {', '.join(axes)}"
+        )
+    return [by_name[name] for name in axes]
 
 
 def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[LoopIndex, ...]]:
-    """The body of a reduction, or of the scope, and the iterators under which it stands."""
+    """Return the body of a reduction, or of the scope, and the iterators under which it stands."""
     if reduction is None:
         return scope.body, scope.iterators
     node = reduction_at(scope, reduction)
@@ -315,44 +399,48 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[LoopIndex, .
 
 
 @memoized_per_scope
-def subterms(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Factors or terms that read weights alone, and those that compute something, where fewer indices occur than around them."""
+def subterms(scope: Scope) -> Iterator[Args]:
+    """Propose factors or terms that read weights alone, and those that compute something.
+
+    Fewer indices must occur in them than around them.
+    """
     for position, body, iterators in _bodies(scope):
-        what, operands = (
-            ("terms", body.args)
-            if isinstance(body, sympy.Add)
-            else ("factors", sympy.Mul.make_args(body))
-        )
-        known = tuple(k for k, a in enumerate(operands) if _weights_only(a))
-        groups = (
-            [known]
-            if len(known) > 1 or (known and not isinstance(operands[known[0]], Access))
-            else []
-        )
-        groups += [
-            (k,)
-            for k, a in enumerate(operands)
-            if _computes(a) and (k,) not in groups and len(operands) > 1
-        ]
+        what, operands = "factors", sympy.Mul.make_args(body)
+        if isinstance(body, sympy.Add):
+            what, operands = "terms", body.args
+        groups = _operand_groups(operands)
         yield from _with_fewer_indices(what, operands, groups, position, iterators)
 
 
-def _pairs(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Two of several factors that a reduction reads, where fewer indices occur than around them."""
+def _operand_groups(operands: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return positions of operands: all that read weights alone, and each that computes."""
+    weights = tuple(k for k, operand in enumerate(operands) if _reads_only_weights(operand))
+    groups: list[tuple[int, ...]] = []
+    if len(weights) > 1 or (weights and not isinstance(operands[weights[0]], Access)):
+        groups.append(weights)
+    if len(operands) > 1:
+        for position, operand in enumerate(operands):
+            if _computes(operand) and (position,) not in groups:
+                groups.append((position,))
+    return groups
+
+
+def _pairs(scope: Scope) -> Iterator[Args]:
+    """Propose two of several factors that a reduction reads, where fewer indices occur."""
     for position, body, iterators in _bodies(scope):
         factors = sympy.Mul.make_args(body)
-        if (
-            position is not None
-            and 2 < len(factors) <= MOST_FACTORS
-            and all(isinstance(a, Access) for a in factors)
-        ):
-            yield from _with_fewer_indices(
-                "factors", factors, combinations(range(len(factors)), 2), position, iterators
-            )
+        if position is None or not 2 < len(factors) <= MAX_FACTORS:
+            continue
+        if all(isinstance(factor, Access) for factor in factors):
+            pairs = combinations(range(len(factors)), 2)
+            yield from _with_fewer_indices("factors", factors, pairs, position, iterators)
 
 
 def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[LoopIndex, ...]]]:
-    """The body of the scope (None) and of each reduction (its position), with the iterators under which it stands, none of them empty."""
+    """Yield the body of the scope (None) and of each reduction (its position).
+
+    With them come the iterators under which they stand, none of which is empty.
+    """
     for position in (None, *range(len(list(reductions(scope.body))))):
         try:
             body, iterators = _place(scope, position)
@@ -364,22 +452,25 @@ def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[LoopIndex, ..
 
 def _with_fewer_indices(
     what: str, operands: Any, groups: Iterable[tuple[int, ...]], position: int | None, outside: Any
-) -> Iterator[dict[str, Any]]:
-    """The stagings of those groups of operands in which fewer indices occur than `outside` of them."""
+) -> Iterator[Args]:
+    """Yield the stagings of those groups of operands that have fewer indices than `outside`."""
     for chosen in groups:
-        order = _order([operands[k] for k in chosen])
-        if len(order) < len(outside):
-            yield {what: list(chosen), "reduction": position, "axes": [i.name for i in order]}
+        indices = _indices_of([operands[k] for k in chosen])
+        if len(indices) < len(outside):
+            axes = [index.name for index in indices]
+            yield {what: list(chosen), "reduction": position, "axes": axes}
 
 
 def _computes(operand: Any) -> bool:
-    """Whether something is done, by no reduction, with what an operand of a product or a sum reads."""
-    return not isinstance(operand, (Access, Reduce)) and any(True for _ in accesses(operand))
+    """Tell whether an operand does something, by no reduction, with what it reads."""
+    if isinstance(operand, (Access, Reduce)):
+        return False
+    return next(accesses(operand), None) is not None
 
 
-def _weights_only(factor: Any) -> bool:
-    found = list(accesses(factor))
-    return bool(found) and all(_is_weight(a.tensor) for a in found)
+def _reads_only_weights(factor: Any) -> bool:
+    read = list(accesses(factor))
+    return bool(read) and all(_is_weight(access.tensor) for access in read)
 
 
 def _is_weight(tensor: Any) -> bool:
@@ -387,14 +478,19 @@ def _is_weight(tensor: Any) -> bool:
     return all(t.role in ("weight", "constant") for t in read)
 
 
-def _order(factors: list[Any]) -> list[Index]:
-    """The indices of a subterm in the order of its largest read, then of the others."""
-    found = sorted((a for f in factors for a in accesses(f)), key=lambda a: -len(a.subscripts))
-    free: set[Any] = set().union(*(f.free_symbols for f in factors))
-    order = dict.fromkeys(
-        i for a in found for s in a.subscripts for i in _indices_in_order(s) if i in free
-    )
-    return [*order, *sorted((i for i in free if i not in order), key=str)]
+def _indices_of(factors: list[Any]) -> list[Index]:
+    """Return the indices of a subterm in the order of its largest read, then of the others."""
+    free: set[Any] = set()
+    read: list[Access] = []
+    for factor in factors:
+        free |= factor.free_symbols
+        read += accesses(factor)
+    order: dict[Index, None] = {}
+    for access in sorted(read, key=lambda access: -len(access.subscripts)):
+        for subscript in access.subscripts:
+            order.update(dict.fromkeys(_indices_in_order(subscript)))
+    indices = [index for index in order if index in free]
+    return [*indices, *sorted(free - order.keys(), key=str)]
 
 
 RULE = Rule(

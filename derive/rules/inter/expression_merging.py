@@ -1,13 +1,14 @@
-"""Expression merging: two parts become one expression; two statements that share an input become one, stacked."""
+"""Expression merging: two parts, or two statements that share an input, become one expression."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 from typing import Any
 
 import sympy
 
+from derive.rewriting.body_queries import bound_indices
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RuleError
@@ -20,13 +21,18 @@ from einalg.language.ir.body import fresh_index
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
-from einalg.language.ir.traversal import accesses, map_accesses, reductions
+from einalg.language.ir.traversal import accesses, map_accesses
 
-MOST_PAIRED = 4  # tensors in which two siblings may differ
+MAX_PAIRS = 4  # tensors in which two siblings may differ
+
+Args = dict[str, Any]
 
 
-def find(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Parts that fit together inside a scope, and statements that differ only in tensors that can be stacked."""
+def find(program: Program) -> Iterator[tuple[Path, Args]]:
+    """Propose parts that fit together inside a scope, and statements that can be stacked.
+
+    These differ only in tensors that can be stacked.
+    """
     for path, scope in paths(program):
         for first, second in _pairs_of_parts(scope):
             yield path, {"first": first, "second": second}
@@ -36,11 +42,18 @@ def find(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def merge(program: Program, path: Path, **args: Any) -> Program:
-    """Join two parts of one scope (`first`, `second`: positions in its sum), or two statements (`sibling`, `axis`)."""
+    """Join two parts of one scope, or two statements.
+
+    `first` and `second` are positions in the sum of a scope; or `sibling` is the name of another
+    statement, and `axis` a position, None for a new axis.
+    """
     if "sibling" in args:
         return _stack(program, path[0], args["sibling"], args.get("axis"))
     scope = scope_at(program, path)
     return replace_at(program, path, _joined(scope, args["first"], args["second"]))
+
+
+# --- two parts of one scope
 
 
 def _parts(scope: Scope) -> list[Any]:
@@ -48,70 +61,107 @@ def _parts(scope: Scope) -> list[Any]:
 
 
 def _pairs_of_parts(scope: Scope) -> Iterator[tuple[int, int]]:
-    parts = _parts(scope)
-    for i, one in enumerate(parts):
-        for j, two in enumerate(parts):
-            if i != j and _union(one, two) is not None:
-                yield i, j
+    for (i, one), (j, two) in permutations(enumerate(_parts(scope)), 2):
+        if _union(one, two) is not None:
+            yield i, j
 
 
 def _union(one: Any, two: Any) -> Access | None:
-    """The read of one scope that is the sum of two reads of its adjacent parts."""
-    if not all(
-        isinstance(p, Access)
-        and isinstance(p.base, Padded)
-        and p.base.fill == 0
-        and isinstance(p.base.base, Scope)
-        for p in (one, two)
-    ):
+    """Return the read of one scope that is the sum of two reads of its adjacent parts."""
+    if not _is_padded_part(one) or not _is_padded_part(two) or one.subscripts != two.subscripts:
         return None
     first, second = one.base.base, two.base.base
-    differing = [k for k, (a, b) in enumerate(zip(first.box, second.box)) if a != b]
-    if one.subscripts != two.subscripts or first.rank != second.rank or len(differing) != 1:
+    axis = _adjacent_axis(first, second)
+    if axis is None:
         return None
-    axis = differing[0]
+    renamed = Scope(_with_ranges(second.iterators, first.iterators), second.where, second.body)
+    if renamed != first:
+        return None
+    whole = Scope(_longer(first, axis, _extent(second, axis)), first.where, first.body)
+    amounts = [(before, after) for before, after in one.base.amounts]
+    amounts[axis] = (one.base.amounts[axis][0], two.base.amounts[axis][1])
+    return Access.of(Padded(whole, amounts), one.subscripts)
+
+
+def _is_padded_part(part: Any) -> bool:
+    """Tell whether a term reads a scope through padding with 0."""
+    if not isinstance(part, Access) or not isinstance(part.base, Padded):
+        return False
+    return part.base.fill == 0 and isinstance(part.base.base, Scope)
+
+
+def _adjacent_axis(first: Scope, second: Scope) -> int | None:
+    """Return the only axis in which two boxes differ, if the second follows the first there."""
+    if first.rank != second.rank:
+        return None
+    differing = _differing_axes(first, second)
+    if len(differing) != 1:
+        return None
+    (axis,) = differing
     if first.box[axis][1] != second.box[axis][0]:
         return None
-    renamed = [LoopIndex(b.index, a.low, a.high) for a, b in zip(first.iterators, second.iterators)]
-    if Scope(renamed, second.where, second.body) != first:
-        return None
-    iterators = [
-        LoopIndex(it.index, it.low, second.box[axis][1]) if k == axis else it
-        for k, it in enumerate(first.iterators)
-    ]
-    amounts = [(a, b) for a, b in one.base.amounts]
-    amounts[axis] = (one.base.amounts[axis][0], two.base.amounts[axis][1])
-    return Access.of(Padded(Scope(iterators, first.where, first.body), amounts), one.subscripts)
+    return axis
+
+
+def _differing_axes(one: Scope, two: Scope) -> set[int]:
+    axes: set[int] = set()
+    for axis, (bounds, others) in enumerate(zip(one.box, two.box)):
+        if bounds != others:
+            axes.add(axis)
+    return axes
+
+
+def _with_ranges(iterators: Iterable[LoopIndex], others: Iterable[LoopIndex]) -> list[LoopIndex]:
+    """Return iterators of the same indices with the ranges of others."""
+    return [LoopIndex(it.index, o.low, o.high) for it, o in zip(iterators, others)]
+
+
+def _extent(scope: Scope, axis: int) -> int:
+    low, high = scope.box[axis]
+    return high - low
+
+
+def _longer(scope: Scope, axis: int, added: int) -> list[LoopIndex]:
+    """Return the iterators of a scope with one range made longer."""
+    iterators = list(scope.iterators)
+    it = iterators[axis]
+    iterators[axis] = LoopIndex(it.index, it.low, it.high + added)
+    return iterators
 
 
 def _joined(scope: Scope, first: Any, second: Any) -> Scope:
     parts = _parts(scope)
-    if (
-        not all(isinstance(p, int) and 0 <= p < len(parts) for p in (first, second))
-        or first == second
-    ):
+    if first == second or not _is_position(first, parts) or not _is_position(second, parts):
         raise RuleError(
             f"the body is a sum of {len(parts)} terms; {first} and {second} are not two of them"
         )
     union = _union(parts[first], parts[second])
     if union is None:
         raise RuleError("the two terms are not adjacent parts of one expression")
-    rest = [p for k, p in enumerate(parts) if k not in (first, second)]
+    rest = [part for position, part in enumerate(parts) if position not in (first, second)]
     return simplify_scope(Scope(scope.iterators, scope.where, sympy.Add(union, *rest)))
+
+
+def _is_position(value: Any, parts: list[Any]) -> bool:
+    return isinstance(value, int) and 0 <= value < len(parts)
+
+
+# --- two statements
 
 
 def _siblings(program: Program) -> Iterator[tuple[str, str]]:
     for (name, scope), (other, second) in combinations(program.statements, 2):
-        if (
-            scope.rank == second.rank
-            and not _depends(program, other, name)
-            and set(scope.tensors) & set(second.tensors)
-        ):
+        if scope.rank != second.rank or _depends(program, other, name):
+            continue
+        if not scope.tensors.keys().isdisjoint(second.tensors):
             yield name, other
 
 
 def _depends(program: Program, reader: str, producer: str) -> bool:
-    """Whether a statement reads another one, or what is computed from it; statements come after those that they read."""
+    """Tell whether a statement reads another one, or what is computed from it.
+
+    Statements come after those that they read.
+    """
     needed = {reader}
     for name, scope in reversed(program.statements):
         if name in needed:
@@ -120,148 +170,173 @@ def _depends(program: Program, reader: str, producer: str) -> bool:
 
 
 def _axes(program: Program, name: str, other: str) -> Iterator[int | None]:
-    """The axes along which the two can be stacked; None for a new one."""
+    """Yield the axes along which two statements can be stacked; None for a new one."""
     for axis in (None, *range(program[name].rank)):
         if _pairing(program[name], program[other], axis) is not None:
             yield axis
 
 
 def _pairing(one: Scope, two: Scope, axis: int | None) -> dict[str, Tensor] | None:
-    """The tensors of `two` that stand for tensors of `one`: the two are equal once they are exchanged (flat scopes only)."""
-    if inner_scopes(one) or inner_scopes(two):
+    """Return the tensors of `two` that stand for tensors of `one`: `{"V": W}`.
+
+    The two scopes, which must be flat, are equal once these are exchanged.
+    """
+    if inner_scopes(one) or inner_scopes(two) or not _differing_axes(one, two) <= {axis}:
         return None
-    if any(a != b for k, (a, b) in enumerate(zip(one.box, two.box)) if k != axis):
+    mine, theirs = _not_shared(one, two), _not_shared(two, one)
+    if len(mine) != len(theirs) or not 0 < len(mine) <= MAX_PAIRS:
         return None
-    mine = [t for n, t in one.tensors.items() if n not in two.tensors]
-    theirs = [t for n, t in two.tensors.items() if n not in one.tensors]
-    if len(mine) != len(theirs) or not 0 < len(mine) <= MOST_PAIRED:
-        return None
-    renamed = Scope(
-        [LoopIndex(b.index, a.low, a.high) for a, b in zip(one.iterators, two.iterators)],
-        two.where,
-        two.body,
-    )
-    for candidate in permutations(theirs):
-        exchange = dict(zip((t.name for t in candidate), mine))
-        if all(_fits(a, b, one, axis) for a, b in zip(mine, candidate)) and key(
-            substitute_tensors(renamed, exchange)
-        ) == key(one):
-            return {m.name: t for m, t in zip(mine, candidate)}
+    renamed = Scope(_with_ranges(two.iterators, one.iterators), two.where, two.body)
+    for candidates in permutations(theirs):
+        pairs = list(zip(mine, candidates))
+        if not all(_fits(tensor, candidate, one, axis) for tensor, candidate in pairs):
+            continue
+        exchange = {candidate.name: tensor for tensor, candidate in pairs}
+        if key(substitute_tensors(renamed, exchange)) == key(one):
+            return {tensor.name: candidate for tensor, candidate in pairs}
     return None
 
 
+def _not_shared(scope: Scope, other: Scope) -> list[Tensor]:
+    return [tensor for name, tensor in scope.tensors.items() if name not in other.tensors]
+
+
 def _fits(mine: Tensor, theirs: Tensor, scope: Scope, axis: int | None) -> bool:
+    """Tell whether a tensor can be stacked with one that a scope reads."""
     if mine.dtype != theirs.dtype or mine.rank != theirs.rank:
         return False
     if axis is None:
         return mine.axes == theirs.axes
     position = _position(mine, scope, axis)
-    return position is not None and all(
-        a == b for k, (a, b) in enumerate(zip(mine.axes, theirs.axes)) if k != position
-    )
+    if position is None:
+        return False
+    own, others = list(mine.axes), list(theirs.axes)
+    del own[position], others[position]
+    return own == others
 
 
 def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
-    """The axis of `tensor` that is read by the traversal's index number `axis` alone, at every read, over its whole extent."""
+    """Return the axis of a tensor that an index of the traversal reads alone, over its extent.
+
+    `axis` is the number of the index. None where a read of the tensor does otherwise, or the index
+    occurs elsewhere.
+    """
     index, box = scope.indices[axis], scope.box[axis]
+    if any(index in condition.indices for condition in scope.where):
+        return None
     positions: set[int] = set()
     for access in accesses(scope.body):
-        uses = [k for k, s in enumerate(access.subscripts) if index in s.indices]
+        moving = [k for k, subscript in enumerate(access.subscripts) if index in subscript.indices]
         if access.tensor != tensor:
-            if uses:
+            if moving:
                 return None
             continue
-        if (
-            len(uses) != 1
-            or access.subscripts[uses[0]].as_index() != index
-            or isinstance(access.base, Padded)
-        ):
+        if len(moving) != 1 or isinstance(access.base, Padded):
             return None
-        positions |= set(uses)
-    if any(index in c.indices for c in scope.where) or len(positions) != 1:
+        if access.subscripts[moving[0]].as_index() != index:
+            return None
+        positions.update(moving)
+    if len(positions) != 1:
         return None
     (position,) = positions
-    return position if tensor.axes[position] == box and box[0] == 0 else None
+    if tensor.axes[position] != box or box[0] != 0:
+        return None
+    return position
 
 
 def _stack(program: Program, name: str, other: str, axis: int | None) -> Program:
-    if (
-        name not in program.names
-        or other not in program.names
-        or _depends(program, other, name)
-        or _depends(program, name, other)
-    ):
-        raise RuleError(f"{name} and {other} are not two independent statements")
+    _check_independent(program, name, other)
     one, two = program[name], program[other]
     pairs = _pairing(one, two, axis)
     if pairs is None:
         place = "a new axis" if axis is None else f"axis {axis}"
         raise RuleError(
-            f"{name} and {other} do not become equal by exchanging tensors that can be stacked along {place}"
+            f"{name} and {other} do not become equal by exchanging tensors "
+            f"that can be stacked along {place}"
         )
-    taken = {*program.names, *program.tensors}
-    stacked, values = [], {}
+    used = {*program.names, *program.tensors}
+    added: list[tuple[str, Scope]] = []
+    stacked: dict[str, Tensor] = {}
     for mine, theirs in pairs.items():
-        tensor = one.tensors[mine]
-        position = None if axis is None else _position(tensor, one, axis)
-        joined = (
-            _along_new_axis(tensor, theirs)
-            if position is None
-            else _along(tensor, theirs, position)
+        label = _fresh_name(f"{mine}_{theirs.name}", used)
+        added.append((label, _stacked_tensors(one, one.tensors[mine], theirs, axis)))
+        stacked[mine] = statement_tensor(*added[-1])
+    if axis is None:
+        whole, offset = _with_new_axis(one, stacked), 1
+    else:
+        whole, offset = (
+            _with_longer_axis(one, two, stacked, axis),
+            one.box[axis][1] - two.box[axis][0],
         )
-        label = _fresh_name(f"{mine}_{theirs.name}", taken)
-        stacked.append((label, joined))
-        values[mine] = statement_tensor(label, joined)
-    whole = (
-        _with_new_axis(one, values) if axis is None else _with_longer_axis(one, two, values, axis)
-    )
-    label = _fresh_name(f"{name}_{other}", taken)
-    read = statement_tensor(label, whole)
-    copies = {
-        name: _copy(one, read, axis, 0),
-        other: _copy(two, read, axis, 1 if axis is None else one.box[axis][1] - two.box[axis][0]),
-    }
-    return _rebuilt(program, (name, other), [*stacked, (label, whole)], copies)
+    label = _fresh_name(f"{name}_{other}", used)
+    added.append((label, whole))
+    result = statement_tensor(label, whole)
+    slices = {name: _slice(one, result, axis, 0), other: _slice(two, result, axis, offset)}
+    return _with_stacked(program, added, slices)
 
 
-def _rebuilt(
-    program: Program, pair: tuple[str, str], added: list[Any], copies: dict[str, Scope]
+def _check_independent(program: Program, name: str, other: str) -> None:
+    known = name in program.names and other in program.names
+    if not known or _depends(program, other, name) or _depends(program, name, other):
+        raise RuleError(f"{name} and {other} are not two independent statements")
+
+
+def _with_stacked(
+    program: Program, added: list[tuple[str, Scope]], slices: dict[str, Scope]
 ) -> Program:
-    """The added statements stand before the first of the pair, after everything that they read."""
-    statements = [(n, copies.get(n, s)) for n, s in program.statements if n not in pair]
-    needed = {t for _, s in added for t in s.tensors}
-    at = max((k + 1 for k, (n, _) in enumerate(statements) if n in needed), default=0)
-    block = [*added, *((n, copies[n]) for n in pair)]
+    """Return the program with the added statements, and slices of them in the place of a pair.
+
+    They stand after everything that they read.
+    """
+    statements = [(name, scope) for name, scope in program.statements if name not in slices]
+    needed: set[str] = set()
+    for _, scope in added:
+        needed.update(scope.tensors)
+    at = 0
+    for position, (name, _) in enumerate(statements):
+        if name in needed:
+            at = position + 1
+    statements[at:at] = [*added, *slices.items()]
     try:
-        return Program([*statements[:at], *block, *statements[at:]], program.outputs)
+        return Program(statements, program.outputs)
     except ValueError as error:
         raise RuleError(f"the two statements cannot stand side by side: {error}") from None
 
 
-def _fresh_name(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _fresh_name(name: str, used: set[str]) -> str:
+    while name in used:
         name += "_"
-    taken.add(name)
+    used.add(name)
     return name
 
 
+def _stacked_tensors(scope: Scope, mine: Tensor, theirs: Tensor, axis: int | None) -> Scope:
+    position = None if axis is None else _position(mine, scope, axis)
+    if position is None:
+        return _along_new_axis(mine, theirs)
+    return _along(mine, theirs, position)
+
+
 def _traversal(tensor: Tensor) -> list[LoopIndex]:
-    return [LoopIndex(Index(f"i{k}"), low, high) for k, (low, high) in enumerate(tensor.axes)]
+    iterators = []
+    for axis, (low, high) in enumerate(tensor.axes):
+        iterators.append(LoopIndex(Index(f"i{axis}"), low, high))
+    return iterators
 
 
 def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
-    """Two tensors one after the other along an axis: a sum of two padded reads."""
+    """Return two tensors one after the other along an axis: a sum of two padded reads."""
     iterators = _traversal(mine)
     (low, end), (low2, high2) = mine.axes[position], theirs.axes[position]
     length = high2 - low2
     iterators[position] = LoopIndex(iterators[position].index, low, end + length)
-    before = [(0, length) if k == position else (0, 0) for k in range(mine.rank)]
-    after = [(end - low, 0) if k == position else (0, 0) for k in range(mine.rank)]
+    before, after = [(0, 0)] * mine.rank, [(0, 0)] * mine.rank
+    before[position], after[position] = (0, length), (end - low, 0)
     subscripts = [affine(it.index) for it in iterators]
-    moved = [s - (end - low2) if k == position else s for k, s in enumerate(subscripts)]
-    return Scope(
-        iterators, (), mine.pad(*before)[tuple(subscripts)] + theirs.pad(*after)[tuple(moved)]
-    )
+    moved = list(subscripts)
+    moved[position] = moved[position] - (end - low2)
+    total = mine.pad(*before)[tuple(subscripts)] + theirs.pad(*after)[tuple(moved)]
+    return Scope(iterators, (), total)
 
 
 def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
@@ -269,58 +344,53 @@ def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
     iterators = [LoopIndex(layer, 0, 2), *_traversal(mine)]
     subscripts = tuple(affine(it.index) for it in iterators)
     total: Any = sympy.S.Zero
-    for k, tensor in enumerate((mine, theirs)):
-        plane = Scope(
-            [LoopIndex(layer, k, k + 1), *iterators[1:]], (), Access.of(tensor, subscripts[1:])
-        )
-        total = total + Access.of(Padded(plane, [(k, 1 - k)] + [(0, 0)] * mine.rank), subscripts)
+    for number, tensor in enumerate((mine, theirs)):
+        plane_iterators = [LoopIndex(layer, number, number + 1), *iterators[1:]]
+        plane = Scope(plane_iterators, (), Access.of(tensor, subscripts[1:]))
+        amounts = [(number, 1 - number)] + [(0, 0)] * mine.rank
+        total = total + Access.of(Padded(plane, amounts), subscripts)
     return Scope(iterators, (), total)
 
 
-def _with_new_axis(one: Scope, values: dict[str, Tensor]) -> Scope:
-    layer = fresh_index(
-        "z", {*one.indices, *(i for node in reductions(one.body) for i in node.indices)}
-    )
+def _with_new_axis(one: Scope, stacked: dict[str, Tensor]) -> Scope:
+    layer = fresh_index("z", bound_indices(one))
 
     def change(access: Access) -> Access:
         base = access.tensor
-        if not (isinstance(base, Tensor) and base.name in values):
+        if not (isinstance(base, Tensor) and base.name in stacked):
             return access
-        stacked: Any = values[base.name]
+        new: Any = stacked[base.name]
         if isinstance(access.base, Padded):
-            stacked = Padded(stacked, [(0, 0), *access.base.amounts], access.base.fill)
-        return Access.of(stacked, (affine(layer), *access.subscripts))
+            new = Padded(new, [(0, 0), *access.base.amounts], access.base.fill)
+        return Access.of(new, (affine(layer), *access.subscripts))
 
-    return Scope(
-        [LoopIndex(layer, 0, 2), *one.iterators], one.where, map_accesses(one.body, change)
-    )
-
-
-def _with_longer_axis(one: Scope, two: Scope, values: dict[str, Tensor], axis: int) -> Scope:
-    length = two.box[axis][1] - two.box[axis][0]
-    iterators = [
-        LoopIndex(it.index, it.low, it.high + length) if k == axis else it
-        for k, it in enumerate(one.iterators)
-    ]
-    renamed = substitute_tensors(one, values)
-    return Scope(iterators, renamed.where, renamed.body)
+    iterators = [LoopIndex(layer, 0, 2), *one.iterators]
+    return Scope(iterators, one.where, map_accesses(one.body, change))
 
 
-def _copy(scope: Scope, stacked: Tensor, axis: int | None, offset: int) -> Scope:
-    subscripts = [affine(i) for i in scope.indices]
-    moved = (
-        [affine(offset), *subscripts]
-        if axis is None
-        else [s + offset if k == axis else s for k, s in enumerate(subscripts)]
-    )
-    return Scope(scope.iterators, scope.where, Access.of(stacked, tuple(moved)))
+def _with_longer_axis(one: Scope, two: Scope, stacked: dict[str, Tensor], axis: int) -> Scope:
+    renamed = substitute_tensors(one, stacked)
+    return Scope(_longer(one, axis, _extent(two, axis)), renamed.where, renamed.body)
+
+
+def _slice(scope: Scope, stacked: Tensor, axis: int | None, offset: int) -> Scope:
+    """Return the part of a stacked tensor that a scope computed."""
+    subscripts = [affine(index) for index in scope.indices]
+    if axis is None:
+        subscripts.insert(0, affine(offset))
+    else:
+        subscripts[axis] = subscripts[axis] + offset
+    return Scope(scope.iterators, scope.where, Access.of(stacked, tuple(subscripts)))
 
 
 RULE = Rule(
     name="expression merging",
     before="L[X0] f ~ L[X1] f",
     after="L[X0 ∪ X1] f",
-    requires="X0 and X1 disjoint and adjacent; or two independent statements that differ in tensors, which are stacked",
+    requires=(
+        "X0 and X1 disjoint and adjacent; "
+        "or two independent statements that differ in tensors, which are stacked"
+    ),
     find=find,
     rewrite=merge,
     level="program",

@@ -1,13 +1,18 @@
-"""Expression splitting: a domain is cut in two, or into its phases, and each part is an expression of its own."""
+"""Expression splitting: the parts of a domain, cut in two or into phases, become expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
-from math import gcd
-from typing import Any
+from math import gcd, prod
+from typing import Any, NamedTuple
 
-from derive.rewriting.body_queries import memoized_per_scope, reads
+from derive.rewriting.body_queries import (
+    index_ranges,
+    iterator_named,
+    memoized_per_scope,
+    reads,
+)
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -20,78 +25,93 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import reductions
 
-MOST_CUTS = 2  # proposed for one index; where nothing suggests one, the middle
-MOST_PHASES = 64  # proposed for a scope
+MAX_CUTS = 2  # proposed for one index; where nothing suggests one, the middle
+MAX_PHASES = 64  # proposed for a scope
 
 
 @memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Phases of the strides that occur; cuts where a read enters or leaves its box, where a condition changes, and in the middle."""
+    """Propose phases of the strides that occur, and cuts.
+
+    There are cuts where a read enters or leaves its box, where a condition changes, and in the
+    middle.
+    """
     yield from _phases(scope)
     for it in scope.iterators:
         if it.extent > 1:
-            cuts = list(dict.fromkeys(v for v in _cuts(scope, it) if it.low < v < it.high))[
-                :MOST_CUTS
-            ]
-            for at in sorted(cuts) or [it.low + it.extent // 2]:
+            cuts = dict.fromkeys(at for at in _cuts(scope, it) if it.low < at < it.high)
+            middle = it.low + it.extent // 2
+            for at in sorted(list(cuts)[:MAX_CUTS]) or [middle]:
                 yield {"index": it.index.name, "at": at}
 
 
 def _cuts(scope: Scope, it: LoopIndex) -> Iterator[int]:
     for read in reads(scope):
-        ranges = {i: r for i, r in read.ranges.items() if i != it.index}
+        if not isinstance(read.access.base, Padded):
+            continue
+        ranges = read.ranges
+        ranges.pop(it.index, None)
         for subscript, (low, high) in zip(read.access.subscripts, unpadded(read.access.base).box):
-            if isinstance(read.access.base, Padded):
-                yield from _crossings(subscript - low, it, ranges)
-                yield from _crossings(subscript - high, it, ranges)
+            yield from _crossings(subscript - low, it, ranges)
+            yield from _crossings(subscript - high, it, ranges)
+    ranges = index_ranges(other for other in scope.iterators if other is not it)
     for condition in scope.where:
-        yield from _crossings(
-            condition.form, it, {o.index: (o.low, o.high) for o in scope.iterators if o is not it}
-        )
+        yield from _crossings(condition.form, it, ranges)
 
 
 def _crossings(form: Affine, it: LoopIndex, ranges: Any) -> Iterator[int]:
-    """Values of the index from which `form >= 0` may hold, and from which it must."""
+    """Yield the values of an index from which `form >= 0` may hold, and from which it must."""
     coefficient = form.coefficient(it.index)
     rest = form - affine(it.index) * coefficient
     if coefficient == 0 or it.index in rest.indices or not rest.indices <= set(ranges):
         return
     for bound in rest.interval(ranges):
-        yield -(bound // coefficient) if coefficient > 0 else bound // -coefficient + 1
+        if coefficient > 0:
+            yield -(bound // coefficient)
+        else:
+            yield bound // -coefficient + 1
 
 
 def _phases(scope: Scope) -> Iterator[dict[str, Any]]:
-    """The numbers of phases after which a quotient or a condition repeats: of each index, and of all together."""
-    found = {
-        it.index.name: sorted({n for n in _periods(scope, it.index) if n < it.extent})
-        for it in scope.iterators
-    }
-    several = {index: counts[0] for index, counts in found.items() if counts}
-    if len(several) > 1 and _count(several.values()) <= MOST_PHASES:
-        yield {"index": list(several), "phases": list(several.values())}
-    for index, counts in found.items():
-        yield from ({"index": index, "phases": count} for count in counts if count <= MOST_PHASES)
+    """Propose the numbers of phases after which a quotient or a condition repeats.
 
-
-def _count(phases: Any) -> int:
-    total = 1
-    for count in phases:
-        total *= count
-    return total
+    First come those of all indices together, then of each index.
+    """
+    counts: dict[str, list[int]] = {}
+    for it in scope.iterators:
+        periods = {period for period in _periods(scope, it.index) if period < it.extent}
+        if periods:
+            counts[it.index.name] = sorted(periods)
+    least = {index: periods[0] for index, periods in counts.items()}
+    if len(least) > 1 and prod(least.values()) <= MAX_PHASES:
+        yield {"index": list(least), "phases": list(least.values())}
+    for index, periods in counts.items():
+        for count in periods:
+            if count <= MAX_PHASES:
+                yield {"index": index, "phases": count}
 
 
 def _periods(scope: Scope, index: Index) -> Iterator[int]:
-    """The divisors of quotients and remainders that the index occurs in, as far as its coefficient does not cancel them."""
-    forms = [s for read in reads(scope) for s in read.access.subscripts]
-    forms += [
-        c.form
-        for where in (scope.where, *(node.where for node in reductions(scope.body)))
-        for c in where
-    ]
-    for atom in (atom for form in forms for atom in _quotients(form)):
-        period = atom.divisor // gcd(atom.divisor, atom.argument.coefficient(index))
-        if period > 1:
-            yield period
+    """Yield the divisors of quotients and remainders that an index occurs in.
+
+    What its coefficient has in common with them is cancelled: 2 for h in `(2*h + r)//4`.
+    """
+    for form in _forms(scope):
+        for atom in _quotients(form):
+            period = atom.divisor // gcd(atom.divisor, atom.argument.coefficient(index))
+            if period > 1:
+                yield period
+
+
+def _forms(scope: Scope) -> Iterator[Affine]:
+    """Yield every subscript and condition of a scope."""
+    for read in reads(scope):
+        yield from read.access.subscripts
+    conditions = list(scope.where)
+    for node in reductions(scope.body):
+        conditions += node.where
+    for condition in conditions:
+        yield condition.form
 
 
 def _quotients(form: Affine) -> Iterator[Any]:
@@ -102,33 +122,38 @@ def _quotients(form: Affine) -> Iterator[Any]:
 
 
 def split(scope: Scope, index: Any, at: int | None = None, phases: Any = None) -> Scope:
-    """Cut the range of an index before the value `at`, or into its residue classes modulo `phases`; the whole is the sum of the parts.
+    """Cut the range of an index before the value `at`, or into its residue classes.
 
-    `index` and `phases` may be lists, for the phases of several indices at once.
+    These are modulo `phases`. The whole is the sum of the parts. `index` and `phases` may be lists,
+    for the phases of several indices at once.
     """
     if (at is None) == (phases is None):
         raise RuleError("expression splitting takes either at= or phases=")
     if phases is None:
         return _split_at(scope, _iterator(scope, index), at)
-    names, counts = ([index], [phases]) if isinstance(index, str) else (list(index), list(phases))
-    if (
-        len(names) != len(counts)
-        or len(set(names)) != len(names)
-        or any(not isinstance(n, int) or n < 2 for n in counts)
-    ):
+    if isinstance(index, str):
+        names, counts = [index], [phases]
+    else:
+        names, counts = list(index), list(phases)
+    _check_phases(names, counts)
+    iterators = [_iterator(scope, name) for name in names]
+    return _split_phases(scope, dict(zip(iterators, counts)))
+
+
+def _check_phases(names: list[str], counts: list[Any]) -> None:
+    valid = len(names) == len(counts) == len(set(names))
+    for count in counts:
+        valid = valid and isinstance(count, int) and count >= 2
+    if not valid:
         raise RuleError("give a number of phases, 2 or more, for each of the indices")
-    return _split_phases(
-        scope, {_iterator(scope, name): count for name, count in zip(names, counts)}
-    )
 
 
-def _iterator(scope: Scope, index: str) -> LoopIndex:
-    found = next((it for it in scope.iterators if it.index.name == index), None)
-    if found is None:
-        raise RuleError(
-            f"there is no index {index} in the traversal; it has {', '.join(map(str, scope.indices))}"
-        )
-    return found
+def _iterator(scope: Scope, name: str) -> LoopIndex:
+    it = iterator_named(scope.iterators, name)
+    if it is None:
+        known = ", ".join(map(str, scope.indices))
+        raise RuleError(f"there is no index {name} in the traversal; it has {known}")
+    return it
 
 
 def _split_at(scope: Scope, it: LoopIndex, at: Any) -> Scope:
@@ -136,50 +161,73 @@ def _split_at(scope: Scope, it: LoopIndex, at: Any) -> Scope:
         raise RuleError(
             f"{it.index} ranges over [{it.low},{it.high}): a cut at {at} leaves one part empty"
         )
-    subscripts = tuple(affine(i) for i in scope.indices)
-    parts = []
-    for low, high in ((it.low, at), (at, it.high)):
-        part = Scope(
-            [LoopIndex(o.index, low, high) if o is it else o for o in scope.iterators],
-            scope.where,
-            scope.body,
-        )
-        amounts = [(low - it.low, it.high - high) if o is it else (0, 0) for o in scope.iterators]
-        parts.append(Access.of(Padded(simplify_scope(part), amounts), subscripts))
-    return Scope(scope.iterators, scope.where, parts[0] + parts[1])
+    first, second = _part(scope, it, it.low, at), _part(scope, it, at, it.high)
+    return Scope(scope.iterators, scope.where, first + second)
+
+
+def _part(scope: Scope, it: LoopIndex, low: int, high: int) -> Access:
+    """Return the read of a scope with a smaller range of one index, padded to the whole range."""
+    iterators: list[LoopIndex] = []
+    amounts: list[tuple[int, int]] = []
+    for other in scope.iterators:
+        if other is it:
+            iterators.append(LoopIndex(it.index, low, high))
+            amounts.append((low - it.low, it.high - high))
+        else:
+            iterators.append(other)
+            amounts.append((0, 0))
+    part = simplify_scope(Scope(iterators, scope.where, scope.body))
+    return Access.of(Padded(part, amounts), tuple(map(affine, scope.indices)))
+
+
+class _Phase(NamedTuple):
+    """A residue class of an index: the values `count * y + rest`."""
+
+    count: int
+    rest: int
 
 
 def _split_phases(scope: Scope, counts: Mapping[LoopIndex, int]) -> Scope:
     if any(it.extent < 1 for it in scope.iterators):
         raise RuleError("a scope without points has no phases")
-    parts = [
-        _phase(scope, dict(zip(counts, zip(counts.values(), rests))))
-        for rests in product(*(range(n) for n in counts.values()))
-    ]
-    return Scope(scope.iterators, scope.where, sum(part for part in parts if part is not None))
+    total: Any = 0
+    for rests in product(*map(range, counts.values())):
+        phases = map(_Phase, counts.values(), rests)
+        part = _phase_sum(scope, dict(zip(counts, phases)))
+        if part is not None:
+            total = total + part
+    return Scope(scope.iterators, scope.where, total)
 
 
-def _phase(scope: Scope, chosen: Mapping[LoopIndex, Sequence[int]]) -> Reduce | None:
-    """The scope at the points with the given remainders, read under the condition that it is their phase; None if there are none."""
-    inner = {
-        it: LoopIndex(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1)
-        for it, (count, rest) in chosen.items()
-    }
-    if any(it.extent < 1 for it in inner.values()):
-        return None
-    forms = {it.index: affine(it.index) * count + rest for it, (count, rest) in chosen.items()}
-    where = [c.substitute(forms) for c in scope.where]
-    part = simplify_scope(
-        Scope([inner.get(it, it) for it in scope.iterators], where, substitute(scope.body, forms))
-    )
-    read = [
-        affine(it.index) // chosen[it][0] if it in chosen else affine(it.index)
-        for it in scope.iterators
-    ]
-    guard = [
-        Constraint(affine(it.index) % count - rest, "==") for it, (count, rest) in chosen.items()
-    ]
-    return Reduce("Sum", (), guard, Access.of(part, tuple(read)))
+def _phase_sum(scope: Scope, phases: Mapping[LoopIndex, _Phase]) -> Reduce | None:
+    """Return the part of a scope at the points of some phases, read under their condition.
+
+    None where there are no such points.
+    """
+    forms: dict[Index, Affine] = {}
+    guard: list[Constraint] = []
+    for it, (count, rest) in phases.items():
+        forms[it.index] = affine(it.index) * count + rest
+        guard.append(Constraint(affine(it.index) % count - rest, "=="))
+    iterators: list[LoopIndex] = []
+    subscripts: list[Affine] = []
+    for it in scope.iterators:
+        inside, subscript = it, affine(it.index)
+        if it in phases:
+            inside = _phase_iterator(it, phases[it])
+            subscript = subscript // phases[it].count
+            if inside.extent < 1:
+                return None
+        iterators.append(inside)
+        subscripts.append(subscript)
+    where = [condition.substitute(forms) for condition in scope.where]
+    part = simplify_scope(Scope(iterators, where, substitute(scope.body, forms)))
+    return Reduce("Sum", (), guard, Access.of(part, tuple(subscripts)))
+
+
+def _phase_iterator(it: LoopIndex, phase: _Phase) -> LoopIndex:
+    count, rest = phase
+    return LoopIndex(it.index, -((rest - it.low) // count), (it.high - 1 - rest) // count + 1)
 
 
 RULE = Rule(

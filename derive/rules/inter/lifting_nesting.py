@@ -1,4 +1,4 @@
-"""Two spellings of one thing: an inner scope as a named statement, and a statement as an inner scope (design §2)."""
+"""Two spellings of one thing: an inner scope, and a statement with a name (design §2)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from derive.rewriting.paths import Path, paths, scope_at
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Padded
+from einalg.language.ir.tensor import Access, Padded
 from einalg.language.ir.traversal import map_accesses, rebased
 
 
 def find_liftable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Propose every inner scope that may be a statement."""
     for path, scope in paths(program):
         if len(path) > 1 and _liftable(program, scope):
             yield path, {"name": fresh_statement(program)}
 
 
 def lift(program: Program, path: Path, name: str) -> Program:
-    """Make the inner scope at `path` a statement called `name`; every read of it, anywhere, reads the statement."""
+    """Make the inner scope at `path` a statement called `name`, which all its readers read."""
     target = scope_at(program, path)
     if len(path) == 1:
         raise RuleError(f"{path[0]} is a statement already")
@@ -31,24 +32,26 @@ def lift(program: Program, path: Path, name: str) -> Program:
         raise RuleError(f"{name!r} is not a free name for a statement")
     if not _liftable(program, target):
         raise RuleError(
-            "an inner scope with conditions that is read through padding with another fill than 0 cannot be a statement"
+            "an inner scope with conditions that is read through padding "
+            "with another fill than 0 cannot be a statement"
         )
     tensor = statement_tensor(name, target)
-    first = next(
-        k
-        for k, (_, scope) in enumerate(program.statements)
-        if any(node == target for node in all_scopes(scope))
-    )
-    rest = [(n, _with_reads(scope, target, tensor)) for n, scope in program.statements]
-    return Program([*rest[:first], (name, target), *rest[first:]], program.outputs)
+    statements: list[tuple[str, Scope]] = []
+    is_added = False
+    for reader, scope in program.statements:
+        if not is_added and any(node == target for node in all_scopes(scope)):
+            statements.append((name, target))
+            is_added = True
+        statements.append((reader, _with_reads(scope, target, tensor)))
+    return Program(statements, program.outputs)
 
 
 def lifted(program: Program) -> Program:
-    """The program with every inner scope as a statement before its first reader."""
+    """Return the program with every inner scope as a statement before its first reader."""
     inner = {scope for path, scope in paths(program) if len(path) > 1}
     if not inner:
         return program
-    free = _fresh_names(program)
+    names = _free_names(program)
     liftable = {scope for scope in inner if _liftable(program, scope)}
     known: dict[Scope, Any] = {}
     statements: list[tuple[str, Scope]] = []
@@ -59,7 +62,7 @@ def lifted(program: Program) -> Program:
                 statements.append((name, new))
             elif node not in known:
                 if node in liftable:
-                    statements.append((next(free), new))
+                    statements.append((next(names), new))
                     known[node] = statement_tensor(*statements[-1])
                 else:
                     known[node] = new
@@ -67,49 +70,64 @@ def lifted(program: Program) -> Program:
 
 
 def fresh_statement(program: Program) -> str:
-    """`T1`, `T2`, …: the first name that is free."""
-    return next(_fresh_names(program))
+    """Return the first of `T1`, `T2`, … that is free."""
+    return next(_free_names(program))
 
 
-def _fresh_names(program: Program) -> Iterator[str]:
-    taken = {*program.names, *program.tensors}
-    return (name for name in (f"T{k}" for k in count(1)) if name not in taken)
+def _free_names(program: Program) -> Iterator[str]:
+    used = {*program.names, *program.tensors}
+    for number in count(1):
+        name = f"T{number}"
+        if name not in used:
+            yield name
 
 
 def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
-    """The scope in which every read of `target` reads a tensor."""
-    known = {target: tensor}
+    """Return the scope in which every read of `target` reads a tensor."""
+    replacements = {target: tensor}
     for node in all_scopes(scope):
-        if node != target and (new := _reading(node, known)) is not node:
-            known[node] = new
-    return known.get(scope, scope)
+        if node != target:
+            new = _reading(node, replacements)
+            if new is not node:
+                replacements[node] = new
+    return replacements.get(scope, scope)
 
 
-def _reading(node: Scope, known: Mapping[Scope, Any]) -> Scope:
-    """A scope that reads, for its inner scopes, what is known for them; the same object where nothing is."""
-    body = map_accesses(
-        node.body,
-        lambda a: (
-            rebased(a, known[a.tensor]) if isinstance(a.tensor, Scope) and a.tensor in known else a
-        ),
-    )
-    return node if body is node.body else Scope(node.iterators, node.where, body)
+def _reading(node: Scope, replacements: Mapping[Scope, Any]) -> Scope:
+    """Return a scope that reads the replacements of its inner scopes; itself where it has none."""
+
+    def change(access: Access) -> Any:
+        if isinstance(access.tensor, Scope) and access.tensor in replacements:
+            return rebased(access, replacements[access.tensor])
+        return access
+
+    body = map_accesses(node.body, change)
+    if body is node.body:
+        return node
+    return Scope(node.iterators, node.where, body)
 
 
 def _liftable(program: Program, target: Scope) -> bool:
     if not target.where:
         return True
-    every = (
-        read
-        for _, scope in program.statements
-        for node in all_scopes(scope)
-        for read in reads(node)
-        if read.access.tensor == target
-    )
-    return all(not isinstance(r.access.base, Padded) or r.access.base.fill == 0 for r in every)
+    for _, scope in program.statements:
+        for node in all_scopes(scope):
+            if not _fills_with_zero(node, target):
+                return False
+    return True
+
+
+def _fills_with_zero(scope: Scope, target: Scope) -> bool:
+    """Tell whether a scope reads another one through padding with 0 alone, if at all."""
+    for read in reads(scope):
+        base = read.access.base
+        if isinstance(base, Padded) and base.fill != 0 and read.access.tensor == target:
+            return False
+    return True
 
 
 def find_inlinable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Propose every statement that another one reads."""
     for name, scope in program.statements:
         for producer in scope.tensors:
             if producer in program.names:
@@ -119,21 +137,24 @@ def find_inlinable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
 def nest(program: Program, path: Path, producer: str) -> Program:
     """Read a statement as an inner scope; it vanishes if nothing else needs it."""
     name = path[0]
-    if (
-        name not in program.names
-        or producer not in program.names
-        or producer not in program[name].tensors
-    ):
+    check_reads(program, name, producer)
+    nested = substitute_tensors(program[name], {producer: program[producer]})
+    return without_unread(program.replaced(name, nested), producer)
+
+
+def check_reads(program: Program, name: str, producer: str) -> None:
+    """Raise `RuleError` unless one statement reads another one."""
+    known = program.names
+    if name not in known or producer not in known or producer not in program[name].tensors:
         raise RuleError(f"statement {name} does not read a statement {producer}")
-    nested = program.replaced(
-        name, substitute_tensors(program[name], {producer: program[producer]})
-    )
-    still = producer in nested.outputs or any(producer in s.tensors for _, s in nested.statements)
-    return (
-        nested
-        if still
-        else Program([(n, s) for n, s in nested.statements if n != producer], nested.outputs)
-    )
+
+
+def without_unread(program: Program, name: str) -> Program:
+    """Return the program without a statement that nothing reads and that is no output."""
+    if name in program.outputs or any(name in scope.tensors for _, scope in program.statements):
+        return program
+    rest = [statement for statement in program.statements if statement[0] != name]
+    return Program(rest, program.outputs)
 
 
 LIFTING = Rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import Any
 
 import sympy
@@ -14,38 +14,50 @@ from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index
+from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import accesses, reductions
 
-MOST_CHOICES = 10  # subsets of the indices of one reduction, before those that stand side by side move together
+MAX_CHOICES = 10  # subsets of the indices of one reduction; beyond, neighbours move together
+
+Iterators = Sequence[LoopIndex]
+Conditions = Sequence[Constraint]
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """The ways to keep some of a reduction's indices outside: all of them if they are few, else by what stands side by side."""
+    """Propose to keep some of a reduction's indices outside.
+
+    Where the subsets are many, indices that stand side by side move together.
+    """
     for position, node in enumerate(reductions(scope.body)):
-        least = 0 if node is not scope.body else 1
-        groups = [[i] for i in node.indices]
-        if 2 ** len(groups) > MOST_CHOICES:
+        groups = [[index] for index in node.indices]
+        if 2 ** len(groups) > MAX_CHOICES:
             groups = _side_by_side(node)
-        for size in range(least, len(groups)):
-            for chosen in islice(combinations(groups, size), MOST_CHOICES):
-                outer = {i for group in chosen for i in group}
-                yield {"reduction": position, "outer": [i.name for i in node.indices if i in outer]}
+        fewest = 1 if node is scope.body else 0
+        for size in range(fewest, len(groups)):
+            for chosen in islice(combinations(groups, size), MAX_CHOICES):
+                outer = set(chain(*chosen))
+                names = [index.name for index in node.indices if index in outer]
+                yield {"reduction": position, "outer": names}
 
 
 def _side_by_side(node: Reduce) -> list[list[Index]]:
-    """The indices of a reduction, those together that occur in the same reads with the same strides (`r` and `s` of a window)."""
+    """Return the indices of a reduction, those together that move alike: `r` and `s` of a window.
+
+    They occur in the same reads with the same strides.
+    """
     groups: dict[Any, list[Index]] = {}
     for index in node.indices:
-        uses = [
-            (k, s.coefficient(index), len(s.terms) == 1)
-            for k, a in enumerate(accesses(node.body))
-            for s in a.subscripts
-            if index in s.indices
-        ]
+        uses = []
+        for number, access in enumerate(accesses(node.body)):
+            for subscript in access.subscripts:
+                if index in subscript.indices:
+                    stride, is_alone = subscript.coefficient(index), len(subscript.terms) == 1
+                    uses.append((number, stride, is_alone))
         groups.setdefault(tuple(uses), []).append(index)
     return list(groups.values())
 
@@ -53,81 +65,96 @@ def _side_by_side(node: Reduce) -> list[list[Index]]:
 def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     """Keep `outer` of a reduction's indices; the others are reduced by an inner scope.
 
-    Factors that do not depend on the inner indices stay outside (unless a condition on these guards them), and the inner scope
-    has only the indices that it uses.
+    Factors that do not depend on the inner indices stay outside (unless a condition on these guards
+    them), and the inner scope has only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
     kept = [it for it in node.iterators if it.index.name in outer]
     moved = [it for it in node.iterators if it.index.name not in outer]
-    if len(kept) != len(set(outer)):
-        raise RuleError(
-            f"the reduction has the indices {', '.join(map(str, node.indices))}, not all of {', '.join(outer)}"
-        )
-    if not moved:
-        raise RuleError(
-            "no index is left to move into the inner scope\n  leave at least one index out of `outer`"
-        )
-    inside = tuple(c for c in node.where if not c.indices.isdisjoint(it.index for it in moved))
-    factor, inner_body = (
-        _independent_factor(node, {it.index for it in moved})
-        if not inside
-        else (sympy.S.One, node.body)
-    )
-    outside = tuple(c for c in node.where if c not in inside)
-    inner = _inner_scope(scope, node, (kept, moved), (inside, outside), inner_body)
-    read = Access.of(inner, tuple(affine(i) for i in inner.indices)) * factor
+    _check_split(node, kept, moved, outer)
+    moved_indices = {it.index for it in moved}
+    inside: list[Constraint] = []
+    outside: list[Constraint] = []
+    for condition in node.where:
+        if condition.indices.isdisjoint(moved_indices):
+            outside.append(condition)
+        else:
+            inside.append(condition)
+    factor, body = sympy.S.One, node.body
+    if not inside:
+        factor, body = _independent_factor(node, moved_indices)
+    inner_sum = Reduce(node.op, moved, inside, body)
+    inner = _inner_scope(scope, node, inner_sum, kept, outside)
+    read = Access.of(inner, tuple(map(affine, inner.indices))) * factor
     outer_body = Reduce(node.op, kept, outside, read) if kept or outside else read
     return simplify_scope(replace_reduction(scope, node, outer_body))
 
 
+def _check_split(node: Reduce, kept: Iterators, moved: Iterators, outer: Sequence[str]) -> None:
+    if len(kept) != len(set(outer)):
+        raise RuleError(
+            f"the reduction has the indices {', '.join(map(str, node.indices))}, "
+            f"not all of {', '.join(outer)}"
+        )
+    if not moved:
+        raise RuleError(
+            "no index is left to move into the inner scope\n"
+            "  leave at least one index out of `outer`"
+        )
+
+
 def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
-    """The factors of a sum's body that the moved indices do not occur in, and the rest."""
+    """Return the factors of a sum's body that have none of the moved indices, and the rest."""
     if node.op != "Sum" or not isinstance(node.body, sympy.Mul):
         return sympy.S.One, node.body
-    free = [a for a in node.body.args if a.free_symbols.isdisjoint(moved)]
-    return sympy.Mul(*free), sympy.Mul(*(a for a in node.body.args if a not in free))
+    free: list[Any] = []
+    rest: list[Any] = []
+    for factor in node.body.args:
+        if factor.free_symbols.isdisjoint(moved):
+            free.append(factor)
+        else:
+            rest.append(factor)
+    return sympy.Mul(*free), sympy.Mul(*rest)
 
 
-def _inner_scope(scope: Scope, node: Reduce, iterators: Any, conditions: Any, body: Any) -> Scope:
-    kept, moved = iterators
-    inside, outside = conditions
-    outer, conditions_around = enclosing_domain(scope, node)
-    reduced = Reduce(node.op, moved, inside, body)
-    outer_where = (*conditions_around, *outside)
-    used = {i for i in reduced.free_symbols if isinstance(i, Index)}
-    alone, tied = (
-        _over(reduced, [*kept, *outer], outer_where, indices)
-        for indices in (used, _closure(used, outer_where))
-    )
-    return alone if alone.rank < tied.rank and _is_well_formed(alone) else tied
+def _inner_scope(
+    scope: Scope, node: Reduce, inner_sum: Reduce, kept: Iterators, outside: Conditions
+) -> Scope:
+    """Return the scope that computes the inner sum, over as few indices as it may have."""
+    around, conditions_around = enclosing_domain(scope, node)
+    iterators, where = [*kept, *around], [*conditions_around, *outside]
+    used = {symbol for symbol in inner_sum.free_symbols if isinstance(symbol, Index)}
+    alone = _over(inner_sum, iterators, where, used)
+    tied = _over(inner_sum, iterators, where, _tied_indices(used, where))
+    if alone.rank < tied.rank and _is_well_formed(alone):
+        return alone
+    return tied
 
 
-def _over(body: Any, iterators: Any, where: Any, indices: set[Any]) -> Scope:
-    """A body over some of the iterators, under the conditions on these alone."""
-    return Scope(
-        [it for it in iterators if it.index in indices],
-        [c for c in where if c.indices <= indices],
-        body,
-    )
+def _over(body: Any, iterators: Iterators, where: Conditions, indices: set[Index]) -> Scope:
+    """Return a body over some of the iterators, under the conditions on these alone."""
+    chosen = [it for it in iterators if it.index in indices]
+    return Scope(chosen, [c for c in where if c.indices <= indices], body)
 
 
 def _is_well_formed(scope: Scope) -> bool:
     try:
         check_scope(scope)
-        return True
     except EinalgError:
         return False
+    return True
 
 
-def _closure(used: set[Any], where: Any) -> set[Any]:
-    """Indices that occur, with those that a condition ties to them."""
-    used = set(used)
-    grown = True
-    while grown:
-        tied = {i for c in where if not c.indices.isdisjoint(used) for i in c.indices}
-        grown = not tied <= used
-        used |= tied
-    return used
+def _tied_indices(used: set[Index], where: Conditions) -> set[Index]:
+    """Return indices with those that a condition ties to them, directly or not."""
+    tied = set(used)
+    size = -1
+    while size < len(tied):
+        size = len(tied)
+        for condition in where:
+            if not condition.indices.isdisjoint(tied):
+                tied |= condition.indices
+    return tied
 
 
 RULE = Rule(

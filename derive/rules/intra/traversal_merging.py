@@ -1,4 +1,4 @@
-"""Traversal merging: an inner scope is evaluated where it is read, and its reduction joins the one around it."""
+"""Traversal merging: an inner scope is evaluated where it is read, its reduction joins in."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import ReadContext, holds_everywhere, reads_of
+from derive.rewriting.body_queries import (
+    ReadContext,
+    bound_indices,
+    holds_everywhere,
+    index_ranges,
+    reads_of,
+    with_body,
+)
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import child
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope, inner_scopes
@@ -22,194 +30,212 @@ from einalg.language.ir.traversal import reductions
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Every inner scope whose reads all lie inside its domain, or whose fill vanishes where they do not."""
+    """Propose every inner scope that is read inside its domain alone, or whose fill vanishes."""
     for position, inner in enumerate(inner_scopes(scope)):
-        if all(_mergeable(read, inner) for read in reads_of(scope, inner)):
+        if _is_mergeable(scope, inner):
             yield {"inner": position}
 
 
 def merge(scope: Scope, inner: int) -> Scope:
     """Replace every read of an inner scope by its body at the point that is read."""
     target = child(scope, inner)
-    if not all(_mergeable(read, target) for read in reads_of(scope, target)):
+    if not _is_mergeable(scope, target):
         raise RuleError(
-            "the inner scope is read outside its domain, and its fill is not what the reduction around the read ignores"
+            "the inner scope is read outside its domain, "
+            "and its fill is not what the reduction around the read ignores"
         )
-    return simplify_scope(
-        Scope(scope.iterators, scope.where, with_joined_reductions(inline(scope, target)))
-    )
+    body = with_joined_reductions(inline(scope, target))
+    return simplify_scope(Scope(scope.iterators, scope.where, body))
 
 
 def inline(scope: Scope, target: Scope) -> Any:
-    """The body of `scope` with every read of `target` replaced by its body there; reads outside its domain give nothing."""
-    taken = {
-        *scope.indices,
-        *target.indices,
-        *(i for node in reductions(scope.body) for i in node.indices),
-    }
+    """Return the body of `scope` with every read of `target` replaced by its body there.
+
+    Reads outside the domain give nothing.
+    """
+    used = bound_indices(scope) | set(target.indices)
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access) and isinstance(node.tensor, Scope) and node.tensor == target:
-            return _padded_copy(node, target) or _guarded(
-                node, target, _body_at(target, node, taken), ranges
-            )
+            copy = _padded_copy(node, target)
+            if copy is not None:
+                return copy
+            return _guarded(node, target, _body_at(target, node, used), ranges)
         if isinstance(node, Reduce):
             outer = dict(ranges)
-            ranges.update({it.index: (it.low, it.high) for it in node.iterators})
+            ranges.update(index_ranges(node.iterators))
             inner = rebuild(node.body, leaf)
             ranges.clear()
             ranges.update(outer)
-            return (
-                node if inner is node.body else Reduce(node.op, node.iterators, node.where, inner)
-            )
+            return with_body(node, inner)
         return node
 
     ranges = scope.ranges
     return rebuild(scope.body, leaf)
 
 
-def _body_at(target: Scope, access: Access, taken: set[Index]) -> Any:
-    return substitute(
-        _with_fresh_names(target.body, taken), dict(zip(target.indices, access.subscripts))
-    )
+def _body_at(target: Scope, access: Access, used: set[Index]) -> Any:
+    body = _with_fresh_names(target.body, used)
+    return substitute(body, dict(zip(target.indices, access.subscripts)))
 
 
-def _with_fresh_names(body: Any, taken: set[Index]) -> Any:
-    """Reductions with names that occur nowhere else, so that they can join the reduction around them."""
+def _with_fresh_names(body: Any, used: set[Index]) -> Any:
+    """Give reductions names of their own, so that they can join the reduction around them."""
 
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
         names: dict[Index, Index] = {}
+        iterators = []
         for it in node.iterators:
-            names[it.index] = fresh_index(it.index.name, taken)
-            taken.add(names[it.index])
-        iterators = [LoopIndex(names[it.index], it.low, it.high) for it in node.iterators]
-        renamed = Reduce(node.op, node.iterators, node.where, node.body)
-        where = tuple(c.substitute({k: v + 0 for k, v in names.items()}) for c in renamed.where)
-        return Reduce(
-            node.op, iterators, where, _with_fresh_names(substitute(node.body, names), taken)
-        )
+            names[it.index] = fresh_index(it.index.name, used)
+            used.add(names[it.index])
+            iterators.append(LoopIndex(names[it.index], it.low, it.high))
+        forms = {old: affine(new) for old, new in names.items()}
+        where = tuple(condition.substitute(forms) for condition in node.where)
+        inner = _with_fresh_names(substitute(node.body, names), used)
+        return Reduce(node.op, iterators, where, inner)
 
     return rebuild(body, leaf)
 
 
 def _padded_copy(access: Access, target: Scope) -> Access | None:
-    """A padded read of a scope that is another tensor with its axes in another order: a read of that tensor, padded in the same way."""
-    if (
-        not isinstance(access.base, Padded)
-        or isinstance(access.base.base, Padded)
-        or target.where
-        or not isinstance(target.body, Access)
-    ):
+    """Return a padded read of a tensor in place of one of its copy with the axes reordered."""
+    if not isinstance(access.base, Padded) or isinstance(access.base.base, Padded):
         return None
-    copied, places = target.body, {index: k for k, index in enumerate(target.indices)}
-    bare = [subscript.as_index() for subscript in copied.subscripts]
-    whole = [
-        index in places and target.ranges[index] == range_
-        for index, range_ in zip(bare, copied.tensor.box)
-    ]
-    if isinstance(copied.base, Padded) or not all(whole) or len(set(bare)) != len(places):
+    if target.where or not isinstance(target.body, Access):
         return None
-    moved = [
-        (access.base.amounts[places[index]], access.subscripts[places[index]])
-        for index in bare
-        if index is not None
-    ]
-    return Access.of(
-        Padded(copied.base, [amount for amount, _ in moved], access.base.fill),
-        tuple(subscript for _, subscript in moved),
-    )
+    axes = _reordered_axes(target, target.body)
+    if axes is None:
+        return None
+    amounts = [access.base.amounts[axis] for axis in axes]
+    subscripts = tuple(access.subscripts[axis] for axis in axes)
+    return Access.of(Padded(target.body.base, amounts, access.base.fill), subscripts)
+
+
+def _reordered_axes(scope: Scope, read: Access) -> list[int] | None:
+    """Return for each axis of a tensor the axis of its copy; None where more is changed.
+
+    `[1, 0]` are those of `L[i, j](A[j, i])`.
+    """
+    if isinstance(read.base, Padded):
+        return None
+    indices, ranges = list(scope.indices), scope.ranges
+    axes: list[int] = []
+    for subscript, bounds in zip(read.subscripts, read.tensor.box):
+        index = subscript.as_index()
+        if index not in indices or ranges[index] != bounds:
+            return None
+        axes.append(indices.index(index))
+    if len(set(axes)) != len(indices):
+        return None
+    return axes
 
 
 def _guarded(access: Access, target: Scope, body: Any, ranges: Any) -> Any:
-    """The body under the conditions that a padded read lies inside the domain."""
+    """Return the body under the conditions that a padded read lies inside the domain."""
     if not isinstance(access.base, Padded):
         return body
-    conditions = []
-    for subscript, (low, high) in zip(access.subscripts, target.box):
-        first, last = subscript.interval(ranges)
-        conditions += [Constraint(subscript - low, ">=")] if first < low else []
-        conditions += [Constraint(-subscript + (high - 1), ">=")] if last >= high else []
-    mapping = dict(zip(target.indices, access.subscripts))
-    conditions += [c.substitute(mapping) for c in target.where]
-    if not conditions:
-        return body
-    op = next((op for op, identity in IDENTITY.items() if identity == access.base.fill), None)
-    if op is None:
+    conditions = _inside_conditions(access, target, ranges)
+    op = _reduction_with_identity(access.base.fill)
+    if not conditions or op is None:
         return body
     return Reduce(op, (), conditions, body)
 
 
+def _inside_conditions(access: Access, target: Scope, ranges: Any) -> list[Constraint]:
+    conditions: list[Constraint] = []
+    for subscript, (low, high) in zip(access.subscripts, target.box):
+        first, last = subscript.interval(ranges)
+        if first < low:
+            conditions.append(Constraint(subscript - low, ">="))
+        if last >= high:
+            conditions.append(Constraint(-subscript + (high - 1), ">="))
+    mapping = dict(zip(target.indices, access.subscripts))
+    for condition in target.where:
+        conditions.append(condition.substitute(mapping))
+    return conditions
+
+
+def _reduction_with_identity(value: Any) -> str | None:
+    """Return the first reduction whose identity is a value, as "Sum" for 0; None without one."""
+    for op, identity in IDENTITY.items():
+        if identity == value:
+            return op
+    return None
+
+
 def with_joined_reductions(body: Any) -> Any:
-    """Nested reductions of one kind joined, and sums moved out of the products around them, within a reduction."""
+    """Return a body with nested reductions of one kind joined.
+
+    Sums move out of the products around them, within a reduction.
+    """
 
     def leaf(node: Any) -> Any:
         if not isinstance(node, Reduce):
             return node
         inner = with_joined_reductions(node.body)
-        joined = _join(node, inner)
-        return (
-            node
-            if joined is None and inner is node.body
-            else joined or Reduce(node.op, node.iterators, node.where, inner)
-        )
+        joined = _joined(node, inner)
+        if joined is not None:
+            return joined
+        return with_body(node, inner)
 
     return rebuild(body, leaf)
 
 
-def _join(node: Reduce, inner: Any) -> Reduce | None:
+def _joined(node: Reduce, inner: Any) -> Reduce | None:
+    """Return a reduction of `inner` joined with a reduction that is a factor of it, if one is."""
     factors = inner.args if isinstance(inner, sympy.Mul) and node.op == "Sum" else (inner,)
     for factor in factors:
         if isinstance(factor, Reduce) and factor.op == node.op:
-            others = [a for a in factors if a is not factor]
-            apart = _apart(factor, node, others)
-            body = sympy.Mul(apart.body, *others) if others else apart.body
-            joined = Reduce(
-                node.op, (*node.iterators, *apart.iterators), (*node.where, *apart.where), body
-            )
-            return _join(joined, body) or joined
+            others = [other for other in factors if other is not factor]
+            distinct = _with_distinct_names(factor, node, others)
+            body = sympy.Mul(distinct.body, *others) if others else distinct.body
+            iterators = (*node.iterators, *distinct.iterators)
+            joined = Reduce(node.op, iterators, (*node.where, *distinct.where), body)
+            return _joined(joined, body) or joined
     return None
 
 
-def _apart(factor: Reduce, node: Reduce, others: list[Any]) -> Reduce:
-    """The factor with names for its indices that nothing around it uses."""
-    around = {*node.indices, *(i for a in (*others, *node.where) for i in _names_in(a))}
-    return (
-        factor
-        if around.isdisjoint(factor.indices)
-        else _with_fresh_names(factor, around | factor.free_symbols)
-    )
+def _with_distinct_names(factor: Reduce, node: Reduce, others: list[Any]) -> Reduce:
+    """Return the factor with names for its indices that nothing around it uses."""
+    used = set(node.indices)
+    for condition in node.where:
+        used |= condition.indices
+    for other in others:
+        used |= other.free_symbols
+        for reduction in reductions(other):
+            used.update(reduction.indices)
+    if used.isdisjoint(factor.indices):
+        return factor
+    return _with_fresh_names(factor, used | factor.free_symbols)
 
 
-def _names_in(part: Any) -> set[Index]:
-    bound = (
-        {i for r in reductions(part) for i in r.indices}
-        if not isinstance(part, Constraint)
-        else set()
-    )
-    return bound | (set(part.indices) if isinstance(part, Constraint) else part.free_symbols)
+def _is_mergeable(scope: Scope, inner: Scope) -> bool:
+    """Tell whether every read of an inner scope may be replaced."""
+    return all(_is_replaceable(read, inner) for read in reads_of(scope, inner))
 
 
-def _mergeable(read: ReadContext, inner: Scope) -> bool:
-    """Whether a read may be replaced: it lies inside the domain, or its fill is what a reduction over nothing gives."""
+def _is_replaceable(read: ReadContext, inner: Scope) -> bool:
+    """Tell whether a read lies inside the domain, or its fill is that of an empty reduction."""
     base = read.access.base
     if not isinstance(base, Padded):
         return True  # a well-formed read without padding lies inside
     if isinstance(base.base, Padded):
         return False
-    if _padded_copy(read.access, inner) is not None:
+    if _padded_copy(read.access, inner) is not None or base.fill in IDENTITY.values():
         return True
-    return base.fill in IDENTITY.values() or holds_everywhere(
-        lambda: read.image().is_subset(inner.domain)
-    )
+    return holds_everywhere(lambda: read.image().is_subset(inner.domain))
 
 
 RULE = Rule(
     name="traversal merging",
     before="L[x] Σ[s] {L[y] Σ[t] f(y,t)}[Φ(x,s)]",
     after="L[x] Σ[s,t] f(Φ(x,s),t)",
-    requires="Φ(X) inside the domain of the inner scope, or outside it the fill is the reduction's identity",
+    requires=(
+        "Φ(X) inside the domain of the inner scope, "
+        "or outside it the fill is the reduction's identity"
+    ),
     find=find,
     rewrite=merge,
     example=Example(

@@ -1,19 +1,20 @@
-"""Variable substitution: the points of a traversal or of a reduction are named anew by a bijective map.
+"""Variable substitution: a bijective map renames the points of a traversal or of a reduction.
 
-The maps are found (`substitution_maps`); a user may give any isl map.
+`substitution_maps` proposes the maps; a user may give any isl map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import islpy as isl
 
 from derive.rewriting.arguments import parse_form
 from derive.rewriting.body_queries import (
-    ReadContext,
+    bound_indices,
     enclosing_domain,
+    index_ranges,
     memoized_per_scope,
     reads,
     reduction_at,
@@ -23,7 +24,7 @@ from derive.rewriting.moves import Example, Rule
 from derive.rules.intra.substitution_maps import Forms, Map, proposed_maps
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import needed_conditions, simplify, simplify_scope
-from einalg.language.index.affine import Affine, Index
+from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import Space, affine_of, bounded
 from einalg.language.index.iterator import LoopIndex
@@ -38,138 +39,159 @@ TRAVERSAL = "traversal"
 
 @memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Skews, splits, merges and shifts of the traversal and of every reduction, and reorders of the traversal."""
-    found = list(reads(scope))
-    taken = _names(scope)
-    for proposed, target in _targets(scope, found, taken):
+    """Propose skews, splits, merges and shifts of the traversal and of every reduction.
+
+    The traversal has reorders too.
+    """
+    for maps, target in _targets(scope):
         seen: set[Any] = set()
-        for forward, backward in proposed:
+        for forward, backward in maps:
             texts = _texts(forward)
-            what = tuple(texts.items()) if target == TRAVERSAL else tuple(sorted(texts.values()))
-            if what not in seen:
-                seen.add(what)
+            if target == TRAVERSAL:
+                identity = tuple(texts.items())
+            else:
+                identity = tuple(sorted(texts.values()))
+            if identity not in seen:
+                seen.add(identity)
                 yield {"target": target, "forward": texts, "backward": _texts(backward)}
 
 
-def _targets(
-    scope: Scope, found: list[ReadContext], taken: set[Index]
-) -> Iterator[tuple[Iterator[Map], Any]]:
-    yield proposed_maps(scope.iterators, scope.where, found, taken, ordered=True), TRAVERSAL
+def _targets(scope: Scope) -> Iterator[tuple[Iterator[Map], Any]]:
+    """Yield the maps that are proposed for the traversal, and for each reduction (its position)."""
+    contexts = list(reads(scope))
+    used = bound_indices(scope)
+    yield proposed_maps(scope.iterators, scope.where, contexts, used, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
-            inside = [r for r in found if node in r.enclosing_reductions]
-            yield proposed_maps(node.iterators, (), inside, taken, ordered=False), position
-
-
-def _names(scope: Scope) -> set[Index]:
-    return {*scope.indices, *(i for node in reductions(scope.body) for i in node.indices)}
+            inside = [read for read in contexts if node in read.enclosing_reductions]
+            yield proposed_maps(node.iterators, (), inside, used, ordered=False), position
 
 
 def _texts(forms: Forms) -> dict[str, str]:
-    return {i.name: form_text(f) for i, f in forms.items()}
+    return {index.name: form_text(form) for index, form in forms.items()}
+
+
+def _parsed(texts: Mapping[str, str]) -> Forms:
+    return {Index(name): parse_form(text) for name, text in texts.items()}
 
 
 def substituted(
     scope: Scope, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
 ) -> Scope:
-    """Rename the points of the traversal, or of a reduction, by `forward` (new index: form in the old) and its inverse."""
-    ahead = {Index(name): parse_form(text) for name, text in forward.items()}
-    back = {Index(name): parse_form(text) for name, text in backward.items()}
+    """Rename the points of the traversal, or of a reduction, by a map and its inverse.
+
+    `forward` gives every new index as a form in the old ones, `backward` every old one.
+    """
+    ahead, back = _parsed(forward), _parsed(backward)
     if target == TRAVERSAL:
         return _substitute_traversal(scope, ahead, back)
     node = reduction_at(scope, target)
     outer, _ = enclosing_domain(scope, node)
-    _check_names(ahead, {i for it in outer for i in [it.index]})
-    iterators, where, inner = _renamed(node.iterators, node.where, ahead, back, outer)
-    body = substitute(node.body, inner)
-    return simplify_scope(replace_reduction(scope, node, Reduce(node.op, iterators, where, body)))
+    _check_names(ahead, outer)
+    iterators, where = _image(node.iterators, node.where, ahead, back, outer)
+    renamed = Reduce(node.op, iterators, where, substitute(node.body, back))
+    return simplify_scope(replace_reduction(scope, node, renamed))
 
 
 def _substitute_traversal(scope: Scope, ahead: Forms, back: Forms) -> Scope:
-    iterators, where, inner = _renamed(scope.iterators, scope.where, ahead, back, ())
-    moved = simplify_scope(Scope(iterators, where, substitute(scope.body, inner)))
+    iterators, where = _image(scope.iterators, scope.where, ahead, back, ())
+    moved = simplify_scope(Scope(iterators, where, substitute(scope.body, back)))
     read = Access.of(moved, tuple(ahead[it.index] for it in iterators))
     return simplify_scope(Scope(scope.iterators, scope.where, read))
 
 
-def _check_names(ahead: Forms, outer: set[Index]) -> None:
-    clash = sorted(i.name for i in ahead if i in outer)
+def _check_names(ahead: Forms, outer: tuple[LoopIndex, ...]) -> None:
+    clash = {it.index.name for it in outer if it.index in ahead}
     if clash:
         raise RuleError(
-            f"index {clash[0]} is already bound around the reduction\n  give the new index another name"
+            f"index {min(clash)} is already bound around the reduction\n"
+            "  give the new index another name"
         )
 
 
-def _renamed(
+def _image(
     iterators: tuple[LoopIndex, ...],
     where: Any,
     ahead: Forms,
     back: Forms,
     outer: tuple[LoopIndex, ...],
-) -> tuple[list[LoopIndex], tuple[Constraint, ...], Forms]:
-    """Ranges and conditions of the image of a domain under a bijective map, and the substitution for its body."""
-    own = {it.index for it in iterators}
-    if (
-        set(back) != own
-        or any(f.indices - own for f in ahead.values())
-        or any(f.indices - set(ahead) for f in back.values())
-    ):
+) -> tuple[list[LoopIndex], tuple[Constraint, ...]]:
+    """Return the box and the conditions of the image of a domain under a bijective map."""
+    if not _are_inverse_names(iterators, ahead, back):
         raise RuleError(
-            f"the map must go from the indices {', '.join(str(it.index) for it in iterators)} to new ones and back\n"
-            "  give forward={new: form in the old indices} and backward={old: form in the new indices}"
+            f"the map must go from the indices {_names(iterators)} to new ones and back\n"
+            "  give forward={new: form in the old indices} "
+            "and backward={old: form in the new indices}"
         )
     _check_bijective(iterators, where, ahead, back, outer)
     box = _image_box(iterators, ahead)
-    ranges = {it.index: (it.low, it.high) for it in (*outer, *box)}
-    conditions = [c.substitute(back) for c in where]
+    conditions = [condition.substitute(back) for condition in where]
     for it in iterators:
-        conditions += [
-            Constraint(back[it.index] - it.low, ">="),
-            Constraint(-back[it.index] + (it.high - 1), ">="),
-        ]
-    conditions += [Constraint(f.substitute(back) - i, "==") for i, f in ahead.items()]
-    return box, needed_conditions(conditions, ranges), back
+        conditions.append(Constraint(back[it.index] - it.low, ">="))
+        conditions.append(Constraint(-back[it.index] + (it.high - 1), ">="))
+    for index, form in ahead.items():
+        conditions.append(Constraint(form.substitute(back) - index, "=="))
+    return box, needed_conditions(conditions, index_ranges((*outer, *box)))
+
+
+def _names(iterators: Iterable[LoopIndex]) -> str:
+    return ", ".join(str(it.index) for it in iterators)
+
+
+def _are_inverse_names(iterators: tuple[LoopIndex, ...], ahead: Forms, back: Forms) -> bool:
+    """Tell whether both directions of a map are forms in the indices of the other side."""
+    old = index_ranges(iterators).keys()
+    if back.keys() != old or not all(form.indices <= old for form in ahead.values()):
+        return False
+    return all(form.indices <= ahead.keys() for form in back.values())
 
 
 def _image_box(iterators: tuple[LoopIndex, ...], ahead: Forms) -> list[LoopIndex]:
-    ranges = {it.index: (it.low, it.high) for it in iterators}
     if any(it.extent <= 0 for it in iterators):
-        return [LoopIndex(i, 0, 0) for i in ahead]
-    bounds = {i: simplify(f, ranges).interval(ranges) for i, f in ahead.items()}
-    return [LoopIndex(i, low, high + 1) for i, (low, high) in bounds.items()]
+        return [LoopIndex(index, 0, 0) for index in ahead]
+    ranges = index_ranges(iterators)
+    box = []
+    for index, form in ahead.items():
+        low, high = simplify(form, ranges).interval(ranges)
+        box.append(LoopIndex(index, low, high + 1))
+    return box
 
 
 def _check_bijective(iterators: Any, where: Any, ahead: Forms, back: Forms, outer: Any) -> None:
-    """Going there and back must be the identity at every point of the domain."""
-    ranges = {it.index: (it.low, it.high) for it in iterators}
-    open_forms = []
+    """Raise `RuleError` unless going there and back is the identity on the whole domain."""
+    ranges = index_ranges(iterators)
+    undecided = []
     for it in iterators:
         returned = simplify(back[it.index].substitute(ahead), ranges, where)
         if returned.as_index() != it.index:
-            open_forms.append(returned - it.index)
-    if not open_forms:
+            undecided.append(returned - it.index)
+    if not undecided:
         return
     space = Space([it.index for it in (*outer, *iterators)])
     points = space.set((*outer, *iterators), where)
-    for difference in open_forms:
+    for difference in undecided:
         if not points.is_subset(space.where(Constraint(difference, "=="))):
             raise RuleError(
-                f"the map is not a bijection with that inverse: it returns to a point {difference} away"
+                "the map is not a bijection with that inverse: "
+                f"it returns to a point {difference} away"
             )
 
 
 def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, Any]:
-    """The arguments of a move for any isl map (text or `islpy.Map`) on the traversal, or on a reduction, of a scope.
+    """Return the arguments of a move for any isl map (text or `islpy.Map`) on a scope.
 
-    The input dimensions are the indices in order; output dimensions without a name get fresh ones. Raises `RuleError`
-    where the map is no bijection on the domain or its inverse is not one quasi-affine form a dimension.
+    It renames the traversal, or a reduction (its position). The input dimensions are the indices in
+    order; output dimensions without a name get fresh ones. Raises `RuleError` where the map is no
+    bijection on the domain or its inverse is not one quasi-affine form a dimension.
     """
-    iterators = scope.iterators if target == TRAVERSAL else reduction_at(scope, target).iterators
-    where = scope.where if target == TRAVERSAL else ()
+    if target == TRAVERSAL:
+        iterators, where = scope.iterators, scope.where
+    else:
+        iterators, where = reduction_at(scope, target).iterators, ()
     try:
         with bounded():
-            given = isl.Map(mapping) if isinstance(mapping, str) else mapping
-            return {"target": target, **_from_isl(scope, given, iterators, where)}
+            relation = isl.Map(mapping) if isinstance(mapping, str) else mapping
+            return {"target": target, **_from_isl(scope, relation, iterators, where)}
     except isl.Error as error:
         raise RuleError(
             f"isl cannot read the map: {error}\n  write it as '{{ [h, w] -> [w, h] }}'"
@@ -177,41 +199,47 @@ def from_isl(scope: Scope, mapping: Any, target: Any = TRAVERSAL) -> dict[str, A
 
 
 def _from_isl(
-    scope: Scope, given: isl.Map, iterators: tuple[LoopIndex, ...], where: Any
+    scope: Scope, relation: isl.Map, iterators: tuple[LoopIndex, ...], where: Any
 ) -> dict[str, Any]:
-    space = Space([it.index for it in iterators])
-    if given.dim(isl.dim_type.in_) != len(iterators):
+    count = relation.dim(isl.dim_type.in_)
+    if count != len(iterators):
         raise RuleError(
-            f"the map takes {given.dim(isl.dim_type.in_)} indices, but there are {len(iterators)}: {', '.join(str(it.index) for it in iterators)}"
+            f"the map takes {count} indices, but there are {len(iterators)}: {_names(iterators)}"
         )
-    points = space.set(iterators, where)
-    on_domain = given.intersect_domain(points)
+    inputs = [it.index for it in iterators]
+    points = Space(inputs).set(iterators, where)
+    on_domain = relation.intersect_domain(points)
     if not on_domain.is_bijective() or not points.is_subset(on_domain.domain()):
         raise RuleError("the map is not a bijection on the domain, so it cannot rename its points")
-    taken = _names(scope)
+    outputs = _output_indices(relation, bound_indices(scope))
+    forward = _forms(on_domain, inputs, outputs)
+    backward = _forms(on_domain.reverse(), outputs, inputs)
+    return {"forward": forward, "backward": backward}
+
+
+def _output_indices(relation: isl.Map, used: set[Index]) -> list[Index]:
     outputs: list[Index] = []
-    for k in range(given.dim(isl.dim_type.out)):
-        name = given.get_dim_name(isl.dim_type.out, k)
-        outputs.append(fresh_index(name or "t", {*outputs, *(() if name else taken)}))
-    forward = _forms(on_domain, [it.index for it in iterators], len(outputs))
-    backward = _forms(on_domain.reverse(), outputs, len(iterators))
-    return {
-        "forward": {i.name: str(f) for i, f in zip(outputs, forward)},
-        "backward": {it.index.name: str(f) for it, f in zip(iterators, backward)},
-    }
+    for dimension in range(relation.dim(isl.dim_type.out)):
+        name = relation.get_dim_name(isl.dim_type.out, dimension)
+        if name:
+            outputs.append(fresh_index(name, set(outputs)))
+        else:
+            outputs.append(fresh_index("t", used.union(outputs)))
+    return outputs
 
 
-def _forms(relation: isl.Map, indices: list[Index], count: int) -> list[Affine]:
-    """Each output dimension of a single-valued map as one form over the input dimensions."""
+def _forms(relation: isl.Map, indices: list[Index], outputs: list[Index]) -> dict[str, str]:
+    """Return each output of a single-valued map as the text of one form over the inputs."""
     function = isl.PwMultiAff.from_map(relation)
-    forms = []
-    for k in range(count):
-        pieces = function.get_pw_aff(k).get_pieces()
-        if len({str(aff) for _, aff in pieces}) != 1:
+    forms = {}
+    for dimension, output in enumerate(outputs):
+        pieces = function.get_pw_aff(dimension).get_pieces()
+        if len({str(form) for _, form in pieces}) != 1:
             raise RuleError(
-                f"dimension {k} of the map, or of its inverse, needs {len(pieces)} cases\n  use a map that is one quasi-affine form a dimension"
+                f"dimension {dimension} of the map, or of its inverse, needs {len(pieces)} cases\n"
+                "  use a map that is one quasi-affine form a dimension"
             )
-        forms.append(affine_of(pieces[0][1], indices))
+        forms[output.name] = str(affine_of(pieces[0][1], indices))
     return forms
 
 
